@@ -83,12 +83,12 @@ class Person:
             return seen
 
     @contextmanager
-    def listening(self) -> Iterator["SimpleQueue[Any]"]:
-        """Every fact from now on."""
+    def listening(self, query: str = "") -> Iterator["SimpleQueue[Any]"]:
+        """Every fact from now on, or those that the query asks for."""
         facts: SimpleQueue[Any] = SimpleQueue()
         host, _, port = self._server.url.removeprefix("http://").partition(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=60)
-        connection.request("GET", "/api/events", headers={"authorization": f"Bearer {self._server.token}"})
+        connection.request("GET", f"/api/events{query}", headers={"authorization": f"Bearer {self._server.token}"})
         answer = connection.getresponse()
         answer.readline()
 

@@ -2,17 +2,16 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
 from bench.peers import workshop
+from bench.peers.page import open_page
 from bench.peers.scenarios import KEY
 from sightline.exchange.interception.core.rules import Interception, Rules
 from sightline.exchange.interception.store import KeptInterception
@@ -142,28 +141,6 @@ def _launch_with_a_rule(folder: Path, port: int, upstream: int) -> Launch:
     return _launch_sightline(folder, port, upstream)
 
 
-@contextmanager
-def _page(folder: Path, port: int) -> Iterator[None]:
-    """The live events, read as the page reads them while it is open."""
-    token = (folder / "data" / "token").read_text().strip()
-    lines = ("GET /api/events?frames=0 HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Authorization: Bearer {token}", "", "")
-    with socket.create_connection(("127.0.0.1", port)) as events:
-        events.sendall("\r\n".join(lines).encode())
-        if b" 200 " not in events.recv(1 << 16):
-            raise workshop.MissingError("it shows no live events")
-        reading = threading.Thread(target=_read_all, args=(events,), daemon=True)
-        reading.start()
-        yield
-        events.shutdown(socket.SHUT_RDWR)
-        reading.join()
-
-
-def _read_all(events: socket.socket) -> None:
-    with suppress(OSError):
-        while events.recv(1 << 20):
-            pass
-
-
 def _sightline_version() -> str:
     return f"{version('sightline')}, Python {sys.version.split()[0]}"
 
@@ -252,7 +229,7 @@ SUBJECTS = {
         Subject("nginx", "plain proxy, kept connections, no buffering", _nginx_version, _launch_nginx),
         SIGHTLINE_SUBJECT,
         Subject("sightline-2", "2 workers, on the same core", _sightline_version, _launch_workers),
-        Subject("page", "sightline while its page is open", _sightline_version, _launch_sightline, beside=_page),
+        Subject("page", "sightline while its page is open", _sightline_version, _launch_sightline, beside=open_page),
         Subject("rule", "sightline with a rule that matches nothing", _sightline_version, _launch_with_a_rule),
         Subject(
             "translating",

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import Configuration
-from sightline.app.worker import BorrowedModel
-from sightline.app.worker_messages import Connection, Message, Peer
+from sightline.app.worker import BorrowedModel, FactTeller
+from sightline.app.worker_messages import Connection, FactsShared, Message, Peer, decode_news
 from sightline.app.workers import MainParts, Workers, _Running
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory
+from sightline.model.exchange import Received
 from sightline.server.channel import Channel
 from sightline.settings import Settings
+from sightline.store.entries import FactEntry
 from sightline.transport.embedded.process import EmbeddedModel
 from tests.transport.embedded.stand_in import STARTED, StandIn
 
@@ -150,4 +152,27 @@ async def test_a_model_that_cannot_start_is_the_same_fault_for_a_worker(tmp_path
     assert "nowhere" in caught.value.message + caught.value.hint + str(caught.value.details)
     assert not worker.turns
     pair.first.close()
+    pair.second.close()
+
+
+async def test_a_worker_tells_brief_watchers_a_few_facts_and_that_there_are_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sightline.exchange.hub.FEW", 2)
+    pair, hub = Pair({"nothing": echo}), Hub(lambda _: None)
+    teller = FactTeller(hub, pair.first, is_brief=True)
+    hub.add_watcher(teller)
+    many = [FactEntry(f"x_{number}", 0, 3.0, Received("gemini", "m", "cc")) for number in range(9)]
+    hub.announce("cap", {})
+    hub.record(many)
+    async with asyncio.timeout(20):
+        while not pair.heard:  # noqa: ASYNC110 - the other end has no event to wait for
+            await asyncio.sleep(0.001)
+    hub.record(many[8:])
+    teller.flush()
+    teller.flush()
+    await pair.first.call("nothing")  # what was told before has arrived
+    told = [message for message, _ in pair.heard if isinstance(message, FactsShared)]
+    assert [(decode_news(each.packed), each.has_more) for each in told] == [(many[:2], True), (many[8:], False)]
+    teller.close()
     pair.second.close()

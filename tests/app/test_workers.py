@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from time import sleep
 from typing import Any
 
@@ -126,6 +127,24 @@ def test_the_page_is_told_the_facts_of_every_process(stage: WorkerStage) -> None
             if fact["exchange"] in ids:
                 (finished if fact["kind"] == "finished" else received).add(fact["exchange"])
         assert received == ids
+
+
+def test_a_page_and_a_program_that_wants_every_fact_can_watch_all_processes_in_turn(stage: WorkerStage) -> None:
+    clients = stage.clients(4)
+
+    def follow(facts: "SimpleQueue[Any]", words: str) -> None:
+        ids = {client.ask(words)[1] for client in clients}
+        while ids:
+            fact = facts.get(timeout=60)
+            if fact.get("kind") == "finished":
+                ids.discard(fact["exchange"])
+
+    with stage.person.listening("?frames=0&brief=1") as few:
+        follow(few, "for the page alone")
+        with stage.person.listening() as every:
+            follow(every, "for both")
+        follow(few, "for the page again")
+        follow(few, "and again")
 
 
 def test_a_stream_under_way_can_be_looked_at_wherever_it_runs(stage: WorkerStage) -> None:

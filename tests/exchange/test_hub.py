@@ -5,7 +5,16 @@ import msgspec
 import pytest
 
 from sightline.exchange.hub import MOST_OWED, MOST_WAITING, Announced, Hub
-from sightline.model.exchange import Dropped, Held
+from sightline.model.exchange import (
+    AttemptStarted,
+    Budgeted,
+    Dropped,
+    ExchangeFinished,
+    Fact,
+    Held,
+    Received,
+    Released,
+)
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 
 FACT = FactEntry("x_1", 0, 1.0, Dropped("no"))
@@ -38,9 +47,9 @@ def test_encoded_entries_are_appended_as_they_are_and_shown_decoded() -> None:
         appended: list[bytes] = []
         hub = Hub(kept.extend, appended.append)
         data = msgspec.msgpack.encode([BodyEntry("h", b"x"), FACT])
-        hub.append(data)
+        hub.append(data, "x_1")
         with hub.watch() as watch:
-            hub.append(data)
+            hub.append(data, "x_1")
             assert watch.take_waiting() == [FACT]
         assert (appended, kept) == ([data, data], [])
 
@@ -50,15 +59,15 @@ def test_encoded_entries_are_appended_as_they_are_and_shown_decoded() -> None:
 def test_encoded_entries_are_recorded_in_the_usual_way_where_nothing_appends_or_more_is_owed() -> None:
     kept: list[KeptEntry] = []
     data = msgspec.msgpack.encode([FACT])
-    Hub(kept.extend).append(data)
+    Hub(kept.extend).append(data, "x_1")
     assert kept == [FACT]
     appended: list[bytes] = []
     hub = Hub(kept.extend, appended.append)
     assert hub.owe([FACT])
-    hub.append(data)
+    hub.append(data, "x_1")
     assert (kept, appended) == ([FACT] * 3, [])
     hub.lose("x_1")
-    hub.append(data)
+    hub.append(data, "x_1")
     assert (kept, appended) == ([FACT] * 3, []), "nothing more of it is written"
 
 
@@ -226,3 +235,76 @@ def test_what_no_store_takes_holds_up_nothing(caplog: pytest.LogCaptureFixture) 
     hub.record([fact("x_2", 0)])
     assert kept == [fact("x_2", 0)]
     assert "is lost" in caplog.text
+
+
+def entry_of(exchange: str, n: int, what: Fact) -> FactEntry:
+    return FactEntry(exchange, n, 1.0, what)
+
+
+def life(exchange: str) -> list[FactEntry | FramesEntry]:
+    """The facts of an exchange that begins and ends."""
+    return [
+        entry_of(exchange, 0, Received("openai-chat", "m", "")),
+        entry_of(exchange, 1, AttemptStarted(1, "acme", "")),
+        FramesEntry(exchange, 2, [1.0], [0.0], [b"x"]),
+        entry_of(exchange, 3, ExchangeFinished("stop")),
+    ]
+
+
+MORE = Announced("more", {})
+
+
+def test_a_brief_watcher_gets_whole_exchanges_and_is_told_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.exchange.hub.FEW", 5)
+
+    async def story() -> None:
+        hub = Hub(lambda _: None, lambda _: None)
+        with hub.watch(is_brief=True) as brief, hub.watch() as close:
+            assert hub.is_watched_closely
+            lives = [life(f"x_{number}") for number in range(4)]
+            for number, entries in enumerate(lives):
+                hub.append(msgspec.msgpack.encode([BodyEntry("h", b""), *entries]), f"x_{number}")
+            assert brief.take_waiting() == [*lives[0], *lives[1], MORE], "and no half of an exchange"
+            assert close.take_waiting() == [entry for entries in lives for entry in entries]
+            hub.record(lives[0])
+            assert brief.take_waiting() == lives[0], "there is room again, and nothing was left out"
+        assert not hub.is_watched_closely
+
+    asyncio.run(story())
+
+
+def test_a_brief_watcher_gets_all_of_what_it_has_seen_begin_and_every_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.exchange.hub.FEW", 2)
+
+    async def story() -> None:
+        hub = Hub(lambda _: None, lambda _: None)
+        with hub.watch(is_brief=True) as brief:
+            first, other = life("x_1"), life("x_2")
+            hub.record(first[:2])
+            hub.record(other[:2])
+            hub.append(msgspec.msgpack.encode(first[2:]), "x_1")
+            hub.announce("cap", {})
+            assert brief.take_waiting() == [*first, Announced("cap", {}), MORE]
+            hub.record([first[0], first[1]])
+            held, released = entry_of("x_2", 2, Held()), entry_of("x_2", 3, Released("h"))
+            hub.record([held, released])
+            assert brief.take_waiting() == [*first[:2], held, released], "from its hold on, it is followed"
+            hub.leave_out()
+            assert brief.take_waiting() == [MORE], "another process has more"
+
+    asyncio.run(story())
+
+
+def test_what_is_said_of_an_exchange_after_its_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.exchange.hub.FEW", 1)
+
+    async def story() -> None:
+        hub = Hub(lambda _: None)
+        with hub.watch(is_brief=True) as brief:
+            late = entry_of("x_1", 4, Budgeted({}))
+            hub.record([*life("x_1"), late])
+            hub.record(life("x_2"))
+            assert brief.take_waiting() == [*life("x_1"), MORE]
+            assert not brief._followed
+
+    asyncio.run(story())

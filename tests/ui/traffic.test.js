@@ -8,6 +8,7 @@ import {
   conversations,
   applyFacts,
   onlyHeld,
+  joinPage,
   mergeLines,
   mostTokens,
   flatRows,
@@ -48,6 +49,18 @@ test("lines are merged once each, the newest first, and a fresh line wins", () =
     mergeLines([], [line("a", 1), line("b", 1)]).map((each) => each.id),
     ["b", "a"],
   );
+});
+
+test("a page that is read again leaves no gap in the list", () => {
+  const known = [line("e", 50), line("c", 30), line("b", 20), line("a", 10)]; // what came before 30 is whole
+  const ids = (/** @type {ReturnType<typeof joinPage>} */ { joined }) => joined.map((each) => each.id).join("");
+  const near = joinPage(known, [line("d", 40), line("c", 30)], { wholeUntil: 30, isLast: false });
+  assert.deepEqual([ids(near), near.hasGap], ["edcba", false]);
+  const far = joinPage(known, [line("d", 40), line("x", 35)], { wholeUntil: 30, isLast: false });
+  assert.deepEqual([ids(far), far.hasGap], ["edx", true]);
+  const all = joinPage(known, [line("d", 40), line("x", 35)], { wholeUntil: 30, isLast: true });
+  assert.deepEqual([ids(all), all.hasGap], ["edxcba", false]);
+  assert.deepEqual(joinPage([], [], { wholeUntil: -1, isLast: true }), { joined: [], hasGap: false });
 });
 
 test("a fact moves a line at once", () => {

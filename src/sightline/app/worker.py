@@ -21,6 +21,8 @@ from sightline.app.engine import RelayResources, http_client, make_caps, make_em
 from sightline.app.machine import SystemClock
 from sightline.app.worker_memory import WorkerLedger, WorkerMemory
 from sightline.app.worker_messages import (
+    FEW_FACTS,
+    NO_FACTS,
     Connection,
     End,
     FactsShared,
@@ -33,7 +35,7 @@ from sightline.app.worker_messages import (
 )
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
-from sightline.exchange.hub import Announced, FactQueue, Hub, News
+from sightline.exchange.hub import SHOWN, Announced, FactQueue, Hub, News
 from sightline.exchange.memory import Memory, save_regularly
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import write_fault
@@ -44,7 +46,7 @@ from sightline.server.channel import Channel
 from sightline.server.hand_over import HandOver, is_plain
 from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
-from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
+from sightline.store.entries import FramesEntry, KeptEntry
 from sightline.store.journal import JournalWriter, encode_entries
 from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
@@ -130,27 +132,34 @@ class BorrowedRecords:
 
 
 class FactTeller(FactQueue):
-    """Tells the main process the facts of this worker's exchanges while someone watches there."""
+    """Tells the main process the facts of this worker's exchanges while someone watches there; with `is_brief` only
+    those that a brief watcher is shown."""
 
-    def __init__(self, hub: Hub, peer: Peer) -> None:
-        super().__init__(hub)
+    most_waiting = sys.maxsize
+
+    def __init__(self, hub: Hub, peer: Peer, *, is_brief: bool) -> None:
+        super().__init__(hub, is_brief=is_brief)
         self._peer = peer
         self._loop = asyncio.get_running_loop()
-        self._facts: list[FactEntry | FramesEntry] = []
+        self._next = 0.0
+        """Not before this time a brief watcher is told more."""
 
     def tell(self, news: News) -> None:
         """A fact, soon, with those that come meanwhile."""
         if isinstance(news, Announced) or (isinstance(news, FramesEntry) and self._peer.backlog > _MOST_UNTOLD):
             return
-        if not self._facts:
-            self._loop.call_later(_TELL, self.flush)
-        self._facts.append(news)
+        if not self._waiting:
+            self._loop.call_at(max(self._loop.time() + _TELL, self._next), self.flush)
+        super().tell(news)
 
     def flush(self) -> None:
         """Tell what has come."""
-        facts, self._facts = self._facts, []
+        if self.is_brief:
+            self._next = self._loop.time() + SHOWN
+        has_more = self.has_more
+        facts = [each for each in self.take_waiting() if not isinstance(each, Announced)]
         if facts:
-            self._peer.send(FactsShared(encode_facts(facts)))
+            self._peer.send(FactsShared(encode_facts(facts), has_more))
 
 
 class ServingWorker:
@@ -260,13 +269,15 @@ class ServingWorker:
     # --- what the main process calls ---
 
     async def _watch(self, data: bytes) -> bytes:
-        """Tell facts from now on, or no more."""
-        if data and self._teller is None:
-            self._teller = FactTeller(self._hub, self._peer)
-            self._hub.add_watcher(self._teller)
-        elif not data and self._teller is not None:
+        """Tell facts from now on, all of them or those for brief watchers; or no more."""
+        is_brief = data == FEW_FACTS
+        if self._teller is not None and (data == NO_FACTS or self._teller.is_brief != is_brief):
+            self._teller.flush()
             self._teller.close()
             self._teller = None
+        if self._teller is None and data != NO_FACTS:
+            self._teller = FactTeller(self._hub, self._peer, is_brief=is_brief)
+            self._hub.add_watcher(self._teller)
         return b""
 
     async def _unwritten(self, data: bytes) -> bytes:

@@ -32,10 +32,16 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     """The worker has to end, as soon as its clients have their answers."""
 
 
+ALL_FACTS, FEW_FACTS, NO_FACTS = b"all", b"few", b""
+"""Which facts of its exchanges a worker tells, as the call `watch` has it."""
+
+
 class FactsShared(msgspec.Struct, frozen=True, tag="facts"):
-    """Facts of the worker's exchanges, for those who watch, as `encode_facts` packs them."""
+    """Facts of the worker's exchanges, for those who watch, as `encode_facts` packs them; with `has_more`, others were
+    left out."""
 
     packed: bytes
+    has_more: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):

@@ -19,6 +19,9 @@ import msgspec
 from sightline.app.configuration import Configuration
 from sightline.app.worker_memory import WorkerCounts, WorkerMemory
 from sightline.app.worker_messages import (
+    ALL_FACTS,
+    FEW_FACTS,
+    NO_FACTS,
     Connection,
     End,
     FactsShared,
@@ -135,6 +138,8 @@ class _Running:
     was_ready: bool = False
     metrics: bytes = b""
     """What it had counted when it was last asked."""
+    told: bytes = NO_FACTS
+    """Which facts it was asked for."""
     exchanges: set[str] = field(default_factory=set)
     turns: dict[int, _Turn] = field(default_factory=dict)
 
@@ -222,8 +227,15 @@ class Workers:
             self.count_in()
 
     async def watch(self) -> None:
-        """Have them tell their facts to the hub: none is missed once this returns."""
-        await self._call_all("watch", b"1")
+        """Have them tell their facts to the hub: none that someone watches for is missed once this returns."""
+        for each in self._running:
+            each.told = self._wanted_facts
+        await self._call_all("watch", self._wanted_facts)
+
+    @property
+    def _wanted_facts(self) -> bytes:
+        hub = self._parts.hub
+        return ALL_FACTS if hub.is_watched_closely else FEW_FACTS if hub.is_watched else NO_FACTS
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange of a worker that are not on record yet."""
@@ -348,8 +360,8 @@ class Workers:
         match message:
             case Ready():
                 worker.is_ready = worker.was_ready = True
-                if self._parts.hub.is_watched:
-                    worker.peer.tell("watch", b"1")
+                worker.told = self._wanted_facts
+                worker.peer.tell("watch", worker.told)
                 if self._past_metrics is not None:
                     worker.peer.tell("metrics", b"")  # it counts from now on
                 if not first.done():
@@ -360,16 +372,19 @@ class Workers:
                     accepted.close()
                 else:
                     self._server.adopt(accepted, self._worker, data)
-            case FactsShared(packed):
+            case FactsShared(packed, has_more):
                 self._show(worker, decode_news(packed))
+                if has_more:
+                    self._parts.hub.leave_out()
             case _:
                 raise AssertionError(message)
 
     def _show(self, worker: _Running, entries: list[FactEntry | FramesEntry]) -> None:
-        """Show facts of a worker to those who watch here; it stops when there is no one."""
+        """Show facts of a worker to those who watch here; it tells less when they want less."""
         hub = self._parts.hub
-        if not hub.is_watched:
-            worker.peer.tell("watch", b"")
+        if worker.told != self._wanted_facts:
+            worker.told = self._wanted_facts
+            worker.peer.tell("watch", worker.told)
         for entry in entries:
             if isinstance(entry, FactEntry) and isinstance(entry.fact, ENDS):
                 worker.exchanges.discard(entry.exchange)

@@ -312,7 +312,8 @@ class DirectExchange:
                 return False
             ending, reported, now = ended
             # On record before a byte of it leaves.
-            relay.hub.append(join_entries(2, *ending) if self._is_recorded else join_entries(5, *self._begun, *ending))
+            entries = join_entries(2, *ending) if self._is_recorded else join_entries(5, *self._begun, *ending)
+            relay.hub.append(entries, self.id)
         except (Fault, OSError, UnicodeEncodeError):
             return False  # the recorder of a usual exchange says what it cannot write, and tries again later
         except Exception:  # noqa: BLE001 - the client gets its response in the usual way
@@ -446,7 +447,7 @@ class DirectExchange:
         if self._is_recorded:
             return
         try:
-            hub.append(join_entries(3, *self._begun))
+            hub.append(join_entries(3, *self._begun), self.id)
             self._is_recorded = True
         except Exception:  # noqa: BLE001 - as above
             self._continue()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self, TypeAlias
 
 from sightline.errors import Fault
+from sightline.model.exchange import ENDS, Budgeted, Held, ReplyStored
 from sightline.model.json import JsonObject
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, since
 from sightline.store.whole import decode_entries
@@ -37,6 +38,11 @@ _MOST_LOST = 10_000
 MOST_WAITING = 10_000
 """A watcher that is further behind is disconnected; it can ask for what it has missed."""
 
+FEW = 100
+"""How many facts wait for a brief watcher before others are left out."""
+_NOT_FOLLOWED = (*ENDS, Budgeted, ReplyStored)
+"""Facts that may be the last ones of an exchange."""
+
 
 @dataclass(frozen=True, slots=True)
 class Announced:
@@ -61,26 +67,61 @@ def _size_of(entries: Sequence[KeptEntry]) -> int:
 
 
 class FactQueue:
-    """Facts for one watcher, from the moment it was made. Iterate over it; `close` it, or leave its `with`."""
+    """Facts for one watcher, from the moment it was made. Iterate over it; `close` it, or leave its `with`.
 
-    def __init__(self, hub: "Hub") -> None:
+    With `is_brief` it is for a watcher that shows what happens, and asks the record for the rest: while `FEW` facts
+    wait, other exchanges are left out, and `more` is announced behind what waits. Of an exchange of which a fact came,
+    all later ones come, up to its end. A hold always comes.
+    """
+
+    most_waiting = MOST_WAITING
+
+    def __init__(self, hub: "Hub", *, is_brief: bool = False) -> None:
         self._hub = hub
         self._waiting: deque[News] = deque()
         self._change = asyncio.Event()
         self._is_over = False
+        self.is_brief = is_brief
+        self._followed: set[str] = set()
+        """Exchanges of which all comes."""
+        self.has_more = False
+        """Whether something was left out since `take_waiting`."""
+
+    def wants(self, exchange: str) -> bool:
+        """Whether it takes the next fact of this exchange; what it does not take is left out."""
+        if not self.is_brief or exchange in self._followed or len(self._waiting) < FEW:
+            return True
+        self.has_more = True
+        return False
 
     def tell(self, news: News) -> None:
-        """Put it into the queue."""
-        if len(self._waiting) >= MOST_WAITING:
+        """Put it into the queue, or leave it out."""
+        if self.is_brief and not isinstance(news, Announced) and not self._follow(news):
+            return
+        if len(self._waiting) >= self.most_waiting:
             self.close()
         else:
             self._waiting.append(news)
             self._change.set()
 
+    def _follow(self, entry: FactEntry | FramesEntry) -> bool:
+        """Whether this is to be told, and with it what comes later of its exchange."""
+        fact = entry.fact if isinstance(entry, FactEntry) else None
+        if not isinstance(fact, Held) and not self.wants(entry.exchange):
+            return False
+        if isinstance(fact, _NOT_FOLLOWED):
+            self._followed.discard(entry.exchange)
+        else:
+            self._followed.add(entry.exchange)
+        return True
+
     def take_waiting(self) -> list[News]:
-        """All that waits now."""
+        """All that waits now, and whether there is more."""
         taken = list(self._waiting)
         self._waiting.clear()
+        if self.has_more:
+            self.has_more = False
+            taken.append(Announced("more", {}))
         return taken
 
     def close(self) -> None:
@@ -175,13 +216,13 @@ class Hub:
             self._owed_size -= _size_of(self._owed.popleft())
         self._write_down(entries, shown)
 
-    def append(self, data: bytes) -> None:
-        """The same for entries that are encoded; see `join_entries`."""
+    def append(self, data: bytes, exchange: str) -> None:
+        """The same for entries of one exchange that are encoded; see `join_entries`."""
         if self._append is None or self._owed or self._lost:
             self.record(decode_entries(memoryview(data)))
             return
         self._append(data)
-        if self.watching:
+        if self.watching and any(watch.wants(exchange) for watch in self.watching):
             self._show_all(decode_entries(memoryview(data)))
 
     def _write_down(self, entries: Sequence[KeptEntry], shown: int = 0) -> None:
@@ -293,9 +334,19 @@ class Hub:
         """Whether there is a watcher."""
         return bool(self.watching)
 
-    def watch(self) -> FactQueue:
-        """A watcher: every fact from now on, in order."""
-        watch = FactQueue(self)
+    @property
+    def is_watched_closely(self) -> bool:
+        """Whether there is a watcher that gets every fact."""
+        return any(not watch.is_brief for watch in self.watching)
+
+    def leave_out(self) -> None:
+        """Tell brief watchers that there is more than they were shown."""
+        for watch in self.watching:
+            watch.has_more = watch.is_brief
+
+    def watch(self, *, is_brief: bool = False) -> FactQueue:
+        """A watcher: every fact from now on, in order; with `is_brief` not more of them than a page can show."""
+        watch = FactQueue(self, is_brief=is_brief)
         self.add_watcher(watch)
         if self._is_closed:
             watch.close()

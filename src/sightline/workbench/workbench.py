@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import parse_qs
 
 from sightline.errors import Fault
-from sightline.exchange.hub import Announced, Hub, News
+from sightline.exchange.hub import SHOWN, Announced, Hub, News
 from sightline.exchange.relay_messages import PATH, WAIT_PATH
 from sightline.model.json import JsonObject
 from sightline.store.entries import FramesEntry, frames_in
@@ -160,11 +160,12 @@ PAUSE = 0.03
 half of the request that it is about."""
 
 
-async def stream(hub: Hub, send: Send, *, with_frames: bool = True, ping: float = PING) -> None:
+async def stream(hub: Hub, send: Send, *, with_frames: bool = True, is_brief: bool = False, ping: float = PING) -> None:
     """Send facts until the hub is closed, those that come within a moment together. After the first comment no fact is
     missed. Without `with_frames`, one event says when frames came and how large they were, and not what they brought.
+    With `is_brief`, not more facts are sent than a page can show; see `FactQueue`.
     """
-    with hub.watch() as watch:
+    with hub.watch(is_brief=is_brief) as watch:
         if hub.spread is not None:
             await hub.spread()
         await send(response_start(200, [(b"content-type", b"text/event-stream"), *GUARDED]))
@@ -182,6 +183,8 @@ async def stream(hub: Hub, send: Send, *, with_frames: bool = True, ping: float 
                 await asyncio.sleep(PAUSE)
                 events = [event(each, with_frames=with_frames) for each in (news, *watch.take_waiting())]
                 await send(response_body(b"".join(events), more=True))
+                if is_brief:
+                    await asyncio.sleep(SHOWN - PAUSE)
         await send(response_body(b"", more=False))
 
 
@@ -294,7 +297,8 @@ class Workbench:
 
     async def _events(self, scope: AsgiScope, send: Send) -> None:
         if scope["method"] == "GET":
-            await stream(self._hub, send, with_frames=b"frames=0" not in scope["query_string"].split(b"&"))
+            asked = scope["query_string"].split(b"&")
+            await stream(self._hub, send, with_frames=b"frames=0" not in asked, is_brief=b"brief=1" in asked)
         else:
             await replies.wrong_method(scope["method"], "GET").to(send)
 

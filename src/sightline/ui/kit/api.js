@@ -11,6 +11,7 @@ export {
   isExample,
   onAnnounced,
   onFact,
+  onKinds,
   onReconnect,
   retry,
 } from "./events.js";

@@ -45,17 +45,33 @@ const announcements = new Map();
 const returns = new Set();
 
 /** The events that have a name; all others are facts. */
-const NAMED = ["chat", "run", "eval", "interception", "forgotten", "cap"];
+const NAMED = ["chat", "run", "eval", "interception", "forgotten", "cap", "more"];
 
-/** Hear every fact of every exchange. @param {(fact: Fact) => void} listener @returns {() => void} stops it */
+/**
+ * Hear facts. While very many come, the server leaves out those of some exchanges, and announces that there is `more`:
+ * then the record has them.
+ * @param {(fact: Fact) => void} listener
+ * @returns {() => void} stops it
+ */
 export function onFact(listener) {
   listeners.add(listener);
   return () => void listeners.delete(listener);
 }
 
 /**
+ * Called when a fact of one of these kinds came, and when it may have been left out.
+ * @param {ReadonlySet<string>} kinds
+ * @param {() => void} listener
+ * @returns {() => void} stops it
+ */
+export function onKinds(kinds, listener) {
+  const stops = [onFact((fact) => kinds.has(fact.kind) && listener()), onAnnounced("more", listener)];
+  return () => stops.forEach((stop) => stop());
+}
+
+/**
  * Hear what is announced under this name.
- * @param {"chat" | "run" | "eval" | "interception" | "forgotten" | "cap"} event
+ * @param {"chat" | "run" | "eval" | "interception" | "forgotten" | "cap" | "more"} event
  * @param {(value: any) => void} listener
  * @returns {() => void} stops it
  */
@@ -113,7 +129,7 @@ function openStream() {
   isListener = true;
   clearTimeout(timer);
   source?.close();
-  const opened = new EventSource(addressOf("/api/events?frames=0"));
+  const opened = new EventSource(addressOf("/api/events?frames=0&brief=1"));
   source = opened;
   opened.onopen = () => {
     wait = SOONEST;

@@ -1,7 +1,7 @@
 // @ts-check
 /** What is left of the caps, and a way to raise one. */
 
-import { onAnnounced, onFact, put } from "../../kit/api.js";
+import { onAnnounced, onKinds, put } from "../../kit/api.js";
 import { money, whole } from "../../kit/core/format.js";
 import { useResource } from "../../kit/resource.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -20,7 +20,7 @@ function follow(again) {
     clearTimeout(timer);
     timer = window.setTimeout(again, 300);
   };
-  const stops = [onFact((fact) => ENDS.has(fact.kind) && soon()), onAnnounced("cap", soon)];
+  const stops = [onKinds(ENDS, soon), onAnnounced("cap", soon)];
   return () => {
     clearTimeout(timer);
     stops.forEach((stop) => stop());

@@ -1,7 +1,7 @@
 // @ts-check
 /** Kept edits and masks that are active, in the header of every view: what each changes, where and how often. */
 
-import { get, isExample, onAnnounced, onFact, onReconnect, put } from "../../kit/api.js";
+import { get, isExample, onAnnounced, onKinds, onReconnect, put } from "../../kit/api.js";
 import { useNow } from "../../kit/clock.js";
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
@@ -60,9 +60,7 @@ async function save(wanted) {
 /** Begin to follow; called once. The example holds nothing and keeps no edits. */
 export function startKeptEdits() {
   if (isExample) return;
-  onFact((fact) => {
-    if (["edited", "released", "finished"].includes(fact.kind)) refreshMasks();
-  });
+  onKinds(new Set(["edited", "released", "finished"]), refreshMasks);
   onAnnounced("interception", refreshMasks);
   onReconnect(refreshMasks);
   void load();

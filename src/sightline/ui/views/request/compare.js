@@ -2,7 +2,7 @@
 /** Replay: send the request again, as it was, edited, or to several models, and compare the answers. */
 
 import { about } from "../../kit/about.js";
-import { bytes, get, onFact } from "../../kit/api.js";
+import { bytes, get, onAnnounced, onFact } from "../../kit/api.js";
 import { duration, money } from "../../kit/core/format.js";
 import { Editor } from "../../kit/editor.js";
 import { onValue } from "../../kit/fields.js";
@@ -13,6 +13,7 @@ import { PanelHead } from "../../kit/notices.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
+import { isOver } from "./core/exchange.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ id: string, label: string, isOwn: boolean }} Column */
@@ -172,12 +173,14 @@ function Result({ column }) {
     let isThere = true;
     let isAsking = false;
     let isWanted = false;
+    let isUnderWay = true;
     const ask = async () => {
       if (isAsking) return void (isWanted = true);
       isAsking = true;
       isWanted = false;
       try {
         const [view, folded] = await Promise.all([get(`${path}?frames=0`), get(`${path}/reply`).catch(() => null)]);
+        isUnderWay = !isOver(view);
         if (isThere) (setLine(view), setReply(folded?.reply ?? null));
       } catch (error) {
         if (isThere) setProblem(/** @type {Error} */ (error).message);
@@ -188,10 +191,13 @@ function Result({ column }) {
       return undefined;
     };
     void ask();
-    const stop = onFact((fact) => fact.exchange === column.id && void ask());
+    const stops = [
+      onFact((fact) => fact.exchange === column.id && void ask()),
+      onAnnounced("more", () => isUnderWay && void ask()),
+    ];
     return () => {
       isThere = false;
-      stop();
+      stops.forEach((stop) => stop());
     };
   }, [column.id]);
   const usage = reply?.usage ?? line?.tokens ?? {};

@@ -1,7 +1,7 @@
 // @ts-check
 /** The state of one open exchange: the server's view of it, pending edits, and the actions on it. */
 
-import { get, onFact, onReconnect, post } from "../../kit/api.js";
+import { get, onAnnounced, onFact, onReconnect, post } from "../../kit/api.js";
 import { Edits, nameOf } from "../../kit/core/edits.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
@@ -24,6 +24,8 @@ import { framesIn } from "./core/timeline.js";
 /** @import { Signal } from "../../vendor/preact.js" */
 
 const SOON = 80;
+/** Where facts may have been left out, it is loaded again at most so often. */
+const AGAIN = 1000;
 
 export class Desk {
   /** @param {string} id */
@@ -89,7 +91,11 @@ export class Desk {
   }
 
   open() {
-    this._stops = [onFact((fact) => this._heardOf(fact)), onReconnect(() => void this.load())];
+    this._stops = [
+      onFact((fact) => this._heardOf(fact)),
+      onAnnounced("more", () => this._loadAgain()),
+      onReconnect(() => void this.load()),
+    ];
     void this.load();
   }
 
@@ -97,6 +103,7 @@ export class Desk {
     void this._edits.flush();
     this._isClosed = true;
     clearTimeout(this._timer);
+    clearTimeout(this._again);
     for (const stop of this._stops) stop();
   }
 
@@ -206,6 +213,20 @@ export class Desk {
       this.heard.value++;
       void this.load();
     });
+  }
+
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  _again = undefined;
+
+  /** Facts were left out. Those of this exchange may be among them while it is under way; of a held one all come. */
+  _loadAgain() {
+    const view = this.view.peek();
+    if (isHeld(view) || isOver(view)) return;
+    this._again ??= setTimeout(() => {
+      this._again = undefined;
+      this.heard.value++;
+      void this.load();
+    }, AGAIN);
   }
 
   /** @param {boolean} busy */

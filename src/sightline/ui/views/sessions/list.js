@@ -1,7 +1,7 @@
 // @ts-check
 /** All sessions: who asked, how often, what it took, and when last. */
 
-import { onFact } from "../../kit/api.js";
+import { onKinds } from "../../kit/api.js";
 import { aboutCosts, clientName, countOf, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { onValue } from "../../kit/fields.js";
@@ -18,8 +18,8 @@ const SHOWN = 200;
 const follow = (again) => {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  const stop = onFact((fact) => {
-    if (ENDED.has(fact.kind)) timer ??= setTimeout(() => ((timer = undefined), again()), TOGETHER);
+  const stop = onKinds(ENDED, () => {
+    timer ??= setTimeout(() => ((timer = undefined), again()), TOGETHER);
   });
   return () => {
     clearTimeout(timer);

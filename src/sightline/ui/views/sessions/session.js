@@ -1,7 +1,7 @@
 // @ts-check
 /** A session: one row a turn, what filled its context and what it cost, with the requests that each turn caused. */
 
-import { get, onFact } from "../../kit/api.js";
+import { get, onKinds } from "../../kit/api.js";
 import { CacheAdviceList } from "../../kit/cache-advice.js";
 import { literal, term } from "../../kit/core/filter.js";
 import {
@@ -31,6 +31,7 @@ import { AT_ONCE, allIds, colourOf, growth, mainTurns, mostTokens, rowsOf, threa
 /** @import { Row } from "./core/session.js" */
 
 const ENDED = new Set(["finished", "failed", "cancelled", "dropped"]);
+const FOLLOWED = new Set(["received", ...ENDED]);
 /** Facts within so many milliseconds are asked for together. */
 const TOGETHER = 400;
 
@@ -38,8 +39,7 @@ const TOGETHER = 400;
 const follow = (again) => {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  const stop = onFact((fact) => {
-    if (fact.kind !== "received" && !ENDED.has(fact.kind)) return;
+  const stop = onKinds(FOLLOWED, () => {
     clearTimeout(timer);
     timer = setTimeout(again, TOGETHER);
   });

@@ -3,7 +3,7 @@
 
 import { ApiError, get, onAnnounced, onFact, onReconnect } from "../../kit/api.js";
 import { computed, signal } from "../../vendor/preact.js";
-import { applyFacts, onlyHeld, mergeLines, sumLines } from "./core/lines.js";
+import { applyFacts, joinPage, onlyHeld, mergeLines, sumLines } from "./core/lines.js";
 
 /** @import { Snippet } from "../../api-types.d.ts" */
 /** @import { Line } from "./core/lines.js" */
@@ -17,6 +17,12 @@ const DRAWN = 40;
 const SINGLE = 8;
 /** A list in another order than by time, and sums of what is not loaded, are asked for again at most so often. */
 const AGAIN = 1500;
+/** And, while requests come, not before so many times as long as the last ones took. */
+const REST = 50;
+/** Where more happens than the server tells, the first page is read again after so many milliseconds. */
+const MORE = 1000;
+/** A request is on record, and could be told, so many seconds after it came. */
+const LATE = 1;
 /** The server looks into so many exchanges in one call. */
 const LOOKED_INTO = 50;
 /** The session of every request that an eval run or its judge makes begins so. */
@@ -140,14 +146,12 @@ async function fetchLines(wanted, before, limit, { signal, isList = false } = {}
 /** What is folded away, and the sums of a list that is too long to be added up here. */
 async function fetchSums() {
   const wanted = filter.value;
-  const began = performance.now();
   /** @param {string} evals */
   const total = async (evals) =>
     (await get(`/api/costs?${new URLSearchParams({ by: "model", filter: wanted, evals })}`)).total;
   try {
     const folded = hidesEvals() ? (await total("only")).requests : 0;
     const found = isComplete.value ? null : await total(hidesEvals() ? "0" : "");
-    sumsTook = performance.now() - began;
     if (wanted !== filter.value) return;
     foldedEvals.value = folded;
     if (found) askedSums.value = found;
@@ -250,10 +254,11 @@ function without(kept, id) {
 /** Ask for the lines that facts have touched. */
 async function catchUp() {
   timer = undefined;
+  askLater();
+  if (reading) return; // it asks for them itself
   const wanted = filter.value;
   const ids = touched;
   touched = new Set();
-  askAgain ??= setTimeout(onAskAgain, Math.max(AGAIN, 10 * sumsTook));
   if (sort.value) return;
   try {
     const fresh = await fetchLines(wanted, "", Math.min(Math.max(ids.size * 2, 20), PAGE), { isList: true });
@@ -271,15 +276,67 @@ async function catchUp() {
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
-let askAgain;
-/** How many milliseconds the last sums took: those of a large record are asked for more rarely. */
-let sumsTook = 0;
+let reading;
+/** Whether facts were left out since the first page was asked for. */
+let isBehind = false;
+/** Lines that are older than this time have no gap between them. */
+let wholeUntil = 0;
 
-/** What changes cannot be merged into: another order, and sums of what is not loaded. */
-function onAskAgain() {
+/** More happens than the server tells: lines may be missing until the first page is read again. */
+function onMore() {
+  isBehind = true;
+  askLater();
+  if (reading) return;
+  wholeUntil = (lines.value[0]?.at ?? 0) - LATE;
+  reading = setTimeout(readAgain, MORE);
+}
+
+async function readAgain() {
+  const wanted = filter.value;
+  if (!sort.value) {
+    isBehind = false;
+    try {
+      const fresh = await fetchLines(wanted, "", PAGE, { isList: true });
+      if (wanted === filter.value && !sort.value) {
+        const { joined, hasGap } = joinPage(lines.value, fresh, { wholeUntil, isLast: fresh.length < PAGE });
+        if (hasGap && isComplete.value) askedSums.value = sums.value; // until they are asked for
+        lines.value = joined;
+        if (hasGap) isComplete.value = false;
+        if (fresh.length) wholeUntil = fresh[0].at - LATE;
+      }
+      const known = new Set(fresh.map((line) => line.id));
+      const shown = new Set(lines.value.map((line) => line.id));
+      touched = new Set([...touched].filter((id) => !known.has(id) && shown.has(id)));
+    } catch {
+      isBehind = true; // asked again, or all is when the connection is back
+    }
+  }
+  reading = isBehind && !sort.value ? setTimeout(readAgain, MORE) : undefined;
+  if (touched.size) timer ??= setTimeout(catchUp, TOGETHER);
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let askAgain;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let askAtRest;
+/** How many milliseconds it took to ask for the last sums, or for all lines in another order. */
+let askingTook = 0;
+
+/** Ask for what changes cannot be merged into, once nothing has come for a while, or it has been a while. */
+function askLater() {
+  askAgain ??= setTimeout(onAskAgain, Math.max(AGAIN, REST * askingTook));
+  clearTimeout(askAtRest);
+  askAtRest = setTimeout(onAskAgain, AGAIN);
+}
+
+/** Another order, and sums of what is not loaded. */
+async function onAskAgain() {
+  clearTimeout(askAgain);
+  clearTimeout(askAtRest);
   askAgain = undefined;
-  if (sort.value) void showFilter(filter.value);
-  else void fetchSums();
+  const began = performance.now();
+  await (sort.value ? showFilter(filter.value) : fetchSums());
+  askingTook = performance.now() - began;
 }
 
 /** All that waits, whatever the list shows. */
@@ -301,6 +358,7 @@ function onForgotten({ exchanges }) {
 /** Begin to follow; called once. */
 export function startTraffic() {
   onFact(onTrafficFact);
+  onAnnounced("more", onMore);
   onAnnounced("forgotten", onForgotten);
   onReconnect(() => {
     void showFilter(filter.value);

@@ -43,6 +43,22 @@ export function mergeLines(known, fresh) {
   return isNew ? lines.sort(newestFirst) : lines;
 }
 
+/**
+ * The list with its first page as the server has it now. What is known of older lines stays where none can be missing
+ * between these and the page: where that is the last one, or goes back to `wholeUntil`, the time up to which the known
+ * lines have no gap.
+ * @param {readonly Line[]} known
+ * @param {readonly Line[]} page
+ * @param {{ wholeUntil: number, isLast: boolean }} options
+ * @returns {{ joined: Line[], hasGap: boolean }}
+ */
+export function joinPage(known, page, { wholeUntil, isLast }) {
+  const hasGap = !isLast && page[page.length - 1].at > wholeUntil;
+  // What came since the page was read stays in any case.
+  const kept = hasGap ? known.filter((line) => line.at > page[0].at) : known;
+  return { joined: mergeLines(kept, page), hasGap };
+}
+
 /** @param {Line} a @param {Line} b */
 export function newestFirst(a, b) {
   return b.at - a.at || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0);

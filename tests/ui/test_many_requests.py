@@ -1,0 +1,118 @@
+"""More requests at once than anybody can follow: the server tells the page a few of them, and the page asks for all."""
+
+import asyncio
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from sightline.exchange.hub import FactQueue
+from tests.desk_stage import JSON
+from tests.page_stage import PageStage, chat, user
+from tests.reply_samples import SAYS, whole
+from tests.upstream import head, pieces
+
+COUNT = 40
+
+
+@pytest.fixture
+def free(stage: PageStage) -> PageStage:
+    """Nothing is held."""
+    stage.person.put("/api/interception", {"mode": "off"})
+    return stage
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server leaves out what comes while the facts of one exchange wait."""
+    monkeypatch.setattr("sightline.exchange.hub.FEW", 1)
+
+
+def ask_many(stage: PageStage, words: str) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        asked = [
+            pool.submit(stage.free, chat(user(f"{words} {number:02}")), f"s-{number % 4}") for number in range(COUNT)
+        ]
+        for each in asked:
+            each.result()
+
+
+def count_told(page: Page) -> None:
+    """Count how often the page is told that there is more."""
+    page.evaluate("""() => {
+      window.told = 0;
+      const channel = new BroadcastChannel("sightline-events");
+      channel.onmessage = ({ data }) => { if (data.announced?.event === "more") window.told++; };
+    }""")
+
+
+@pytest.mark.usefixtures("few")
+def test_the_list_has_every_request_in_its_order_and_the_sums_are_right(free: PageStage) -> None:
+    with free.look() as shown:
+        page = shown.page
+        before = len(free.person.get("/api/exchanges?limit=500")["exchanges"])
+        count_told(page)
+        ask_many(free, "Many")
+        expect(page.get_by_role("status", name="Totals")).to_contain_text(f"{before + COUNT} requests")
+        lines = free.person.get("/api/exchanges?limit=500&filter=text:Many")["exchanges"]
+        assert len(lines) == COUNT
+        for newest in lines[:5]:
+            row = page.get_by_role("row", name=newest["title"])
+            expect(row).to_contain_text("11 → 7")
+        rows = page.get_by_role("row", name=re.compile("^.*Many [0-9]{2}"))
+        drawn = re.findall("Many [0-9]{2}", " ".join(rows.all_text_contents()))
+        assert drawn == [each["title"] for each in lines][: len(drawn)]
+        assert page.evaluate("window.told") > 0, "the server has left something out"
+        free.keep(shown, "traffic-many")
+
+
+@pytest.mark.usefixtures("few")
+def test_a_filter_and_an_order_hold_while_many_requests_come(free: PageStage) -> None:
+    with free.look() as shown:
+        page = shown.page
+        page.goto(f"{free.desk.server.url}/#/?filter=session:s-1%20text:Filtered")
+        expect(page.get_by_role("combobox", name="Filter")).to_have_value("session:s-1 text:Filtered")
+        ask_many(free, "Filtered")
+        expect(page.get_by_role("status", name="Totals")).to_contain_text(f"{COUNT // 4} requests")
+        expect(page.get_by_role("row", name="Filtered 00")).to_have_count(0)
+        expect(page.get_by_role("row", name="Filtered 37")).to_be_visible()
+        head = page.get_by_role("columnheader", name="At", exact=True)
+        head.get_by_role("button").click()
+        expect(head).to_have_attribute("aria-sort", "ascending")
+        ask_many(free, "Filtered")
+        expect(page.get_by_role("status", name="Totals")).to_contain_text(f"{COUNT // 2} requests")
+        rows = page.get_by_role("row", name=re.compile("Filtered [0-9]{2}"))
+        drawn = re.findall("Filtered [0-9]{2}", " ".join(rows.all_text_contents()))
+        lines = free.person.get("/api/exchanges?limit=500&filter=session:s-1+text:Filtered")["exchanges"]
+        assert drawn == [each["title"] for each in reversed(lines)], "the oldest first"
+
+
+def test_an_open_request_is_followed_although_nothing_is_told_of_it(
+    free: PageStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, hidden = FactQueue.wants, [True]
+
+    def wants(watch: FactQueue, exchange: str) -> bool:
+        watch.has_more |= hidden[0] and watch.is_brief
+        return not (hidden[0] and watch.is_brief) and usual(watch, exchange)
+
+    with free.look() as shown, ThreadPoolExecutor(1) as pool:
+        page = shown.page
+        monkeypatch.setattr(FactQueue, "wants", wants)
+        go_on = asyncio.Event()
+        body = whole("openai-chat", SAYS)
+        free.desk.upstream.script = [pieces(go_on, head(200, JSON, framing=str(len(body))) + body)]
+        answer = pool.submit(free.free, chat(user("Slow one.")), "slow")
+        exchange = free.person.until(
+            lambda: free.person.get("/api/exchanges?filter=session:slow")["exchanges"], lambda found: bool(found)
+        )[0]["id"]
+        free.open(page, exchange, "reply")
+        expect(page.get_by_text("sending").first).to_be_visible()
+        free.desk.upstream._loop.call_soon_threadsafe(go_on.set)
+        answer.result()
+        hidden[0] = False
+        free.desk.says()
+        free.free(chat(user("Another.")), "other")
+        expect(page.get_by_text("finished").first).to_be_visible()
+        free.keep(shown, "reply-after-more")
