@@ -118,6 +118,9 @@ class ListStore:
             if not before or each < before
         ][:limit]
 
+    async def sums(self, _wanted: object, _by: object, *, now: float) -> None:
+        """They are added up one by one."""
+
 
 @dataclass
 class Running:

@@ -1,10 +1,12 @@
 """What every store does, told as stories. A test class inherits them and says how its store is opened."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from operator import add
 from typing import TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.filters.expression import EVERYTHING, Expression
 from sightline.filters.fields import FilterField, Kind, add_field, remove_field
@@ -28,7 +30,7 @@ from sightline.model.report import Loss
 from sightline.store.archive import load, write_archive
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.store import Store
-from sightline.store.summary import Summary
+from sightline.store.summary import Summary, SummedExchanges
 from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, received, responded, sha256, whole
 
 Opening: TypeAlias = Callable[[], Awaitable[Store]]
@@ -67,6 +69,19 @@ async def summary(store: Store, exchange: str) -> Summary:
 async def exported(store: Store, wanted: Expression = EVERYTHING) -> list[Entry]:
     await store.settle()
     return [entry async for entry in store.export(wanted, now=NOON)]
+
+
+def sums_of(exchanges: Sequence[SummedExchanges], by: tuple[str, ...]) -> dict[tuple[object, ...], tuple[float, ...]]:
+    """How many there are of each kind, and their sums."""
+    kinds = ("state", "provider", "model", "path", "is_estimated", *by)
+    sums: dict[tuple[object, ...], tuple[float, ...]] = {}
+    for each in exchanges:
+        count, line = each.count, each.line
+        key = tuple(getattr(line, name) for name in kinds)
+        own = (line.input_tokens, line.output_tokens, line.cached_tokens, line.cost, line.saved)
+        more = (count, *(value or 0 for value in own), count * (line.cost is None))
+        sums[key] = tuple(map(add, sums.get(key, (0,) * len(more)), more))
+    return sums
 
 
 class StoreConformance:
@@ -250,6 +265,40 @@ class StoreConformance:
             store.record(received("x_3", chat_body("three"), at=NOON + 3))
             store.record(noted("x_3", [ExchangeFailed("rate_limited", "", status=429)], first=1))
             assert await ids(store, wanted) == found
+
+        told(opening, story)
+
+    @pytest.mark.parametrize("by", [(), ("model",), ("session", "client", "tag", "origin")])
+    @pytest.mark.parametrize("wanted", ["", "session:blue", "latest:3", "status:ok & !session:eval*", "cost>0"])
+    def test_sums_are_those_of_each_exchange(self, opening: Opening, wanted: str, by: tuple[str, ...]) -> None:
+        async def story(store: Store) -> None:
+            for number, session in enumerate(("blue", "blue", "red", "eval:1", "eval:1")):
+                body = chat_body(str(number))
+                store.record(received(f"x_{number}", body, session=session, client=f"cli/{number % 2}"))
+                store.record(answered(f"x_{number}", body, chat_stream("ok")))
+            store.record(received("x_5", chat_body("five"), session="red"))
+            store.record(noted("x_5", [ExchangeFailed("rate_limited", "", status=429)], first=1))
+            store.record(received("x_6", chat_body("six"), session="blue"))
+            cached = Usage(input_tokens=1000, output_tokens=10, cached_tokens=600)
+            for name, provider in (("x_7", "acme"), ("x_8", "other"), ("x_9", "other")):
+                estimated = replace(cached, is_estimated=name == "x_9")
+                end = ExchangeFinished("stop", 200, (), "", "large", estimated, (), 0.1, 0.2)
+                facts = [AttemptStarted(1, provider, "", model="large"), end]
+                store.record([*received(name, chat_body(name), session="blue"), *noted(name, facts, first=1)])
+            await store.settle()
+            found = await store.sums(parse(wanted), by, now=NOON)
+            assert found is not None
+            lines = await store.find(parse(wanted), now=NOON)
+            each = [SummedExchanges(1, line) for line in lines]
+            assert sums_of(found, by) == {key: pytest.approx(value) for key, value in sums_of(each, by).items()}
+
+        told(opening, story)
+
+    def test_what_only_words_tell_has_no_sums(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            store.record(whole("x_1", chat_body("hello"), "hi"))
+            await store.settle()
+            assert await store.sums(parse("text:hello"), (), now=NOON) is None
 
         told(opening, story)
 

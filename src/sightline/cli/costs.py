@@ -94,15 +94,13 @@ async def _account(arguments: argparse.Namespace, by: Sequence[str], zone: "tzin
     from sightline.app.engine import open_record
     from sightline.app.machine import SystemClock
     from sightline.cli.traffic import parse_filter
-    from sightline.exchange.recording.records import read_summaries
     from sightline.store.summary import price_list
     from sightline.workbench.costs import Accounting
 
     loaded, wanted = configuration(arguments.config), parse_filter(arguments.filter)
     accounting = Accounting(by, price_list(loaded.catalog), zone)
     async with open_record(loaded, arguments.data, arguments.store) as store:
-        async for summary in read_summaries(store, wanted, SystemClock().now()):
-            accounting.add(summary)
+        await accounting.add_all(store, wanted, SystemClock().now())
     return accounting.result()
 
 

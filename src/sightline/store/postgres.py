@@ -27,12 +27,12 @@ from sightline.store.postgres_connection import (
     pool,
     pruning,
 )
-from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest
+from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest, sums
 from sightline.store.postgres_sink import PostgresSink, body_of
 from sightline.store.postgres_words import carry_words, forget_words, measure_blocks
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.store import Forgotten, Line, Log, Pruned, load_migrations, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, Summary
+from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges
 
 T = TypeVar("T")
 
@@ -294,6 +294,10 @@ class PostgresStore(JournaledStore):
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
         """Exchanges that the filter takes, newest first, from behind the exchange `before`."""
         return await self._ask(lambda connection: newest(connection, wanted, now=now, before=before, limit=limit))
+
+    async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
+        """The sums of all exchanges that the filter takes; see `Store`."""
+        return await self._ask(lambda connection: sums(connection, wanted, by, now=now))
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""

@@ -10,7 +10,7 @@ from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of,
 from sightline.store.postgres_connection import PostgresConnection
 from sightline.store.postgres_sink import body_of
 from sightline.store.search import FoundRow, RecordSearch, Search, SearchQuery, SearchTables
-from sightline.store.summary import FIELDS, Summary, bodies_of
+from sightline.store.summary import FIELDS, Summary, SummedExchanges, bodies_of
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -43,6 +43,13 @@ async def newest(
 ) -> list[Summary]:
     """Exchanges that the filter takes, newest first."""
     return await _ask(connection, RecordSearch(_TABLES, wanted, now).newest(before, limit))
+
+
+async def sums(
+    connection: PostgresConnection, wanted: Expression, by: Sequence[str], *, now: float
+) -> list[SummedExchanges] | None:
+    """The sums of all exchanges that the filter takes; see `Store`."""
+    return await _ask(connection, RecordSearch(_TABLES, wanted, now).sums(by))
 
 
 async def oldest(connection: PostgresConnection, wanted: Expression, *, now: float, after: str) -> list[str]:

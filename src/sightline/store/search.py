@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import msgspec
+
 from sightline.filters.expression import (
     And,
     ContentTerm,
@@ -31,7 +33,7 @@ from sightline.filters.predicate import alone, fold_case, literals, matches, occ
 from sightline.filters.sql import Columns, Condition, condition
 from sightline.platform.byte_search import contains
 from sightline.store.entries import Codec
-from sightline.store.summary import NAMES, ExchangeSubject, Summary, summary_in
+from sightline.store.summary import NAMES, ExchangeSubject, Summary, SummedExchanges, summary_in
 from sightline.store.words import END, Name, find_blocks, read_names, split_block, unpack_words
 
 _MOST_IDS = 10_000
@@ -44,6 +46,12 @@ _ROWS = 200
 """How many exchanges are looked at together."""
 _BLOCKS, _MOST_BLOCKS = 8, 64
 """Blocks of words that are asked for together: more of them after each question, up to two megabytes."""
+_KINDS = ("state", "provider", "model", "path", "is_estimated")
+"""What the sums of exchanges depend on."""
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
+_MONEY = ("cost", "saved")
+_PARTS = 10**10
+"""Money is added up in parts of a dollar that are whole numbers: SQLite adds a million fractions with an error."""
 _LAST = "\U0010ffff"
 """Behind every id."""
 
@@ -105,6 +113,16 @@ class RecordSearch(Generic[Name]):
         """The ids of some exchanges, oldest first, from behind one."""
         rows = yield from self._rows(">", "e.id", after, _MOST_IDS)
         return [str(row[1]) for row in rows]
+
+    def sums(self, by: Iterable[str]) -> Search[list[SummedExchanges] | None]:
+        """All that the filter takes, added up: those together that are the same in these columns and in what their
+        costs depend on. None where columns do not decide what the filter takes."""
+        decided: Condition = self._decided
+        if not decided.is_complete:
+            return None
+        kinds = tuple(dict.fromkeys((*_KINDS, *by)))
+        rows = yield SearchQuery(_sum_statement(self._tables.exchanges, kinds, decided.sql), decided.parameters)
+        return [_read_sums(kinds, row) for row in rows]
 
     def _rows(self, side: str, order: str, place: str, limit: int) -> Search[list[FoundRow]]:
         decided: Condition = self._decided
@@ -183,6 +201,24 @@ class RecordSearch(Generic[Name]):
 
         subject = ExchangeSubject(summary, lambda pattern: self._words.says(exchange, pattern))
         return matches(self._wanted, subject, now=self._now, belongs=belongs)
+
+
+def _sum_statement(exchanges: str, kinds: Sequence[str], condition: str) -> str:
+    """Adds up exchanges of one kind, of which all have a count or none has. Those of an older record that does not say
+    what they saved stay apart, because that does not follow from sums."""
+    alike = [f"e.{name}" for name in kinds]
+    parts = [f"CAST(round(e.{name} * {_PARTS}) AS BIGINT)" for name in _MONEY]
+    sums = [f"CAST(sum({value}) AS BIGINT)" for value in (*(f"e.{name}" for name in _COUNTS), *parts)]
+    known = [f"e.{name} IS NULL" for name in (*_COUNTS, *_MONEY)]
+    apart = "CASE WHEN e.saved IS NULL AND e.cached_tokens > 0 THEN e.id END"
+    selected, groups = ", ".join(["count(*)", *alike, *sums]), ", ".join([*alike, *known, apart])
+    return f"SELECT {selected} FROM {exchanges} e WHERE {condition} GROUP BY {groups}"
+
+
+def _read_sums(kinds: Sequence[str], row: FoundRow) -> SummedExchanges:
+    values = ("", 0.0, *row[1 : -len(_MONEY)], *(each and each / _PARTS for each in row[-len(_MONEY) :]))
+    line = dict(zip(("id", "at", *kinds, *_COUNTS, *_MONEY), values, strict=True))
+    return SummedExchanges(row[0], msgspec.convert(line, Summary, strict=False))
 
 
 class WordSearch(Generic[Name]):

@@ -27,7 +27,7 @@ from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import forget_words, measure_blocks
 from sightline.store.store import Forgotten, Line, Log, Pruned, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, Summary
+from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges
 
 T = TypeVar("T")
 
@@ -304,6 +304,10 @@ class SqliteStore(JournaledStore):
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
         """Exchanges that the filter takes, newest first, from behind the exchange `before`."""
         return await asyncio.to_thread(self._reading.find, wanted, now=now, before=before, limit=limit)
+
+    async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
+        """The sums of all exchanges that the filter takes; see `Store`."""
+        return await asyncio.to_thread(self._reading.sums, wanted, by, now=now)
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""

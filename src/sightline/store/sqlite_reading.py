@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -16,7 +16,7 @@ from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, KeptEntr
 from sightline.store.search import RecordSearch, Search, SearchTables
 from sightline.store.sqlite_blocks import BlockReader
 from sightline.store.sqlite_database import asking, body_of, connect_database
-from sightline.store.summary import FIELDS, Summary, bodies_of
+from sightline.store.summary import FIELDS, Summary, SummedExchanges, bodies_of
 
 T = TypeVar("T")
 
@@ -61,6 +61,11 @@ class SqliteReader:
         """Exchanges that the filter takes, newest first."""
         with self._connection() as connection, _snapshot(connection):
             return answer(connection, RecordSearch(TABLES, wanted, now).newest(before, limit))
+
+    def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
+        """The sums of all exchanges that the filter takes; see `Store`."""
+        with self._connection() as connection, _snapshot(connection):
+            return answer(connection, RecordSearch(TABLES, wanted, now).sums(by))
 
     def oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
         """The ids of some exchanges that the filter takes, oldest first, from behind one."""

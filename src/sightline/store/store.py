@@ -14,7 +14,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, FactEntry, KeptEntry
-from sightline.store.summary import Summary
+from sightline.store.summary import Summary, SummedExchanges
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -161,6 +161,11 @@ class Store(Protocol):
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
         """Exchanges that the filter takes, newest first, from behind the exchange `before`."""
+        ...
+
+    async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
+        """The sums of all exchanges that the filter takes, apart for each value of these columns of a summary; None
+        where only each exchange tells whether the filter takes it."""
         ...
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:

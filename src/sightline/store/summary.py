@@ -89,6 +89,14 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     title: str = ""
 
 
+class SummedExchanges(msgspec.Struct, frozen=True):
+    """So many exchanges that are of one kind: `line` has what they have in common, and the sums of their tokens, their
+    cost and what they saved."""
+
+    count: int
+    line: Summary
+
+
 NAMES = Summary.__struct_fields__
 """The columns of the table that have the same names in every database."""
 DIGESTED = ("previous", "is_side", "title")

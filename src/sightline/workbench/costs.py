@@ -88,22 +88,22 @@ class _Sums:
         self.estimates: list[float] = []
         self.savings: list[float] = []
 
-    def add(self, summary: Summary, saved: float | None) -> None:
-        self.requests += 1
-        self.failed += summary.state == "failed"
+    def add(self, summary: Summary, saved: float | None, count: int = 1) -> None:
+        self.requests += count
+        self.failed += count * (summary.state == "failed")
         if not is_charged(summary):
             return
         self.input += summary.input_tokens or 0
         self.cached += summary.cached_tokens or 0
         self.output += summary.output_tokens or 0
-        self.estimated += summary.is_estimated
+        self.estimated += count * summary.is_estimated
         if summary.cost is not None:
             self.costs.append(summary.cost)
             self.estimates += [summary.cost] if summary.is_estimated else []
         elif summary.input_tokens is not None or summary.output_tokens is not None:
-            self.unpriced += 1
+            self.unpriced += count
         elif summary.state == "finished":
-            self.uncounted += 1
+            self.uncounted += count
         if saved:
             self.savings.append(saved)
 
@@ -149,14 +149,25 @@ class Accounting:
         self._models: dict[tuple[str, str], None] = {}
         self._readers = [_group_readers(zone)[name] for name in self._by]
 
-    def add(self, summary: Summary) -> None:
-        """Count one exchange."""
+    async def add_all(self, store: Store, wanted: Expression, now: float) -> None:
+        """Count all exchanges of a record that a filter takes."""
+        columns = [_COLUMNS.get(name, name) for name in self._by]
+        found = None if "day" in columns else await store.sums(wanted, columns, now=now)
+        if found is None:
+            async for summary in read_summaries(store, wanted, now):
+                self.add(summary)
+            return
+        for each in found:
+            self.add(each.line, each.count)
+
+    def add(self, summary: Summary, count: int = 1) -> None:
+        """Count one exchange, or so many of one kind that have these sums."""
         saved = summary.saved if summary.saved is not None or not summary.cached_tokens else self._savings(summary)
         keys = tuple(read(summary) for read in self._readers)
-        self._total.add(summary, saved)
+        self._total.add(summary, saved, count)
         self._models[summary.provider, summary.model] = None
         if keys:
-            self._groups.setdefault(keys, _Sums(keys)).add(summary, saved)
+            self._groups.setdefault(keys, _Sums(keys)).add(summary, saved, count)
 
     def _savings(self, summary: Summary) -> float | None:
         """Of an exchange that was recorded before its savings were."""
@@ -206,6 +217,8 @@ def _group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:
     }
 
 
+_COLUMNS = {"project": "session"}
+"""The columns of a summary from which groups are read, where their names differ."""
 GROUPS = ("day", "model", "provider", "client", "session", "project", "tag", "origin")
 
 
@@ -268,6 +281,5 @@ class CostReport:
         accounting = Accounting((query.text("by") or "day").split(","), self._prices)
         wanted = list_filter(query)
         await self._store.settle()
-        async for summary in read_summaries(self._store, wanted, self._now()):
-            accounting.add(summary)
+        await accounting.add_all(self._store, wanted, self._now())
         return accounting.result()
