@@ -36,7 +36,7 @@ class Transport:
     def resume_reading(self) -> None: ...
 
 
-async def taken(pieces: Sequence[bytes]) -> tuple[list[Taken], bytes, list[bool]]:
+async def taken(pieces: Sequence[bytes], turns: int = 50) -> tuple[list[Taken], bytes, list[bool]]:
     """The requests that one connection hands on, what it answers, and which of their heads were known."""
     requests: list[Taken] = []
     known: list[bool] = []
@@ -58,7 +58,7 @@ async def taken(pieces: Sequence[bytes]) -> tuple[list[Taken], bytes, list[bool]
     for piece in pieces:
         connection.data_received(piece)
         await asyncio.sleep(0)
-    for _ in range(50):
+    for _ in range(turns):
         await asyncio.sleep(0)
     connection.connection_lost(None)
     return requests, transport.written, known
@@ -99,6 +99,18 @@ def test_however_requests_are_split_and_pipelined_they_are_the_same(bodies: list
         found, answered_too, known = await taken(pieces)
         assert (found, answered_too) == (expected, answered)
         assert len(known) == len(bodies)
+
+    asyncio.run(story())
+
+
+def test_thousands_of_requests_may_come_at_once() -> None:
+    async def story() -> None:
+        await taken([request(b"{}")])
+        count = 5_000
+        requests, answered, known = await taken([request(b"{}") * count], turns=2 * count)
+        assert len(requests) == count
+        assert known == [True] * count
+        assert answered.count(b"HTTP/1.1 200 OK") == count
 
     asyncio.run(story())
 

@@ -172,33 +172,37 @@ class ClientConnection(asyncio.Protocol):
             if is_between and self.other.wants(data):
                 self.other.take(self, data)
                 return
-        is_first = False
-        if self._missing:
-            data = self._add_missing(data)
-        elif self._reads_head and not self._head_bytes:
-            if self._begin_known(data):
-                if self._direct is None:
-                    self._wake()
-                return
-            is_first = not self._calls
-        if data:
-            self._parse(data)
-            if is_first and len(self._calls) == 1 and self._calls[0].has_body and self._calls[0].keeps_alive:
-                remember_head(data, self._calls[0].scope)
-        self._wake()
+        while data:  # a client may send many requests at once
+            if self._missing:
+                data = self._add_missing(data)
+                continue
+            rest = self._begin_known(data) if self._reads_head and not self._head_bytes else None
+            if rest is None:
+                self._parse_all(data)
+                break
+            data = rest
+        if self._direct is None:
+            self._wake()
 
-    def _begin_known(self, data: bytes) -> bool:
-        """Begin a request whose head was read before. False where llhttp has to read it."""
+    def _parse_all(self, data: bytes) -> None:
+        """Have llhttp read these bytes, and keep the head if they are one whole request."""
+        is_first = self._reads_head and not self._head_bytes and not self._calls
+        self._parse(data)
+        if is_first and len(self._calls) == 1 and self._calls[0].has_body and self._calls[0].keeps_alive:
+            remember_head(data, self._calls[0].scope)
+
+    def _begin_known(self, data: bytes) -> bytes | None:
+        """Begin a request whose head was read before, and return what follows it. None where llhttp has to read it."""
         head = self._latest_head
         length = b"" if head is None else head.length_in(data)
         if head is None or not length:
             head = find_head(data)
             length = b"" if head is None else head.length_in(data)
             if head is None or not length:
-                return False
+                return None
             self._latest_head = head
         if self.is_closing_soon:
-            return False
+            return None
         start, size = head.size + len(length), int(length)
         is_whole = len(data) == start + size  # as nearly always
         body = data[start:] if is_whole else None
@@ -208,15 +212,13 @@ class ClientConnection(asyncio.Protocol):
             self._direct = self._begin(head, body, self)
             if self._direct is not None:
                 self._direct_parts = head, length, body
-                return True
+                return b""
         call = HttpCall(self, head.scope(length), keeps_alive=True, is_http_1_0=False, body=body)
         self._calls.append(call)
         if is_whole:
-            return True
+            return b""
         self._missing = size
-        if rest := self._add_missing(data[start:]):
-            self.data_received(rest)
-        return True
+        return self._add_missing(data[start:])
 
     def _add_missing(self, data: bytes) -> bytes:
         """Take what is missing of the body of a request whose head was known; returns what follows it."""
