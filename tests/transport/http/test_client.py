@@ -503,6 +503,27 @@ def test_a_chunk_that_comes_whole_is_passed_on_with_its_size_wherever_others_are
     told(story())
 
 
+def test_what_the_straight_way_raises_is_raised_and_does_not_break_the_connection() -> None:
+    async def story() -> None:
+        gates = [asyncio.Event() for _ in range(4)]
+        script = pieces(head(200), gates[0], chunk(b"first\n"), gates[1], chunk(b"second\n"), gates[2], LAST)
+        async with Upstream([script]) as upstream, client() as http:
+            response = await http.send(post(upstream.url), Timeouts())
+            taker = Taker(gates)
+
+            def refuse(_framed: bytes) -> None:
+                raise RuntimeError("the handler is closed")
+
+            way = StraightWay(refuse, taker, taker.clock, taker.hand_on)
+            gates[0].set()
+            with pytest.raises(RuntimeError, match="the handler is closed"):
+                await response.pass_to(taker.take, way)
+            gates[2].set()
+            assert [piece async for piece in response] == [], "the rest of the stream still comes"
+
+    told(story())
+
+
 def test_the_straight_way_ends_when_its_client_is_paused_and_hands_on_what_has_passed() -> None:
     async def story() -> None:
         gates = [asyncio.Event() for _ in range(200)]

@@ -71,7 +71,8 @@ class Response:
 
     async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
         """Give each portion of the body to `take` in the callback that reads it from the socket, until `take` returns
-        False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` raises.
+        False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` or the way
+        raises.
 
         A portion that is exactly one chunk takes the straight `way`, if there is one, until its client is paused.
         """
@@ -81,6 +82,11 @@ class Response:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         pieces = answer.pieces
+
+        def on_error(error: Exception) -> None:
+            connection.listen(None)
+            if not done.done():
+                done.set_exception(error)
 
         def on_data(data: bytes) -> None:
             connection.heard = loop.time()
@@ -96,16 +102,14 @@ class Response:
                     pieces.clear()
                     goes_on = take(data)
             except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
-                connection.listen(None)
-                if not done.done():
-                    done.set_exception(error)
+                on_error(error)
                 return
             if not goes_on or answer.is_complete or answer.fault is not None:
                 connection.listen(None)
                 if not done.done():
                     done.set_result(None)
 
-        listener = on_data if way is None else take_straight(connection, answer, way, on_data)
+        listener = on_data if way is None else take_straight(connection, answer, way, on_data, on_error)
         connection.listen(listener)
         try:
             listener(b"")

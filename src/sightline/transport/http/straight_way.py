@@ -43,9 +43,14 @@ class StraightWay:
 
 
 def take_straight(
-    connection: HttpConnection, answer: AnswerParser, way: StraightWay, on_data: Callable[[bytes], None]
+    connection: HttpConnection,
+    answer: AnswerParser,
+    way: StraightWay,
+    on_data: Callable[[bytes], None],
+    on_error: Callable[[Exception], None],
 ) -> Callable[[bytes], None]:
     """A listener that sends each read that is exactly one chunk the straight way, and gives all others to `on_data`.
+    `on_error` gets what the way raises, as uvloop does for a client whose connection has just ended.
 
     A read is known to be one chunk by its length: only one line with a size makes so many bytes. llhttp, which stands
     between two chunks, need not see it.
@@ -62,7 +67,11 @@ def take_straight(
             connection.heard = time()
             keep(data)
             note(clock())
-            write(data)
+            try:
+                write(data)
+            except Exception as error:  # noqa: BLE001 - the provider's connection must not fail for it
+                on_error(error)
+                return
             left -= 1
             if left and not client.is_writing_paused:
                 return
