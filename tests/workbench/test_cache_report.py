@@ -77,6 +77,16 @@ def test_causes_are_summed_and_the_advice_says_what_it_would_have_saved(tmp_path
     assert (last.autopsy.before[:13], last.autopsy.after[:13]) == ("It is 2 o'clo", "It is 3 o'clo")
 
 
+def test_a_turn_behind_one_that_cannot_be_read_is_examined_all_the_same(tmp_path: Path) -> None:
+    session = changing(3)
+    session.turns[1].body["messages"].append({"role": "user", "content": [7]})
+    (report,) = asyncio.run(play_all(tmp_path, [("odd", session)]))
+    assert [turn.autopsy.cause for turn in report.turns] == ["cold_start", "system"], (
+        "the turn between them is no request"
+    )
+    assert report.turns[1].previous == report.turns[0].exchange
+
+
 def test_the_providers_own_reason_is_shown_and_counted(tmp_path: Path) -> None:
     reports = asyncio.run(play_all(tmp_path, [("asks", changing(3, wants_reason=True))]))
     assert [turn.provider_reason for turn in reports[0].turns] == ["", "system_changed", "system_changed"]

@@ -160,7 +160,10 @@ class TurnExaminer:
             except Fault:
                 continue  # retention has taken its bodies
         for before in known:
-            asked = before.request()
+            try:
+                asked = before.request()
+            except Fault:
+                continue  # no request of its dialect, which some providers answer all the same
             ranked.append((_count_shared(asked, request), before, asked))
         if not ranked:
             return None
