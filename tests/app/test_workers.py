@@ -349,6 +349,26 @@ def test_a_server_that_ends_lets_the_clients_of_its_workers_finish(tmp_path: Pat
         assert not list((tmp_path / "data" / "journal").glob("*.log")), "all of it is in the database"
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_clients_of_a_process_finish_although_those_of_the_other_have(tmp_path: Path, first: int) -> None:
+    gates = [asyncio.Event(), asyncio.Event()]
+    with workers(tmp_path) as stage:
+        stage.upstream.script = [
+            pieces(head(200, SSE), chunk(delta("first")), gate, chunk(b"data: [DONE]\n\n"), LAST) for gate in gates
+        ]
+        answers = [client.send(asked("end", stream=True)) for client in stage.clients(2)]
+        assert all(b"first" in answer.readline() for answer in answers)
+        stage.process.send_signal(signal.SIGTERM)
+        while is_answered(stage):
+            sleep(0.01)
+        for each in (first, 1 - first):
+            stage.upstream._loop.call_soon_threadsafe(gates[each].set)
+            assert answers[each].read().endswith(b"[DONE]\n\n")
+            sleep(0.5)  # the process that has no more clients now goes on with its end
+        stage.process.communicate(timeout=60)
+        assert stage.process.returncode == 0
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_main_process_that_is_killed_leaves_no_worker_and_every_answer_on_record(tmp_path: Path, kind: str) -> None:
     def story(*words: str) -> None:

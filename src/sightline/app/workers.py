@@ -266,7 +266,10 @@ class Workers:
     # --- their lives ---
 
     def begin_end(self) -> None:
-        """Let them end as soon as their clients have their answers."""
+        """Let them end as soon as their clients have their answers. They are told once: a second time would end them at
+        once."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         for each in self._running:
             each.peer.send(End())
