@@ -15,6 +15,8 @@ from sightline.catalog.provider import Route
 from sightline.exchange import direct
 from sightline.exchange import hub as hubs
 from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Fact, Received
+from sightline.store.digest import read_reply
+from sightline.store.whole import join_entries
 from tests.exchange.direct_stage import JSON, REPLIES, DirectStage, at_once, open_direct_stage, reply_of
 from tests.relay_stage import DIALECTS, KEY
 from tests.upstream import LAST, Play, Talk, chunk, cut, head, pieces
@@ -183,6 +185,26 @@ def test_an_answer_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, 
 @pytest.mark.parametrize("kind", STREAMS)
 def test_a_stream_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, kind: str) -> None:
     asyncio.run(compare(tmp_path, STREAMS[kind](), is_taken=kind in TAKEN_STREAMS, stream=True))
+
+
+def test_a_stream_is_recorded_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[str] = []
+
+    def join(count: int, *encoded: bytes, words: str = "") -> bytes:
+        recorded.append(words)
+        return join_entries(count, *encoded, words=words)
+
+    monkeypatch.setattr(direct, "join_entries", join)
+
+    async def story(opened: DirectStage) -> None:
+        whole = recorded[-1]
+        opened.stage.upstream.script = [STREAMS["at once"]()]
+        for _ in range(3):
+            await opened.ask(stream=True)
+        assert (whole, recorded[-1]) == ("", "hello")
+        assert read_reply(CHAT, b"".join((delta("hel"), delta("lo"), delta("", "stop"), COUNTED, DONE))) == ("hello", "")
+
+    play(story, tmp_path)
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)

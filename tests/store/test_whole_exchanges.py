@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from sightline.model.exchange import AttemptStarted, ExchangeFinished, Fact, FrameArrived, Received, ReplyStored
 from sightline.model.reply import Usage
+from sightline.store.digest import read_reply
 from sightline.store.entries import BodyEntry, FactEntry, KeptEntry, join_frames
 from sightline.store.importer import Importer
 from sightline.store.journal import JournalWriter, encode_entries, records
@@ -77,9 +78,10 @@ def in_one_record(exchange: str, body: bytes, facts: Sequence[Fact]) -> list[Kep
     return join_frames([BodyEntry(sha256(body), body, "near"), *noted(exchange, facts)])
 
 
-def read_back(entries: Sequence[KeptEntry]) -> Sequence[object]:
-    """What a sink is given of such a record."""
-    return decode_record(memoryview(encode_entries(entries)))
+def read_back(entries: Sequence[KeptEntry], words: str = "") -> Sequence[object]:
+    """What a sink is given of such a record, in which these words are behind the entries."""
+    encoded = encode_entries(entries)[1:]
+    return decode_record(memoryview(join_entries(len(entries), encoded, words=words)))
 
 
 @settings(deadline=None, max_examples=40)
@@ -98,7 +100,9 @@ def test_it_is_on_record_as_its_facts_one_by_one(
             end,
         ]
         record = in_one_record(f"x_{number}", body, facts)
-        found = read_back(record)
+        words = read_reply(attempt.dialect or received.dialect, b"".join(frames))[0]
+        is_read = data.draw(st.booleans(), "the gateway has read the reply")
+        found = read_back(record, words if is_read else "")
         assert [type(each) for each in found] == [WholeExchange]
         # Half a character cannot be written to a journal.
         batch += unfold(found)  # type: ignore[arg-type]
@@ -134,6 +138,15 @@ def test_what_is_not_one_exchange_from_beginning_to_end_is_read_as_entries() -> 
     moved = [*usual[:4], msgspec.structs.replace(usual[4], n=17)]  # type: ignore[type-var]
     for entries in (moved, usual[:4], [usual[1], usual[0], *usual[2:]]):
         assert read_back(entries) == entries
+
+
+def test_words_behind_the_entries_are_no_entry() -> None:
+    usual = exchange_in_a_record("x_1")
+    (found,) = read_back(usual, "yes")
+    assert isinstance(found, WholeExchange)
+    assert (found.words, unfold([found])) == ("yes", usual)
+    assert read_back(usual[:4], "yes") == usual[:4]
+    assert read_back(usual[3:], "yes") == usual[3:]
 
 
 def test_one_that_began_in_an_earlier_batch_is_added_to(tmp_path: Path) -> None:

@@ -90,9 +90,13 @@ class SqliteDigests:
         """Read a reply."""
         words, name = read_reply(dialect, raw)
         if words:
-            self._words.append((row, searchable(words)))
+            self.add_words(row, words)
         if name:
             self._named.append((storable(name), row, exchange))
+
+    def add_words(self, row: int, words: str) -> None:
+        """Take the words of a reply that was read before."""
+        self._words.append((row, searchable(words)))
 
     def link(self) -> dict[int, DigestValues]:
         """The columns of each request that was added, by its row. The rows of this transaction need not be there."""

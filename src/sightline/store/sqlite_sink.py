@@ -280,11 +280,13 @@ class SqliteSink:
         """What `_add` does, for an exchange of which nothing is stored."""
         self._last_seq = seq = self._last_seq + 1
         body, received = whole.body, whole.received.fact
-        if raw := b"".join(whole.frames.data):
+        if whole.words:
+            self._digests.add_words(seq, whole.words)
+        elif raw := b"".join(whole.frames.data):
             self._digests.add_reply(seq, exchange, whole.attempt.fact.dialect or received.dialect, raw)
         beginning: Beginning | None = None
         if body.sha256 in self._small:
-            block = self._blocks.add_written(seq, whole.data)
+            block = self._blocks.add_written(seq, *whole.entries())
         else:
             beginning = self._bodies.beginning(body.sha256)
             number = self._bodies.number(body.sha256)

@@ -1,7 +1,8 @@
 """An exchange of which one record of a journal holds everything, as it does of most.
 
 Such a record has the body of the request, its arrival, one attempt, what came, and the end. What the database needs of
-it is read by a decoder of its own, which passes over headers and times; the rest goes into a block as it is.
+it is read by a decoder of its own, which passes over headers and times; the rest goes into a block as it is. Behind the
+entries there may be a text: the words of the reply, where the gateway has read them, so that they are not read again.
 """
 
 import re
@@ -78,15 +79,16 @@ class _FinishedEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
 
 
 class WholeExchange(msgspec.Struct, array_like=True, gc=False):
-    """The entries of the record as far as they are needed, and `data`, which is all of them as they were written. What
-    came is a view of `data`: copies of all streams of a batch would be megabytes that are out of every cache when they
-    are read."""
+    """The entries of the record as far as they are needed, `words`, and `data`, which is all of it as it was written.
+    What came is a view of `data`: copies of all streams of a batch would be megabytes that are out of every cache when
+    they are read."""
 
     body: BodyEntry
     received: _ReceivedEntry
     attempt: _AttemptEntry
     frames: _FramesEntry
     finished: _FinishedEntry
+    words: str = ""
     data: memoryview = memoryview(b"")
 
     @property
@@ -97,35 +99,45 @@ class WholeExchange(msgspec.Struct, array_like=True, gc=False):
             return tag_of(received.session, _HEADERS.decode(received.headers))
         return tag_of(received.session, ()) if "#" in received.session else ""
 
+    def entries(self) -> "tuple[bytes | memoryview, ...]":
+        """The entries, as they were written, in one piece or two."""
+        if not self.words:
+            return (self.data,)
+        return b"\x95", self.data[1 : -len(_ENCODER.encode(self.words))]
+
     def without_body(self) -> bytes:
         """The entries behind the body, as they were written."""
-        return b"\x94" + b"".join(_RAW.decode(self.data)[1:])
+        return b"\x94" + b"".join(_RAW.decode(self.data)[1:5])
 
 
 RecordedEntry: TypeAlias = KeptEntry | WholeExchange
 """What a sink is given."""
 _TAG = TAG_HEADER.encode()
 _WHOLE = msgspec.msgpack.Decoder(WholeExchange)
-_ARRAYS = tuple(bytes((0x90 + count,)) for count in range(6))
+_ARRAYS = tuple(bytes((0x90 + count,)) for count in range(7))
 """How arrays of so many items begin in msgpack."""
-_FIVE = 0x95
+_FIVE, _SIX = 0x95, 0x96
 _RAW = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _HEADERS = msgspec.msgpack.Decoder(list[tuple[str, str]])
-_ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry])
+_ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry | str])
+_ENCODER = msgspec.msgpack.Encoder()
 
 
 def decode_entries(data: memoryview) -> list[KeptEntry]:
     """The entries of a record. Raises a `DecodeError` where it is none."""
-    return _ENTRIES.decode(data)
+    entries = _ENTRIES.decode(data)
+    if entries and type(entries[-1]) is str:
+        entries.pop()
+    return entries  # type: ignore[return-value]
 
 
 def decode_record(data: memoryview) -> Sequence[RecordedEntry]:
     """The entries of a record, or the whole exchange that they are. Raises a `DecodeError` where it is none."""
-    if data and data[0] == _FIVE:
+    if data and _FIVE <= data[0] <= _SIX:
         try:
             whole = _WHOLE.decode(data)
         except msgspec.ValidationError:
-            return _ENTRIES.decode(data)
+            return decode_entries(data)
         received, attempt, frames = whole.received, whole.attempt, whole.frames
         if (
             received.exchange == attempt.exchange == frames.exchange == whole.finished.exchange
@@ -134,7 +146,7 @@ def decode_record(data: memoryview) -> Sequence[RecordedEntry]:
         ):
             whole.data = data
             return (whole,)
-    return _ENTRIES.decode(data)
+    return decode_entries(data)
 
 
 def unfold(batch: Iterable[RecordedEntry]) -> list[KeptEntry]:
@@ -150,7 +162,6 @@ def unfold(batch: Iterable[RecordedEntry]) -> list[KeptEntry]:
 
 # --- writing ---
 
-_ENCODER = msgspec.msgpack.Encoder()
 _FLOAT = struct.Struct(">d")
 # Placeholders for what differs, which are cut out again. No header and no path that a client sends can hold them.
 _NAME = "\x04" * 24
@@ -200,6 +211,8 @@ def encode_ending(frames: FramesEntry, finished: FactEntry) -> tuple[bytes, byte
     return _ENCODER.encode(frames), _ENCODER.encode(finished)
 
 
-def join_entries(count: int, *pieces: bytes) -> bytes:
-    """So many entries, whose pieces these are, as those of one record."""
+def join_entries(count: int, *pieces: bytes, words: str = "") -> bytes:
+    """So many entries, whose pieces these are, as those of one record. `words` are those of the reply, if it was read."""
+    if words:
+        return b"".join((_ARRAYS[count + 1], *pieces, _ENCODER.encode(words)))
     return b"".join((_ARRAYS[count], *pieces))
