@@ -4,7 +4,7 @@ import hashlib
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
@@ -128,20 +128,25 @@ class SqliteDigests:
     def _find_previous(self) -> dict[int, str]:
         """For each request the latest exchange whose reply it names as its last; else the latest one of its session
         that asked the longest beginning of its conversation."""
-        called = self._find_called()
         beginnings: dict[int, tuple[bytes, ...]] = {}
         likely: set[bytes] = set()
-        for row, _, _, _, _, digest in self._asked:
+        long: list[tuple[str, tuple[bytes, ...]]] = []
+        names: list[str] = []
+        for row, _, session, _, _, digest in self._asked:
             if len(digest.thread) > 1 and not digest.is_side:
                 beginnings[row] = own = digest.thread[-_BEGINNINGS:-1]
                 # As a rule the last turn of the model, and what led to it, is all that is new.
                 likely.update(own[-_LIKELY:])
+                if len(own) > _LIKELY:
+                    long.append((session, own))
+            if digest.continues:
+                names.append(digest.continues)
+        if not beginnings and not names:
+            return {}
+        called = self._find_called(names)
         latest = self._find_threads(likely)
         others = [
-            own[:-_LIKELY]
-            for row, _, session, _, _, _ in self._asked
-            if len(own := beginnings.get(row, ())) > _LIKELY
-            and not any((session, name) in latest for name in own[-_LIKELY:])
+            own[:-_LIKELY] for session, own in long if not any((session, name) in latest for name in own[-_LIKELY:])
         ]
         latest |= self._find_threads(set().union(*others))
         known = {name for _, name in latest}
@@ -158,12 +163,12 @@ class SqliteDigests:
                 known.add(digest.thread[-1])
         return previous
 
-    def _find_called(self) -> Mapping[str, list[tuple[int, str]]]:
-        """The rows and names of the exchanges whose replies are named as the last ones, by these names."""
+    def _find_called(self, names: Sequence[str]) -> Mapping[str, list[tuple[int, str]]]:
+        """The rows and names of the exchanges whose replies have these names, by these."""
         found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-        spellings = {storable(name): name for *_, digest in self._asked if (name := digest.continues)}
-        if not spellings:
+        if not names:
             return found
+        spellings = {storable(name): name for name in names}
         for name, row, exchange in self._named:
             if name in spellings:
                 found[spellings[name]].append((row, exchange))

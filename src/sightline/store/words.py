@@ -8,6 +8,8 @@ SQLite by the number of its row, PostgreSQL by its id.
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -22,6 +24,7 @@ FILLED = BLOCK // 2
 _ASCII = bytes(range(128))
 END = b"\0"
 """What stands between two texts of a block."""
+_name, _text = itemgetter(0), itemgetter(1)
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(tuple[msgspec.Raw, bytes])
 _NAMES: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list[int | str])
@@ -62,17 +65,16 @@ def fill_blocks(codec: Codec, latest: bytes | None, said: Sequence[Said[Name]]) 
     """These words in blocks. With `latest`, the first of them is that block, filled up."""
     names: list[Name]
     names, texts = ([], []) if latest is None else _unpack(codec, latest)
-    size, first, old = sum(map(len, texts)), 0, len(texts)
-    names += [name for name, _ in said]
-    texts += [words for _, words in said]
+    names += map(_name, said)
+    texts += map(_text, said)
+    ends = list(accumulate(map(len, texts)))
     blocks: list[WordBlock[Name]] = []
-    for at, (_, words) in enumerate(said, old):
-        if size >= BLOCK:
-            blocks.append(_pack(codec, names[first:at], texts[first:at]))
-            first, size = at, 0
-        size += len(words)
-    if texts:
-        blocks.append(_pack(codec, names[first:], texts[first:]))
+    start, size = 0, 0
+    while start < len(texts):
+        # A block ends with the text that makes it large enough.
+        end = min(bisect_left(ends, size + BLOCK, start) + 1, len(texts))
+        blocks.append(_pack(codec, names[start:end], texts[start:end]))
+        start, size = end, ends[end - 1]
     return blocks
 
 
