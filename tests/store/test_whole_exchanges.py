@@ -140,6 +140,21 @@ def test_what_is_not_one_exchange_from_beginning_to_end_is_read_as_entries() -> 
         assert read_back(entries) == entries
 
 
+def test_each_has_the_head_of_its_own_request_however_many_there_are(tmp_path: Path) -> None:
+    def entries(number: int) -> list[KeptEntry]:
+        body = chat_body(f"number {number}")
+        name = sha256(body)
+        attempt = AttemptStarted(1, "acme", name, dialect="openai-chat")
+        tags = (("x-sightline-tag", f"tag {number % 70}"),)
+        facts = [Received("openai-chat", "m", name, headers=tags), attempt, FrameArrived(b"{}", 0.5)]
+        return in_one_record(f"x_{number:03}", body, [*facts, ExchangeFinished("stop", 200)])
+
+    with closing(open_database(tmp_path)) as connection:
+        SqliteSink(connection, prices).apply([each for n in range(200) for each in read_back(entries(n))])  # type: ignore[misc]
+        rows = connection.execute("SELECT id, tag FROM exchanges ORDER BY seq").fetchall()
+    assert rows == [(f"x_{number:03}", f"tag {number % 70}") for number in range(200)]
+
+
 def test_words_behind_the_entries_are_no_entry() -> None:
     usual = exchange_in_a_record("x_1")
     (found,) = read_back(usual, "yes")

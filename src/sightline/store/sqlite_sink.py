@@ -27,6 +27,8 @@ from sightline.store.sqlite_digest import DIGEST_COLUMNS, MOST_VALUES, DigestVal
 from sightline.store.summary import (
     FOLDED,
     OPEN_STATES,
+    WHOLE_COLUMNS,
+    WHOLE_VALUES,
     PriceList,
     Unfinished,
     bodies_of,
@@ -42,14 +44,24 @@ _EXCHANGES_A_TURN, _ROWS_A_TURN = 4, 16
 """How many are read, and written, before others may have the core: about as much as a request to the gateway takes."""
 _NO_DIGEST: DigestValues = "", 0, "", "", ""
 _OPEN = " OR ".join(f"state = '{state}'" for state in OPEN_STATES)
-"""As the index of open exchanges says it. Left to itself, SQLite goes through all exchanges in the order of their ids."""
-_COLUMNS = (*FOLDED, "seq", "id", "slot", "next_n", "blocks", *DIGEST_COLUMNS)
+"""As the index of open exchanges says it. Left to itself, SQLite goes through all exchanges in the order of ids."""
+_OTHERS = ("seq", "id", "slot", "next_n", "blocks", *DIGEST_COLUMNS)
 _MISSING = {"input_tokens", "output_tokens", "cached_tokens", "cost", "first_byte", "elapsed", "saved", "thread"}
 """The columns that may be NULL; an empty text stands for it in what is bound."""
-_PLACES = {name: "nullif(?, '')" if name in _MISSING else "?" for name in _COLUMNS}
-_INSERT = f"INSERT INTO exchanges ({', '.join(_PLACES)}) VALUES ({', '.join(_PLACES.values())})"
+
+
+def _place_of(column: str) -> str:
+    return "nullif(?, '')" if column in _MISSING else "?"
+
+
+def _insert_into(values: Mapping[str, str]) -> str:
+    return f"INSERT INTO exchanges ({', '.join(values)}) VALUES ({', '.join(values.values())})"
+
+
+_INSERT = _insert_into({name: _place_of(name) for name in (*FOLDED, *_OTHERS)})
+_INSERT_WHOLE = _insert_into({name: _place_of(name) for name in (*WHOLE_COLUMNS, *_OTHERS)} | WHOLE_VALUES)
 _UPDATE = f"UPDATE exchanges SET next_n = ?, blocks = ?, {', '.join(f'{name} = ?' for name in FOLDED)} WHERE seq = ?"
-_SET_DIGEST = ", ".join(f"{name} = {_PLACES[name]}" for name in DIGEST_COLUMNS)
+_SET_DIGEST = ", ".join(f"{name} = {_place_of(name)}" for name in DIGEST_COLUMNS)
 _UPDATE_DIGEST = f"UPDATE exchanges SET {_SET_DIGEST} WHERE seq = ?"
 
 
@@ -94,6 +106,7 @@ class SqliteSink:
         """What the database was like after the last transaction; see `_begin`."""
         # Rows of this transaction, for statements that take many at once.
         self._added: list[tuple[int, list[Any]]] = []
+        self._added_whole: list[tuple[int, list[Any]]] = []
         self._changed: list[tuple[object, ...]] = []
         self._uses: list[tuple[int, int]] = []
         self._small: dict[str, BodyEntry] = {}
@@ -165,14 +178,15 @@ class SqliteSink:
         self._bodies.begin()
         self._blocks.begin()
         self._digests.begin()
-        for rows in (self._added, self._changed, self._uses):
+        for rows in (self._added, self._added_whole, self._changed, self._uses):
             rows.clear()
         (latest,) = self._connection.execute("SELECT max(seq) FROM exchanges").fetchone()
         self._last_seq = latest or 0
 
     def _end(self) -> None:
         digests = self._digests.link()
-        self._connection.executemany(_INSERT, self._whole_rows(digests))
+        self._connection.executemany(_INSERT, self._with_digests(self._added, digests))
+        self._connection.executemany(_INSERT_WHOLE, self._with_digests(self._added_whole, digests))
         self._connection.executemany(_UPDATE, self._changed)
         self._connection.executemany("INSERT OR IGNORE INTO uses VALUES (?,?)", self._uses)
         self._blocks.end()
@@ -180,8 +194,10 @@ class SqliteSink:
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         self._state = version, self._connection.total_changes
 
-    def _whole_rows(self, digests: Mapping[int, DigestValues]) -> Iterator[Sequence[object]]:
-        for count, (seq, row) in enumerate(self._added):
+    def _with_digests(
+        self, rows: Sequence[tuple[int, list[Any]]], digests: Mapping[int, DigestValues]
+    ) -> Iterator[Sequence[object]]:
+        for count, (seq, row) in enumerate(rows):
             if not count % _ROWS_A_TURN:
                 self._give_way()
             row += digests.get(seq, _NO_DIGEST)
@@ -279,11 +295,11 @@ class SqliteSink:
     def _add_whole(self, exchange: str, whole: WholeExchange) -> None:
         """What `_add` does, for an exchange of which nothing is stored."""
         self._last_seq = seq = self._last_seq + 1
-        body, received = whole.body, whole.received.fact
+        body, head = whole.body, whole.head
         if whole.words:
             self._digests.add_words(seq, whole.words)
         elif raw := b"".join(whole.frames.data):
-            self._digests.add_reply(seq, exchange, whole.attempt.fact.dialect or received.dialect, raw)
+            self._digests.add_reply(seq, exchange, head.reply_dialect, raw)
         beginning: Beginning | None = None
         if body.sha256 in self._small:
             block = self._blocks.add_written(seq, *whole.entries())
@@ -293,10 +309,10 @@ class SqliteSink:
             assert number is not None
             self._uses.append((seq, number))
             block = self._blocks.add_written(seq, whole.without_body())
-        self._digests.add_request(seq, exchange, received.session, received.dialect, body.data, beginning)
+        self._digests.add_request(seq, exchange, head.received.session, head.received.dialect, body.data, beginning)
         row = row_of_whole(whole, self._prices)
         row += seq, exchange, self._slot, whole.finished.n + 1, str(block)
-        self._added.append((seq, row))
+        self._added_whole.append((seq, row))
 
     def _fresh(
         self, known: _Known, entries: Sequence[FactEntry | FramesEntry]

@@ -41,7 +41,7 @@ from sightline.model.header_names import tag_of
 from sightline.model.reply import Usage
 from sightline.store.digest import Digest
 from sightline.store.entries import FactEntry
-from sightline.store.whole import WholeExchange
+from sightline.store.whole import RequestHead, WholeExchange
 from sightline.tokens.estimate import cost_of, savings_of
 
 
@@ -144,31 +144,65 @@ def _make_storable(row: list[Any]) -> Row:
     # The bits of all together: a negative one makes this negative, and a large one makes it large.
     if not 0 <= reduce(or_, filter(None, _counts_in(row)), 0) <= _LARGEST:
         for index in _COUNTS:
-            row[index] = max(-_LARGEST, min(row[index], _LARGEST)) if row[index] else row[index]
+            row[index] = row[index] and _bound(row[index])
     return row
+
+
+WHOLE_COLUMNS = (
+    "dialect", "provider", "model", "session", "client", "path", "origin", "method", "transport", "tag", "is_stream",
+    "attempts", "at", "status", "finish", "message", "input_tokens", "output_tokens", "cached_tokens", "cost", "tools",
+    "first_byte", "elapsed", "saved", "is_estimated",
+)  # fmt: skip
+"""The columns of `row_of_whole`."""
+WHOLE_VALUES = {"state": "'finished'", "fault": "''", "losses": "0", "stored": "''", "is_masked": "0"}
+"""Those that are always the same, as SQL."""
 
 
 def row_of_whole(whole: WholeExchange, prices: PriceList) -> Row:
     """What `row_of` makes of the facts of this exchange, in a third of the time: they are always the same. What is true
     is 1 here, and a number that is missing is an empty text, because `sqlite3` looks for an adapter of each `bool` and
     `None`, which takes half a microsecond or more."""
-    received, attempt, finished = whole.received.fact, whole.attempt.fact, whole.finished.fact
+    head, finished = whole.head, whole.finished.fact
     usage = finished.usage or _NOT_COUNTED
-    cost, saved, cached = None, None, usage.cached_tokens
+    cost, saved, tools = None, None, "[]"
     if finished.usage is not None:
-        models = finished.model, attempt.model, received.model
-        found = find_prices(prices, attempt.provider, models, attempt.url)
+        models = finished.model, head.attempt.model, head.received.model
+        found = find_prices(prices, head.attempt.provider, models, head.attempt.url)
         cost, saved = cost_of(usage, found), savings_of(usage, found)
-    return _make_storable(
-        [
-            whole.received.at, "finished", received.dialect, attempt.provider, received.model, received.session,
-            received.client, received.path, finished.status, finished.finish, "", finished.warning, +received.is_stream,
-            usage.input_tokens, usage.output_tokens, "" if cached is None else cached,
-            "" if cost is None else cost.dollars, 0, max(0, attempt.number), finished.tools, finished.first_byte,
-            finished.elapsed, received.origin, received.method, received.transport, "", whole.tag,
-            "" if saved is None else saved, 0, +usage.is_estimated,
-        ]
-    )  # fmt: skip
+    if finished.tools:
+        tools = msgspec.json.encode(list(map(storable, finished.tools))).decode()
+    finish, message = finished.finish, finished.warning
+    if not (finish + message).isascii() or "\0" in finish + message:
+        finish, message = storable(finish), storable(message)
+    counts = usage.input_tokens, usage.output_tokens, usage.cached_tokens
+    asked, written, cached = counts
+    status = finished.status
+    # The bits of all together: a negative one makes this negative, and a large one makes it large.
+    if not 0 <= status | (asked or 0) | (written or 0) | (cached or 0) <= _LARGEST:
+        status = _bound(status)
+        asked, written, cached = (each and _bound(each) for each in counts)
+    return [
+        *(head.columns or _fill_columns(head)), whole.received.at, status, finish, message,
+        "" if asked is None else asked, "" if written is None else written, "" if cached is None else cached,
+        "" if cost is None else cost.dollars, tools, finished.first_byte, finished.elapsed,
+        "" if saved is None else saved, +usage.is_estimated,
+    ]  # fmt: skip
+
+
+def _bound(count: int) -> int:
+    return max(-_LARGEST, min(count, _LARGEST))
+
+
+def _fill_columns(head: RequestHead) -> tuple[str | int, ...]:
+    received, attempt = head.received, head.attempt
+    texts = [
+        received.dialect, attempt.provider, received.model, received.session, received.client, received.path,
+        received.origin, received.method, received.transport, head.tag,
+    ]  # fmt: skip
+    if not "".join(texts).isascii() or "\0" in "".join(texts):
+        texts = list(map(storable, texts))
+    head.columns = *texts, +received.is_stream, _bound(max(0, attempt.number))
+    return head.columns
 
 
 def summary_in(row: Sequence[str | int | float | None]) -> Summary:

@@ -18,6 +18,9 @@ from sightline.model.header_names import TAG_HEADER, tag_of
 from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 
+_TAG = TAG_HEADER.encode()
+_HEADERS = msgspec.msgpack.Decoder(list[tuple[str, str]])
+
 
 class _Received(msgspec.Struct, tag_field="kind", tag="received", gc=False):
     dialect: str
@@ -53,17 +56,36 @@ class _Finished(msgspec.Struct, tag_field="kind", tag="finished", gc=False):
     warning: str = ""
 
 
+class RequestHead:
+    """What is recorded of a request beside its body, its hash and its time: the same for most requests of a client.
+    `columns` is what `row_of_whole` makes of it, once it was asked."""
+
+    __slots__ = ("attempt", "columns", "received", "reply_dialect", "tag")
+
+    def __init__(self, received: _Received, attempt: _Attempt) -> None:
+        self.received = received
+        self.attempt = attempt
+        self.reply_dialect = attempt.dialect or received.dialect
+        headers = _HEADERS.decode(received.headers) if _TAG in bytes(received.headers).lower() else ()
+        self.tag = tag_of(received.session, headers)
+        """The tag that the client gave its request."""
+        self.columns: tuple[str | int, ...] = ()
+
+
+_NO_HEAD = RequestHead(_Received("", "", ""), _Attempt(0, "", ""))
+
+
 class _ReceivedEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
     exchange: str
     n: Literal[0]
     at: float
-    fact: _Received
+    fact: msgspec.Raw
 
 
 class _AttemptEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
     exchange: str
     n: Literal[1]
-    fact: _Attempt
+    fact: msgspec.Raw
 
 
 class _FramesEntry(msgspec.Struct, tag_field="type", tag="frames", gc=False):
@@ -80,8 +102,8 @@ class _FinishedEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
 
 class WholeExchange(msgspec.Struct, array_like=True, gc=False):
     """The entries of the record as far as they are needed, `words`, and `data`, which is all of it as it was written.
-    What came is a view of `data`: copies of all streams of a batch would be megabytes that are out of every cache when
-    they are read."""
+    `head` is what the facts of `received` and `attempt` say. What came is a view of `data`: copies of all streams of a
+    batch would be megabytes that are out of every cache when they are read."""
 
     body: BodyEntry
     received: _ReceivedEntry
@@ -90,14 +112,7 @@ class WholeExchange(msgspec.Struct, array_like=True, gc=False):
     finished: _FinishedEntry
     words: str = ""
     data: memoryview = memoryview(b"")
-
-    @property
-    def tag(self) -> str:
-        """The tag that the client gave its request."""
-        received = self.received.fact
-        if bytes(received.headers).lower().find(_TAG) >= 0:  # `in` would try to take it for a number first
-            return tag_of(received.session, _HEADERS.decode(received.headers))
-        return tag_of(received.session, ()) if "#" in received.session else ""
+    head: RequestHead = _NO_HEAD
 
     def entries(self) -> "tuple[bytes | memoryview, ...]":
         """The entries, as they were written, in one piece or two."""
@@ -112,13 +127,12 @@ class WholeExchange(msgspec.Struct, array_like=True, gc=False):
 
 RecordedEntry: TypeAlias = KeptEntry | WholeExchange
 """What a sink is given."""
-_TAG = TAG_HEADER.encode()
 _WHOLE = msgspec.msgpack.Decoder(WholeExchange)
+_RECEIVED, _ATTEMPT = msgspec.msgpack.Decoder(_Received), msgspec.msgpack.Decoder(_Attempt)
 _ARRAYS = tuple(bytes((0x90 + count,)) for count in range(7))
 """How arrays of so many items begin in msgpack."""
 _FIVE, _SIX = 0x95, 0x96
 _RAW = msgspec.msgpack.Decoder(list[msgspec.Raw])
-_HEADERS = msgspec.msgpack.Decoder(list[tuple[str, str]])
 _ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry | str])
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -136,17 +150,41 @@ def decode_record(data: memoryview) -> Sequence[RecordedEntry]:
     if data and _FIVE <= data[0] <= _SIX:
         try:
             whole = _WHOLE.decode(data)
+            head = _find_head(whole.received.fact, whole.attempt.fact, whole.body.sha256)
         except msgspec.ValidationError:
             return decode_entries(data)
-        received, attempt, frames = whole.received, whole.attempt, whole.frames
+        frames, finished = whole.frames, whole.finished
         if (
-            received.exchange == attempt.exchange == frames.exchange == whole.finished.exchange
-            and whole.body.sha256 == received.fact.sha256 == attempt.fact.sha256
-            and whole.finished.n == 2 + len(frames.data)
+            head is not None
+            and whole.received.exchange == whole.attempt.exchange == frames.exchange == finished.exchange
+            and finished.n == 2 + len(frames.data)
         ):
-            whole.data = data
+            whole.data, whole.head = data, head
             return (whole,)
     return decode_entries(data)
+
+
+_HASH, _HASH_SIZE = b"\xa6sha256\xd9@", 64
+"""What stands before the hash of a body in a fact. It is not UTF-8, so that no text of a fact can hold it."""
+_MOST_HEADS = 64
+_heads: dict[tuple[bytes, ...], RequestHead] = {}
+"""Those that came last. A row whose texts are those of an earlier one costs three microseconds less."""
+
+
+def _find_head(received: msgspec.Raw, attempt: msgspec.Raw, sha256: str) -> RequestHead | None:
+    """What these facts say; None where they name another body. Raises a `ValidationError` where they are others."""
+    arrival, sending = bytes(received), bytes(attempt)  # a head that is remembered must not hold the whole segment
+    before, _, behind = arrival.partition(_HASH)
+    begun, _, rest = sending.partition(_HASH)
+    if not behind[:_HASH_SIZE] == rest[:_HASH_SIZE] == sha256.encode():
+        return None
+    key = before, behind[_HASH_SIZE:], begun, rest[_HASH_SIZE:]
+    head = _heads.get(key)
+    if head is None:
+        if len(_heads) >= _MOST_HEADS:
+            _heads.clear()
+        head = _heads[key] = RequestHead(_RECEIVED.decode(arrival), _ATTEMPT.decode(sending))
+    return head
 
 
 def unfold(batch: Iterable[RecordedEntry]) -> list[KeptEntry]:
@@ -212,7 +250,7 @@ def encode_ending(frames: FramesEntry, finished: FactEntry) -> tuple[bytes, byte
 
 
 def join_entries(count: int, *pieces: bytes, words: str = "") -> bytes:
-    """So many entries, whose pieces these are, as those of one record. `words` are those of the reply, if it was read."""
+    """So many entries, whose pieces these are, as those of one record. `words` are those of the reply, if it is read."""
     if words:
         return b"".join((_ARRAYS[count + 1], *pieces, _ENCODER.encode(words)))
     return b"".join((_ARRAYS[count], *pieces))
