@@ -21,6 +21,7 @@ from sightline.store.journal import JournalWriter, encode_entries, records
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
+from sightline.store.summary import FOLDED, WHOLE_COLUMNS, WHOLE_VALUES
 from sightline.store.whole import RecordBeginning, WholeExchange, decode_record, join_entries, unfold
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, prices, sha256, whole
 
@@ -122,6 +123,10 @@ def test_it_is_on_record_as_its_facts_one_by_one(
             assert tables(connection) == found_tables[-1], "what is there already changes nothing"
     plain, of_wholes = found_tables
     assert of_wholes == plain
+
+
+def test_a_row_has_every_column() -> None:
+    assert sorted((*WHOLE_COLUMNS, *WHOLE_VALUES)) == sorted(FOLDED)
 
 
 def exchange_in_a_record(exchange: str, body: bytes = b"{}") -> list[KeptEntry]:

@@ -250,7 +250,7 @@ def encode_ending(frames: FramesEntry, finished: FactEntry) -> tuple[bytes, byte
 
 
 def join_entries(count: int, *pieces: bytes, words: str = "") -> bytes:
-    """So many entries, whose pieces these are, as those of one record. `words` are those of the reply, if it is read."""
+    """So many entries, whose pieces these are, as those of one record. `words` are those of a reply that was read."""
     if words:
         return b"".join((_ARRAYS[count + 1], *pieces, _ENCODER.encode(words)))
     return b"".join((_ARRAYS[count], *pieces))
