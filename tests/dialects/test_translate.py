@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sightline.catalog.facts import Facts
-from sightline.dialects.dialect import Target
+from sightline.dialects.dialect import Client, Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import (
     VIEWS,
@@ -115,6 +115,15 @@ def test_a_reply_is_translated_or_shown() -> None:
 def test_a_reply_can_be_given_another_models_name() -> None:
     data = json.dumps(REPLY).encode()
     assert json.loads(translate_reply(data, "openai-chat", "anthropic", model="mine").data)["model"] == "mine"
+
+
+def test_a_reply_repeats_its_request_where_the_dialect_does_so() -> None:
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
+    request = dialect("openai-responses").read_request({"model": "m", "input": "hello", "temperature": 0.25})
+    data = json.dumps(reply).encode()
+    for client in (None, Client(request=request)):
+        found = translate_reply(data, "openai-chat", "openai-responses", client=client, request=request)
+        assert json.loads(found.data)["temperature"] == 0.25
 
 
 def test_a_body_that_is_not_json_is_refused() -> None:

@@ -50,10 +50,12 @@ from sightline.model.request import (
     SchemaFormat,
     Tool,
     ToolChoice,
+    change_parts,
     of_message,
     of_part,
     of_parts,
     of_tool,
+    parts_of,
 )
 
 
@@ -314,3 +316,17 @@ def test_a_tag_is_that_of_the_header_or_of_the_session() -> None:
 )
 def test_usage_is_complete_where_the_cost_follows_from_it(usage: Usage | None, is_whole: bool) -> None:
     assert is_complete(possible(usage)) == is_whole
+
+
+def test_parts_are_changed_by_kind_and_messages_without_a_change_stay_the_same() -> None:
+    call = ToolCall("c", "name", "{}")
+    messages = (Message("user", (Text("a"),)), Message("assistant", (Text("b"), call)), Message("user", ()))
+    assert parts_of(messages) == [Text("a"), Text("b"), call]
+
+    renamed = ToolCall("c", "other", "{}")
+    changed = change_parts(messages, frozenset({ToolCall}), lambda _: renamed)
+    assert changed == (messages[0], Message("assistant", (Text("b"), renamed)), messages[2])
+    assert changed[0] is messages[0]
+
+    kept = change_parts(messages, frozenset({ToolCall, Text}), lambda part: part)
+    assert all(one is other for one, other in zip(kept, messages, strict=True))

@@ -260,6 +260,26 @@ def test_comments_never_become_frames(frames: list[Frame], text: str):
     assert frames_of(b"".join(encode_frame(frame) + comment(text) for frame in frames)) == frames
 
 
+@pytest.mark.parametrize(
+    ("data", "is_between"),
+    [
+        (b"", False),
+        (b"data: 1\n\n", True),
+        (b": ping\n\n", True),
+        (b"data: 1\n", False),
+        (b"data: 1\n\nda", False),
+        (b"data: 1\n\nevent: x\n", False),
+        (b"data: 1\n\nid: 7\n", False),
+        (b"data: 1\r\n\r", False),
+        (b"data: 1\r\n\r\n", True),
+    ],
+)
+def test_it_knows_when_a_frame_is_complete_and_no_other_has_begun(data: bytes, *, is_between: bool):
+    decoder = SseDecoder()
+    decoder.feed(data)
+    assert decoder.is_between is is_between
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 

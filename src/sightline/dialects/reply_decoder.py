@@ -36,7 +36,8 @@ class ReplyDecoder:
         self._joins = joins
         self._unframed: bytearray | None = bytearray()
         self._array: JsonArrayDecoder | None = None
-        self._index = 0
+        self.count = 0
+        """How many frames have been read."""
         self._waiting = 0
         self.has_ended = False
         self.has_failed = False
@@ -82,6 +83,23 @@ class ReplyDecoder:
                 self._unframed = None
         return self._events(frames)
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the answer is a stream of server-sent events that is open, and whose last frame is complete."""
+        is_stream = self._unframed is None and self._array is None
+        return is_stream and not (self.has_ended or self.has_failed) and self._frames.is_between
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether the last frame let a text grow, as would a next one that differs from it in its text alone."""
+        return isinstance(self._reader, StreamReader) and self._reader.is_growing
+
+    def pass_frames(self, count: int) -> None:
+        """So many frames that let the text grow were read elsewhere; it `is_between` and `is_growing`."""
+        assert isinstance(self._reader, StreamReader)
+        self._reader.pass_frames(count)
+        self.count += count
+
     def _is_array(self, data: bytes) -> bool:
         """Whether the answer turns out to be an array. Its first byte shows it, before any frame has come."""
         if self._unframed and begins_array(bytes(self._unframed[:_HEAD])) is not None:
@@ -100,7 +118,7 @@ class ReplyDecoder:
             # An array without its last bracket was cut off, whatever its elements say: no client can parse it.
             if self._array.is_over:
                 return self._reader.close()
-            return self.fail(truncation_fault() if self._index else no_reply(bytes(self._unframed or b"")))
+            return self.fail(truncation_fault() if self.count else no_reply(bytes(self._unframed or b"")))
         frames = self._frames.close()
         if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
             return self._whole(bytes(self._unframed))
@@ -149,18 +167,18 @@ class ReplyDecoder:
                 grown, count = runner.feed_run(frames, position)
                 if grown is not None:
                     joined = position + count
-                    self._index += count
+                    self.count += count
                     events.append(grown)
                     continue
             if self.has_ended and frame.data != DONE:
-                self.late.append(f"/{self._index}")
+                self.late.append(f"/{self.count}")
             found = self._reader.feed(frame)
             if found and type(found[-1]) is Ended:
                 self.has_ended = True
                 name = self._dialect.error_event
                 is_error = not self.was_cut and any(type(event) is Failed for event in found)
                 self.has_unnamed_error = is_error and bool(name) and frame.event != name
-            self._index += 1
+            self.count += 1
             events += found
         return events
 

@@ -17,7 +17,7 @@ from sightline.model.events import PartReceived, SignatureReceived, StreamEvent,
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Thinking
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Request, change_parts, parts_of
 from sightline.wire.document import WireDocument
 from sightline.wire.pointer import join
 
@@ -47,6 +47,10 @@ def unwrap(text: str, reader: str) -> tuple[str | None, str, str | None]:
 # --- which provider of a dialect ---
 
 
+MARKED = frozenset({SignatureReceived, PartReceived})
+"""The events that may bring a signature."""
+
+
 class OriginMarker:
     """Names the provider behind its dialect in the signatures of a reply's reasoning: `anthropic@acme`.
 
@@ -73,6 +77,9 @@ class OriginMarker:
         return event
 
 
+_THINKING: frozenset[type[Part]] = frozenset({Thinking})
+
+
 def with_own_signatures(request: Request, provider: str) -> Request:
     """The request with the signatures that this provider has made under the name of its dialect alone; those of other
     providers stay foreign to everyone. Without a provider all of a dialect count as one."""
@@ -84,12 +91,9 @@ def with_own_signatures(request: Request, provider: str) -> Request:
         maker, _, origin = (part.signed_by or "").partition("@")
         return msgspec.structs.replace(part, signed_by=maker) if origin == known or not known else part
 
-    if not any(isinstance(part, Thinking) for message in request.messages for part in message.parts):
+    if not [part for part in parts_of(request.messages) if type(part) is Thinking and part.signed_by]:
         return request
-    messages = tuple(
-        msgspec.structs.replace(message, parts=tuple(own(part) for part in message.parts))
-        for message in request.messages
-    )
+    messages = change_parts(request.messages, _THINKING, own)
     return msgspec.structs.replace(request, messages=messages)
 
 

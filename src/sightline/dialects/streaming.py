@@ -143,6 +143,11 @@ class TextDeltas:
         self._shortest = 0
         self._misses = 0
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the last frame brought a piece of text, and what is the same in the next one is known."""
+        return self._event is not None
+
     def read(self, data: bytes) -> TextReceived | ThinkingReceived | None:
         """The event of a frame like the last; None where it is another, which has to be taken apart."""
         event = self._event
@@ -289,6 +294,15 @@ class StreamReader:
         grown, count = self._growth.read_run(frames, start)
         self._index += count
         return grown, count
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether a frame that differs from the last one in its text alone would be read as more of that text."""
+        return self._growth is not None and self._growth.is_known and not self._has_ended
+
+    def pass_frames(self, count: int) -> None:
+        """So many frames that let the text grow were read elsewhere."""
+        self._index += count
 
     @property
     def is_complete(self) -> bool:

@@ -22,11 +22,23 @@ from sightline.dialects.fields import wrong
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
-from sightline.dialects.signatures import OriginMarker, with_own_signatures
+from sightline.dialects.signatures import MARKED, OriginMarker, with_own_signatures
 from sightline.dialects.streaming import fault_of_broken_frame
+from sightline.dialects.text_runs import END, GrowingText, TextFraming, TextRuns
 from sightline.dialects.tool_names import ANY_NAME, NameRestorer, NameRule, with_wire_names
 from sightline.errors import Code, Fault
-from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent, UsageReceived
+from sightline.model.events import (
+    Ended,
+    Failed,
+    FieldReceived,
+    FrameBroken,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    UsageReceived,
+)
 from sightline.model.fold import Fold, fold
 from sightline.model.json import Json
 from sightline.model.reply import Reply, reply_json
@@ -94,6 +106,11 @@ def _reasons(options: Options, facts: Facts | None) -> bool:
     return facts is not None and facts.reasoning is True and is_reasoning(options, facts)
 
 
+_WORDS = frozenset({TextReceived, ThinkingReceived})
+_MOST_TRIES = 8
+"""So many frames of a chunk are fed one by one to find a text behind them."""
+
+
 class StreamTranslation:
     """One stream. Between equal dialects the bytes stay as they came; `events` and `reply` are targets too.
 
@@ -119,17 +136,51 @@ class StreamTranslation:
         self._losses = UnreadLosses(self._reading.unread, target, self.report)
         self._hearing = ReplyDecoder(self._reading)
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
-        client = replace(client or Client(), request=request)
+        client = client or Client()
+        if client.request is not request:
+            client = replace(client, request=request)
         self._marker = OriginMarker(client.provider) if client.provider and self._is_foreign else None
         self._reply_id = client.reply_id
         self._writer = self._writer_of(client)
+        self._runs = TextRuns(self._writer) if isinstance(self._writer, TextFraming) else None
         self._fold = Fold(source)
         self._is_broken = False
 
     def feed(self, data: bytes) -> bytes:
         """The bytes that these bytes amount to."""
+        if self._runs is not None:
+            return self._feed_runs(data, self._runs)
         written = self._write(self._hearing.feed(data))
         return data if self._is_verbatim else written
+
+    def _feed_runs(self, data: bytes, runs: TextRuns) -> bytes:
+        """The same, with runs of frames that bring one text taken together. Any other frame is fed by itself, so that
+        a run is found behind it; after some in vain the rest is fed at once, which is faster."""
+        out: list[bytes] = []
+        start, tries = 0, _MOST_TRIES
+        hearing = self._hearing
+        while start < len(data):
+            is_between = hearing.is_between
+            run = runs.take(data, start) if is_between and runs.is_known else None
+            if run is not None:
+                start, tries = run.end, _MOST_TRIES
+                hearing.pass_frames(run.frames)
+                self._fold.add(run.event)
+                out.append(run.written)
+                continue
+            end = data.find(END, start) + len(END)
+            if end < len(END) or not tries:
+                end = len(data)
+            tries -= 1
+            frame, start, count = data[start:end], end, hearing.count
+            events = hearing.feed(frame)
+            written = self._write(events)
+            out.append(written)
+            runs.forget()
+            is_one = is_between and len(events) == 1 and hearing.count == count + 1 and hearing.is_between
+            if is_one and written and isinstance(event := events[0], GrowingText) and hearing.is_growing:
+                runs.learn(frame, event)
+        return b"".join(out)
 
     def close(self) -> bytes:
         """The source has ended; the target gets its terminal, or its own form of error."""
@@ -168,6 +219,11 @@ class StreamTranslation:
             for at in self._hearing.late:
                 self.report.lose(at, "a frame", "it came after the end of the stream", "content")
         for event in self._up_to_broken(events) if self._is_foreign else events:
+            if type(event) in _WORDS:  # as nearly all are; nothing of them is lost, named or signed
+                self._fold.add(event)
+                if self._writer is not None:
+                    out.append(self._writer.feed(event))
+                continue
             self._note(event)
             if isinstance(event, Started) and (self._model or self._reply_id):
                 named = self._reply_id or event.id, self._model or event.model
@@ -182,11 +238,14 @@ class StreamTranslation:
         """A frame that cannot be read cannot be translated either: the stream fails there, and nothing follows."""
         if self._is_broken:
             return []
-        for index, event in enumerate(events):
-            if isinstance(event, FrameBroken):
-                self._is_broken = True
-                return [*events[:index], Failed(fault_of_broken_frame(event)), Ended()]
-        return events
+        kinds = [type(event) for event in events]
+        if FrameBroken not in kinds:
+            return events
+        index = kinds.index(FrameBroken)
+        broken = events[index]
+        assert isinstance(broken, FrameBroken)
+        self._is_broken = True
+        return [*events[:index], Failed(fault_of_broken_frame(broken)), Ended()]
 
     def _note(self, event: StreamEvent) -> None:
         """What no other dialect can carry, and what cannot be read."""
@@ -344,7 +403,9 @@ def translate_reply(
     """
     reading = dialect(source)
     read = reading.read_reply(decode(data))
-    events = restore_names(read, request, reading.names)
+    kinds = set(map(type, read))
+    has_calls = ToolCallBegun in kinds
+    events = restore_names(read, request, reading.names) if has_calls else read
     if model:
         events = [msgspec.structs.replace(e, model=model) if isinstance(e, Started) else e for e in events]
     reply = fold(events, source)
@@ -354,17 +415,20 @@ def translate_reply(
     if target in VIEWS:
         view = VIEWS[target]()
         return ReplyTranslation(b"".join(view.feed(event) for event in events), report, reply)
-    for event in read:
-        lose_call_kind(event, dialect(target), report)
+    writing = dialect(target)
+    for event in read if has_calls else ():
+        lose_call_kind(event, writing, report)
     UnreadLosses(reading.unread, target, report).of_reply(reply)
-    reader = replace(client or Client(), request=request)
+    client = client or Client()
     shown = reply
-    if reader.provider:
-        marker = OriginMarker(reader.provider)
+    if client.provider and not kinds.isdisjoint(MARKED):
+        marker = OriginMarker(client.provider)
         shown = fold([marker.mark(event) for event in events], source)
-    if reader.reply_id:
-        shown = msgspec.structs.replace(shown, id=reader.reply_id)
-    return ReplyTranslation(encode(dialect(target).write_reply(shown, reader, report)), report, reply)
+    if client.reply_id:
+        shown = msgspec.structs.replace(shown, id=client.reply_id)
+    if client.request is not request:
+        client = replace(client, request=request)
+    return ReplyTranslation(encode(writing.write_reply(shown, client, report)), report, reply)
 
 
 def restore_names(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:

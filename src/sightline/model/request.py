@@ -6,6 +6,9 @@ mark or an item id, and a string becomes a list of one part; none of that is rea
 in nothing else say the same.
 """
 
+from collections.abc import Callable
+from itertools import chain
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -178,6 +181,31 @@ class Request(Value, frozen=True, tag=False):
     def parallel_at(self) -> str:
         """The place of `parallel_tool_calls`."""
         return self.options.places.get("parallel_tool_calls", "/parallel_tool_calls")
+
+
+_PARTS = attrgetter("parts")
+
+
+def parts_of(messages: tuple[Message, ...]) -> list[Part]:
+    """The parts of all of them, in order."""
+    return list(chain.from_iterable(map(_PARTS, messages)))
+
+
+def change_parts(
+    messages: tuple[Message, ...], kinds: frozenset[type[Part]], change: Callable[[Part], Part]
+) -> tuple[Message, ...]:
+    """The messages with each part of these kinds changed. Messages without a change stay the same objects, which in a
+    long conversation are nearly all."""
+    changed: list[Message] = []
+    for message in messages:
+        parts = message.parts
+        if kinds.isdisjoint(map(type, parts)):
+            changed.append(message)
+            continue
+        others = tuple([change(part) if type(part) in kinds else part for part in parts])
+        # Equal tuples have the same objects in them, as a rule, and are compared at no cost.
+        changed.append(message if others == parts else msgspec.structs.replace(message, parts=others))
+    return tuple(changed)
 
 
 def of_part(part: Part) -> Part:

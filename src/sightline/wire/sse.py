@@ -61,6 +61,11 @@ class SseDecoder:
         self._tail += data[cut:]
         return self._read(self._without_bom(lines))
 
+    @property
+    def is_between(self) -> bool:
+        """Whether a blank line came last, so that nothing of the next frame is here."""
+        return not (self._tail or self._data or self._event or self._id or self._follows_cr or self._is_start)
+
     def close(self) -> list[Frame]:
         """The frames still pending when the stream ends: providers do leave out the last blank line."""
         frames: list[Frame] = []

@@ -30,6 +30,7 @@ from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.dialect import Client
 from sightline.dialects.losses import lose_pieces
 from sightline.dialects.streaming import Sequencer, fault_of_broken_frame, truncation_fault
+from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.dialects.tool_names import INPUT, flat_name
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -75,7 +76,7 @@ class _Block:
     at: str = ""
 
 
-class MessagesWriter:
+class MessagesWriter(TextFraming):
     """Feed it the events of one reply; it gives the bytes of the stream."""
 
     def __init__(self, client: Client, report: Report) -> None:
@@ -106,6 +107,15 @@ class MessagesWriter:
                 # A part that begins with its signature is thinking without words.
                 events = [ThinkingReceived(part, ""), event]
         return b"".join(self._write(placed) for one in events for placed in self._sequencer.feed(one))
+
+    def text_frame(self, event: GrowingText) -> bytes:
+        """The delta of one more piece, whose block is open."""
+        if isinstance(event, TextReceived):
+            return self._delta({"type": "text_delta", "text": event.text})
+        return self._delta({"type": "thinking_delta", "thinking": event.text})
+
+    def note_text(self, event: GrowingText) -> None:
+        """Nothing that follows depends on it."""
 
     def _write(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event
         match event:

@@ -18,6 +18,7 @@ from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, is_
 from sightline.dialects.gemini.reply_fields import write_citations, write_finish, write_logprobs, write_usage
 from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
 from sightline.dialects.streaming import truncation_fault
+from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -244,7 +245,7 @@ class _Choice:
     signing: SignatureReceived | None = None
 
 
-class StreamWriter:
+class StreamWriter(TextFraming):
     """Writes one stream."""
 
     def __init__(self, client: Client, report: Report) -> None:
@@ -314,6 +315,17 @@ class StreamWriter:
         self._known.add(event)
         reply, client = self._known.reply, self._client
         self._identity = identity(reply.id or client.id, reply.model or client.model, reply.created or client.created)
+
+    def text_frame(self, event: GrowingText) -> bytes | None:
+        """The frame of one more piece of words. Reasoning, and elements of an array, are written in full."""
+        choice = self._choices[event.choice]
+        if self._client.as_array or choice.waiting or choice.signing is not None or not isinstance(event, TextReceived):
+            return None
+        return self._content(event.choice, [{"text": event.text}])
+
+    def note_text(self, event: GrowingText) -> None:
+        """Citations need the whole text."""
+        self._choices[event.choice].texts[event.part].append(event.text)
 
     def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
         """Say some of a part now, or when the calls before it are complete."""

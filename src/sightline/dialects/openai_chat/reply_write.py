@@ -21,6 +21,7 @@ from sightline.dialects.openai_chat.errors import error_object, write_error
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SIGNATURE, SIGNATURE_ID
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.signatures import wrap
+from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.dialects.tool_names import flat_name
 from sightline.model.events import (
     ArgumentsReceived,
@@ -274,7 +275,7 @@ class _Choice:
         self.order.note(rank, part, at)
 
 
-class ChatStreamWriter:
+class ChatStreamWriter(TextFraming):
     """Turns events into chunks."""
 
     def __init__(self, client: Client, report: Report) -> None:
@@ -334,6 +335,16 @@ class ChatStreamWriter:
             case _:  # that a call is complete, and what is not modelled, has no form here
                 pass
         return b""
+
+    def text_frame(self, event: GrowingText) -> bytes:
+        """The chunk of one more piece."""
+        key = "content" if isinstance(event, TextReceived) else "reasoning_content"
+        return self._delta(event.choice, {key: event.text})
+
+    def note_text(self, event: GrowingText) -> None:
+        """Citations say where they stand in the text."""
+        if isinstance(event, TextReceived):
+            self._choice(event.choice).length += len(event.text)
 
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)

@@ -54,7 +54,15 @@ class OpenMessage:
         if kind == "refusal":
             self._emit("response.refusal.delta", {**self._place, "delta": text})
         else:
-            self._emit("response.output_text.delta", {**self._place, "delta": text, "logprobs": []})
+            self._emit("response.output_text.delta", self.next_words(text))
+
+    def next_words(self, text: str) -> JsonObject:
+        """The fields of `response.output_text.delta` for one more piece of the text that is being spoken."""
+        return {**self._place, "delta": text, "logprobs": []}
+
+    def note_words(self, text: str) -> None:
+        """So much more of the text was emitted elsewhere."""
+        self._fragments.append(text)
 
     def annotate(self, annotation: JsonObject) -> None:
         """A source of the text that is being spoken."""
@@ -266,7 +274,7 @@ class Output:
 
     def text(self, block: int, text: str) -> None:
         """Some words."""
-        self._message().say(block, "output_text", text)
+        self.open_message().say(block, "output_text", text)
         self._place_logprobs()
 
     def refusal(self, block: int, text: str) -> None:
@@ -274,13 +282,13 @@ class Output:
         if not text:
             return
         self.has_refusal = True
-        self._message().say(block, "refusal", text)
+        self.open_message().say(block, "refusal", text)
 
     def cite(self, block: int, citation: Citation) -> None:
         """A source of a text."""
         annotation = write_annotation(citation, self._report)
         if annotation is not None:
-            message = self._message()
+            message = self.open_message()
             message.say(block, "output_text", "")
             message.annotate(annotation)
 
@@ -293,7 +301,7 @@ class Output:
         if self._unplaced and isinstance(self._open, OpenMessage) and self._open.weigh(self._unplaced):
             self._unplaced = []
 
-    def _message(self) -> OpenMessage:
+    def open_message(self) -> OpenMessage:
         """The open message: words that follow each other share one."""
         if isinstance(self._open, OpenMessage):
             return self._open

@@ -18,6 +18,7 @@ from sightline.dialects.openai_responses.output import Output
 from sightline.dialects.openai_responses.request import write_request
 from sightline.dialects.openai_responses.snapshots import write_usage
 from sightline.dialects.streaming import PartEvent, Sequencer, truncation_fault
+from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -264,7 +265,10 @@ def end(output: Output, finished: Finished | None, fault: Fault | None, report: 
     return Ending("completed")
 
 
-class ResponsesStreamWriter:
+_NUMBER = b'"sequence_number":'
+
+
+class ResponsesStreamWriter(TextFraming):
     """Turns events into frames, numbered from 0."""
 
     def __init__(self, client: Client, report: Report) -> None:
@@ -289,6 +293,24 @@ class ResponsesStreamWriter:
         for placed in self._sequencer.feed(event):
             self._take(placed)
         frames, self._frames = self._frames, []
+        return b"".join(frames)
+
+    def text_frame(self, event: GrowingText) -> bytes | None:
+        """The frame of one more piece of words; reasoning is written in full."""
+        if not isinstance(event, TextReceived):
+            return None
+        return self._frame("response.output_text.delta", self._output().open_message().next_words(event.text))
+
+    def note_text(self, event: GrowingText) -> None:
+        """The whole text is repeated at its end."""
+        self._output().open_message().note_words(event.text)
+
+    def write_pieces(self, opening: bytes, pieces: list[bytes], closing: bytes) -> bytes:
+        """The frames with their numbers."""
+        before, _, behind = opening.partition(_NUMBER)
+        before, behind = before + _NUMBER, b"," + behind.partition(b",")[2]
+        first, self._number = self._number, self._number + len(pieces)
+        frames = [b"%b%d%b%b%b" % (before, first + n, behind, each, closing) for n, each in enumerate(pieces)]
         return b"".join(frames)
 
     def _take(self, event: StreamEvent) -> None:
@@ -393,6 +415,9 @@ class ResponsesStreamWriter:
         return self._open
 
     def _emit(self, kind: str, fields: JsonObject) -> None:
-        document: JsonObject = {"type": kind, "sequence_number": self._number, **fields}
+        self._frames.append(self._frame(kind, fields))
         self._number += 1
-        self._frames.append(encode_frame(Frame(encode(document), kind)))
+
+    def _frame(self, kind: str, fields: JsonObject) -> bytes:
+        document: JsonObject = {"type": kind, "sequence_number": self._number, **fields}
+        return encode_frame(Frame(encode(document), kind))
