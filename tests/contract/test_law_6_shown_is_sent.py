@@ -121,11 +121,12 @@ def test_whatever_was_done_to_a_request_what_leaves_is_what_was_on_screen(
 
 
 async def _refused(stage: Stage, spoken: str, body: bytes, refusals: list[Fault]) -> bool:
+    from sightline.exchange.lane import LaneRoute
     from sightline.exchange.outbound import outbound_for
 
     asked = asks(spoken, body=body)
     try:
-        outbound_for(asked, stage.relay.router.route_for(asked), {"ACME_KEY": "k"})
+        outbound_for(asked, LaneRoute(stage.relay.router.route_for(asked)), {"ACME_KEY": "k"})
     except Fault as fault:
         refusals.append(fault)
     return bool(refusals)

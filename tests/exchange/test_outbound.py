@@ -7,7 +7,7 @@ import pytest
 
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Route
-from sightline.exchange.outbound import dialect_key, end_to_end, secrets_of_provider
+from sightline.exchange.outbound import body_of, dialect_key, end_to_end, secrets_of_provider
 from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, play
 from tests.reply_samples import whole
 from tests.upstream import Seen, answer
@@ -466,3 +466,32 @@ def test_a_body_of_a_thousand_levels_reaches_every_dialect(tmp_path: Path, clien
     assert seen is not None
     assert got.status == 200
     assert client != provider or seen.body == deep
+
+
+# --- the same request with other words --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_a_request_like_an_earlier_one_is_sent_with_its_own_words(tmp_path: Path, client: str, provider: str) -> None:
+    words = ["one", 'the "second"', "third ⟨text 0 of a template⟩", " ", "fünf\n", "six"]
+    bodies = [json.dumps(REQUESTS[client]).replace('"hi"', json.dumps(each)).encode() for each in words]
+    expected: list[bytes] = []
+
+    async def story(stage: Stage) -> None:
+        stage.upstream.script = [answer(200, whole(provider))]
+        for body in bodies:
+            asked = asks(client, body=body)
+            expected.append(body_of(asked, stage.relay.router.route_for(asked)).body)
+            assert (await stage.ask(asked)).status == 200
+        first, *others = stage.upstream.seen
+        assert [first.body, *(each.body for each in others)] == expected
+        assert all(names(each) == names(first) and each.target == first.target for each in others)
+
+    play(story, tmp_path, provider)
+
+
+def test_a_strict_request_is_refused_also_after_one_that_was_not(tmp_path: Path) -> None:
+    body = json.dumps(REQUESTS["openai-chat"] | {"seed": 7}).encode()
+    asked = [asks("openai-chat", body=body, strict=strict) for strict in (False, False, False, True)]
+    assert [got.status for _, got in sent_in_turn(tmp_path, "anthropic", asked)] == [200, 200, 200, 400]

@@ -5,6 +5,7 @@ the record, which provider a model leads to and what is sent to that provider ar
 """
 
 from sightline.catalog.choose import ModelChoice
+from sightline.dialects.body_templates import BodyTemplates
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.redaction import Caller, identify_caller
 from sightline.exchange.routing import Router, has_credential
@@ -17,13 +18,16 @@ _MOST_MODELS = 256
 
 class LaneRoute:
     """Where the requests of one head for one model go. `sent` is what goes out, without a body, where the body is the
-    client's own and where it is not; `outgoing` how it was sent last."""
+    client's own and where it is not; `translated` the same for bodies in another dialect, where a stream is asked for
+    and where it is not, and `templates` those bodies but for their texts; `outgoing` how it was sent last."""
 
-    __slots__ = ("choice", "outgoing", "sent")
+    __slots__ = ("choice", "outgoing", "sent", "templates", "translated")
 
     def __init__(self, choice: ModelChoice) -> None:
         self.choice = choice
         self.sent: dict[bool, HttpRequest] = {}
+        self.translated: dict[bool, HttpRequest] = {}
+        self.templates = BodyTemplates()
         self.outgoing: Outgoing | None = None
 
 

@@ -22,7 +22,7 @@ from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.json_schemas import with_strict_schemas
 from sightline.dialects.registry import dialect
 from sightline.dialects.signatures import may_hold_signatures, without_foreign_signatures
-from sightline.dialects.translate import translate_request, write_request
+from sightline.dialects.translate import RequestTranslation, translate_request, write_request
 from sightline.editing.response_chain import previous_of
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import HOP_BY_HOP, ClientRequest, TextHeaders
@@ -231,11 +231,39 @@ def _as_asked(client: Request, came: ClientRequest) -> Request:
     return msgspec.structs.replace(client, options=msgspec.structs.replace(client.options, previous_response_id=before))
 
 
-def outbound_for(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> Outbound:
-    """The client's request in the dialect of the provider."""
+def outbound_for(request: ClientRequest, route: LaneRoute, variables: Mapping[str, str]) -> Outbound:
+    """The client's request in the dialect of the provider. Only its body is new, if one like it was sent before."""
+    body, report, client = _translated_body(request, route)
+    known = route.translated.get(request.is_stream)
+    if known is None:
+        known = _translated_call(request, route.choice).fill(variables)
+        if not route.choice.provider.embedded:  # whose address changes
+            route.translated[request.is_stream] = known
+    return Outbound(known.with_body(body), body, report, client)
+
+
+def _translated_body(request: ClientRequest, route: LaneRoute) -> WrittenBody:
+    """The same as `body_of`, at once where the last bodies of the route differ from this one in their texts alone."""
+    choice, source = route.choice, dialect(request.dialect)
+    is_usual = request.http_body is None and not request.strict
+    if not is_usual or source.plain_texts is None or dialect(choice.dialect).plain_texts is None:
+        return body_of(request, choice)  # what dialects from outside look at is not known
+
+    def translate(body: bytes) -> RequestTranslation:
+        asked = request if body is request.body else msgspec.structs.replace(request, body=body)
+        written = body_of(asked, choice)
+        assert written.report is not None
+        assert written.client is not None
+        return RequestTranslation(written.body, written.report, written.client)
+
+    found = route.templates.translate(request.body, translate, source.unread.private_lines)
+    return WrittenBody(found.data, found.report, found.request)
+
+
+def _translated_call(request: ClientRequest, choice: ModelChoice) -> RequestTemplate:
+    """The call that takes a translation of the request to its provider, without its body."""
     provider, spoken = choice.provider, choice.dialect
-    body, report, client = body_of(request, choice)
-    call = call_to(provider, spoken, choice.model, body, stream=request.is_stream)
+    call = call_to(provider, spoken, choice.model, b"", stream=request.is_stream)
     headers = list(call.headers)
     if "user-agent" not in {name.lower() for name, _ in headers}:
         headers += [(name, value) for name, value in request.headers if name.lower() == "user-agent"]
@@ -243,7 +271,7 @@ def outbound_for(request: ClientRequest, choice: ModelChoice, variables: Mapping
     if not provider.has_credential and own:
         name, prefix = place_of_key(provider, spoken)
         headers.append((name, f"{prefix}{own}"))
-    return Outbound(replace(call, headers=tuple(headers)).fill(variables), body, report, client)
+    return replace(call, headers=tuple(headers))
 
 
 def dialect_key(spoken: str) -> str:

@@ -129,10 +129,9 @@ async def _send_and_respond(
 
 def _outbound_for(exchange: Exchange, variables: Mapping[str, str]) -> Outbound:
     """The request as it goes to the provider: the client's own bytes, or a translation."""
-    request, choice = exchange.request, exchange.choice
-    if choice.dialect == request.dialect:
-        return pass_through(request, exchange.route, variables)
-    return outbound_for(request, choice, variables)
+    request, route = exchange.request, exchange.route
+    translates = route.choice.dialect != request.dialect
+    return (outbound_for if translates else pass_through)(request, route, variables)
 
 
 def _preview_variables(provider: Provider, services: ExchangeServices) -> Mapping[str, str]:
