@@ -236,3 +236,14 @@ def test_a_target_that_tells_the_kinds_apart_keeps_them() -> None:
     assert told.messages[0].parts == (call,)
     assert told.messages[1].parts == (ToolResult("c", name="shell", kind="shell"),)
     assert report.losses == ()
+
+
+def test_only_what_has_a_name_that_the_target_refuses_is_changed() -> None:
+    fine = Message("assistant", (ToolCall("a", "known", "{}"),))
+    result = Message("tool", (ToolResult("a", (Text("x"),), "known"),))
+    odd = Message("tool", (ToolResult("b", (Text("y"),), "not a name"),))
+    kept = with_wire_names(Request(messages=(fine, result)), RULE, Report(), "target").messages
+    assert [one is other for one, other in zip(kept, (fine, result), strict=True)] == [True, True]
+    changed = with_wire_names(Request(messages=(fine, result, odd)), RULE, Report(), "target").messages
+    assert changed[:2] == (fine, result)
+    assert changed[2] == Message("tool", (ToolResult("b", (Text("y"),), RULE.fit("not a name")),))

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from itertools import chain
 
 import msgspec
 
@@ -10,10 +11,10 @@ from sightline.dialects.losses import describe
 from sightline.model.json import JsonObject
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Message, Request
+from sightline.model.request import Message, Request, change_parts, parts_of
 from sightline.wire.pointer import join
 
-SYSTEM_ROLES = ("system", "developer")
+SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
 def leading_count(messages: tuple[Message, ...]) -> int:
@@ -83,11 +84,14 @@ def without_private_lines(request: Request, source: Dialect, report: Report) -> 
     return msgspec.structs.replace(request, messages=(*leading, *request.messages[count:]))
 
 
+_SAID_IN_WORDS: frozenset[type[Part]] = frozenset({Opaque, ToolResult})
+
+
 def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tuple[Message, ...]:
     """The messages with words in place of parts that the target does not know and that can be said in words."""
 
     def as_text(part: Part) -> Part:
-        if isinstance(part, ToolResult) and any(isinstance(inner, Opaque) for inner in part.parts):
+        if isinstance(part, ToolResult) and Opaque in map(type, part.parts):
             return msgspec.structs.replace(part, parts=tuple(as_text(inner) for inner in part.parts))
         if not isinstance(part, Opaque) or not part.text or part.dialect == target:
             return part
@@ -97,12 +101,10 @@ def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tu
                 report.lose(join(part.at, key), f"{key} of it", "it is text now", "option")
         return Text(part.text, at=part.at)
 
-    return tuple(
-        msgspec.structs.replace(message, parts=tuple(as_text(part) for part in message.parts))
-        if any(isinstance(part, (Opaque, ToolResult)) for part in message.parts)
-        else message
-        for message in messages
-    )
+    parts = parts_of(messages)
+    inner = chain.from_iterable([part.parts for part in parts if type(part) is ToolResult])
+    is_known = Opaque not in map(type, parts) and Opaque not in map(type, inner)
+    return messages if is_known else change_parts(messages, _SAID_IN_WORDS, as_text)
 
 
 def with_user_message(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
@@ -116,7 +118,7 @@ def with_user_message(messages: tuple[Message, ...], report: Report, dialect: st
 
 def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
     """The messages with an id on every call and result; a result without one answers its name's oldest open call."""
-    if all(part.id for message in messages for part in message.parts if isinstance(part, (ToolCall, ToolResult))):
+    if not [part for part in parts_of(messages) if isinstance(part, (ToolCall, ToolResult)) and not part.id]:
         return messages
     waiting: list[ToolCall] = []
     count = 0
@@ -197,12 +199,16 @@ def safe_id(call_id: str, at: str, report: Report, dialect: str) -> str:
 
 def has_mirrored_part(message: Message) -> bool:
     """Whether it holds a piece of something that is read as a whole elsewhere."""
-    return any(isinstance(part, Opaque) and part.mirrored for part in message.parts)
+    return Opaque in map(type, message.parts) and any(
+        isinstance(part, Opaque) and part.mirrored for part in message.parts
+    )
 
 
 def is_mirrored(message: Message) -> bool:
     """Whether everything in this message is also elsewhere in the request."""
-    return bool(message.parts) and all(isinstance(part, Opaque) and part.mirrored for part in message.parts)
+    return Opaque in map(type, message.parts) and all(
+        isinstance(part, Opaque) and part.mirrored for part in message.parts
+    )
 
 
 def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
@@ -231,20 +237,23 @@ def _late(turns: tuple[Message, ...]) -> tuple[dict[int, list[Part]], dict[int, 
     owner_of: dict[str, int] = {}
     asking: int | None = None
     for index, turn in enumerate(turns):
-        results = [part for part in turn.parts if isinstance(part, ToolResult)]
-        if results and asking is not None:
-            ends[asking] = index
-        elif not results:
+        kinds = set(map(type, turn.parts))
+        if ToolResult not in kinds:
             asking = None
-        for part in results:
-            owner = owner_of.pop(part.id, None)
-            if owner is not None and owner != asking:
-                late.setdefault(owner, []).append(part)
-        calls = [part.id for part in turn.parts if isinstance(part, ToolCall) and part.id]
-        if calls:
-            asking = index
-            ends[index] = index
-            owner_of.update(dict.fromkeys(calls, index))
+        else:
+            if asking is not None:
+                ends[asking] = index
+            for part in turn.parts:
+                if isinstance(part, ToolResult):
+                    owner = owner_of.pop(part.id, None)
+                    if owner is not None and owner != asking:
+                        late.setdefault(owner, []).append(part)
+        if ToolCall in kinds:
+            calls = [part.id for part in turn.parts if isinstance(part, ToolCall) and part.id]
+            if calls:
+                asking = index
+                ends[index] = index
+                owner_of.update(dict.fromkeys(calls, index))
     return late, ends
 
 

@@ -421,10 +421,11 @@ class Dialect:
     stream's frame as an error.
 
     `model_in_path`: the URL, not the body, names the model. `ends_with_bytes`: nothing but the end of its bytes ends a
-    stream. `carries_parts`: it takes parts of other dialects whole. `keeps_kinds`: it distinguishes calls of built-in
-    tools from those of functions. `endpoint` is None for a dialect that no provider serves. `operation` is its name in
-    OpenTelemetry's conventions for generative AI. `reasoning` is how the dialect says how much to reason; `versions`
-    are those of the API, where a header names one. `support` is what our own requests can say in it.
+    stream. `begins_with_count`: a stream begins with the tokens of its request, which are estimated where the provider
+    has not counted yet. `carries_parts`: it takes parts of other dialects whole. `keeps_kinds`: it distinguishes calls
+    of built-in tools from those of functions. `endpoint` is None for a dialect that no provider serves. `operation` is
+    its name in OpenTelemetry's conventions for generative AI. `reasoning` is how the dialect says how much to reason;
+    `versions` are those of the API, where a header names one. `support` is what our own requests can say in it.
     """
 
     name: str
@@ -446,6 +447,7 @@ class Dialect:
     vendor_problems: Callable[[Json], list[Problem]]
     model_in_path: bool
     ends_with_bytes: bool
+    begins_with_count: bool = True
     carries_parts: bool
     keeps_kinds: bool
     names: NameRule

@@ -17,7 +17,16 @@ from sightline.model.events import ArgumentsReceived, Failed, Finished, StreamEv
 from sightline.model.json import Json
 from sightline.model.parts import Part, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import CustomTool, FunctionTool, OpaqueTool, Request, Tool
+from sightline.model.request import (
+    CustomTool,
+    FunctionTool,
+    OpaqueTool,
+    Request,
+    Tool,
+    ToolChoice,
+    change_parts,
+    parts_of,
+)
 from sightline.wire.jsontext import decode, encode
 
 INPUT = "input"
@@ -47,6 +56,7 @@ class NameRule:
 
 
 _UNSAFE = re.compile("[^a-zA-Z0-9_-]")
+_NAMED: frozenset[type[Part]] = frozenset({ToolCall, ToolResult})
 
 BUILT_IN: tuple[ToolKind, ...] = ("local_shell", "shell", "apply_patch", "computer", "tool_search")
 """The kinds of calls that are items of their own in one dialect, and functions in the others."""
@@ -73,7 +83,8 @@ def with_wire_names(
         if wire != tool.name:
             report.lose(tool.at, f"name {tool.name!r} of a tool", f"{target} knows it as {wire!r}", "identity")
         kept = tool.namespace if rule.has_namespaces else None
-        tools.append(msgspec.structs.replace(tool, name=wire, namespace=kept))
+        is_same = wire == tool.name and kept == tool.namespace
+        tools.append(tool if is_same else msgspec.structs.replace(tool, name=wire, namespace=kept))
 
     def rename_part(part: Part) -> Part:
         if keeps_kinds and isinstance(part, (ToolCall, ToolResult)) and part.kind in kinds:
@@ -91,19 +102,36 @@ def with_wire_names(
             return msgspec.structs.replace(part, name=names.get(part.name) or rule.fit(part.name))
         return part
 
-    messages = tuple(
-        msgspec.structs.replace(message, parts=tuple(rename_part(part) for part in message.parts))
-        if any(isinstance(part, (ToolCall, ToolResult)) for part in message.parts)
-        else message
-        for message in request.messages
-    )
-    choice = request.tool_choice
-    if choice is not None:
-        if choice.mode == "opaque" and choice.names:  # it forces a built-in tool
-            choice = msgspec.structs.replace(choice, mode="named", value=None)
-            names |= {name: rule.fit(other) for name, other in built_in.items()}
-        choice = msgspec.structs.replace(choice, names=tuple(names.get(n) or rule.fit(n) for n in choice.names))
+    messages = request.messages
+    if not _are_named(parts_of(messages), names, kinds, rule):
+        messages = change_parts(messages, _NAMED, rename_part)
+    choice = _with_wire_names(request.tool_choice, names, built_in, rule)
     return msgspec.structs.replace(request, messages=messages, tools=tuple(tools), tool_choice=choice)
+
+
+def _with_wire_names(
+    choice: ToolChoice | None, names: dict[str, str], built_in: Mapping[str, str], rule: NameRule
+) -> ToolChoice | None:
+    if choice is None:
+        return None
+    if choice.mode == "opaque" and choice.names:  # it forces a built-in tool
+        choice = msgspec.structs.replace(choice, mode="named", value=None)
+        names = names | {name: rule.fit(other) for name, other in built_in.items()}
+    return msgspec.structs.replace(choice, names=tuple(names.get(n) or rule.fit(n) for n in choice.names))
+
+
+def _are_named(parts: list[Part], names: Mapping[str, str], kinds: Mapping[str, str], rule: NameRule) -> bool:
+    """Whether all calls and results among these have names that the target takes, as in most conversations."""
+    calls = {(part.name, part.namespace, part.kind) for part in parts if isinstance(part, ToolCall)}
+    results = {(part.name, part.kind) for part in parts if isinstance(part, ToolResult)}
+    for name, namespace, kind in calls:
+        is_taken = rule.wire_name(name, namespace) == name and (namespace is None or rule.has_namespaces)
+        if kind in kinds or not is_taken:
+            return False
+    for result, kind in results:
+        if kind in kinds or (result is not None and (names.get(result) or rule.fit(result)) != result):
+            return False
+    return True
 
 
 def function_names_of_built_ins(request: Request) -> dict[str, str]:
@@ -111,6 +139,8 @@ def function_names_of_built_ins(request: Request) -> dict[str, str]:
 
     It follows from the request alone, so that the reply is written in the same terms.
     """
+    if OpaqueTool not in map(type, request.tools):
+        return {}
     taken = {flat_name(tool.name, tool.namespace) for tool in request.tools if not isinstance(tool, OpaqueTool)}
     names: dict[str, str] = {}
     for tool in request.tools:

@@ -265,7 +265,9 @@ class Responder:
             is_read = is_framed and request.is_stream
             return VerbatimTap(exchange, choice.dialect, masking=masking, decoder=decoder, is_framed=is_read)
         assert outbound.client is not None
-        tokens = self._counter.at_once(choice, outbound.client, len(request.body))
+        tokens = 0
+        if dialect(request.dialect).begins_with_count:
+            tokens = self._counter.at_once(choice, outbound.client, len(request.body))
         translation = StreamTranslation(
             choice.dialect,
             request.dialect,
@@ -343,6 +345,7 @@ class Responder:
             created=created,
             input_tokens=tokens,
             as_array=exchange.request.wants_array,
+            request=client,
             provider=exchange.choice.provider_name,
         )
 

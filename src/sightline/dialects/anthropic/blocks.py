@@ -292,15 +292,10 @@ class BlockWriter:
 
     def _block(self, part: Part) -> JsonObject | None:
         match part:
-            case Text():
+            case Text():  # those that nearly every conversation has come first
                 return self._text(part)
-            case Refusal(text):
-                self._report.lose(part.at, "that these words are a refusal", f"{NAME} has no such block", "identity")
-                return self._text(Text(text, at=part.at))
-            case Image() | Document():
-                return self._media(part)
-            case Thinking():
-                return self._thinking(part)
+            case ToolResult():
+                return self._tool_result(part)
             case ToolCall():
                 self._lose_signature(part, part.signature, part.signed_by)
                 self._lose_item(part, part.item)
@@ -312,8 +307,13 @@ class BlockWriter:
                     "name": part.name,
                     "input": self._input(arguments, part.at),
                 }
-            case ToolResult():
-                return self._tool_result(part)
+            case Thinking():
+                return self._thinking(part)
+            case Refusal(text):
+                self._report.lose(part.at, "that these words are a refusal", f"{NAME} has no such block", "identity")
+                return self._text(Text(text, at=part.at))
+            case Image() | Document():
+                return self._media(part)
             case Opaque(dialect, value):
                 if dialect == NAME and isinstance(value, dict):
                     return dict(value)
@@ -333,6 +333,8 @@ class BlockWriter:
             self._report.lose(part.at, what, f"{NAME} rejects it", "content" if part.text else "identity")
             return None
         block: JsonObject = {"type": "text", "text": part.text}
+        if not part.citations:
+            return block
         citations = [
             citation.value if self._same else write_citation(citation, self._report) for citation in part.citations
         ]
@@ -390,18 +392,25 @@ class BlockWriter:
         self._lose_item(part, part.item)
         if part.name is not None and self._names.get(part.id) != part.name:
             self._report.lose(part.at, "tool name of a result", f"{NAME} names a tool in its call only", "identity")
+        content = self._result_content(part)
+        call_id = part.id if self._same else safe_id(part.id, part.at, self._report, NAME)
+        block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
+        if content != []:
+            block["content"] = content
+        if part.is_error is not None:
+            block["is_error"] = part.is_error
+        return block
+
+    def _result_content(self, part: ToolResult) -> Json:
+        """The content of a result: one string, if it was one, or blocks; nothing if it has none."""
+        only = part.parts[0] if len(part.parts) == 1 and part.bare and part.structured is None else None
+        if isinstance(only, Text) and only.text.strip() and only == Text(only.text, at=only.at):
+            return only.text  # as most are
         content = BlockWriter(self._report, same=self._same).write(part.parts)
         if part.structured is not None:
             content.insert(0, {"type": "text", "text": encode(part.structured).decode()})
         bare = bare_text(content) if part.bare or part.structured is not None else None
-        return compact(
-            {
-                "type": "tool_result",
-                "tool_use_id": part.id if self._same else safe_id(part.id, part.at, self._report, NAME),
-                "content": bare if bare is not None else content or None,
-                "is_error": part.is_error,
-            }
-        )
+        return content if bare is None else bare
 
     def _lose_signature(self, part: Value, signature: str | None, signed_by: str | None) -> None:
         if signature is not None:
@@ -422,10 +431,10 @@ def write_cache(mark: CacheBreakpoint, *, same: bool) -> JsonObject:
 
 def bare_text(blocks: list[Json]) -> str | None:
     """The string that stands for a list of one plain text block."""
-    if len(blocks) == 1 and isinstance(block := blocks[0], dict) and block.keys() == {"type", "text"}:
-        text = block["text"]
-        return text if isinstance(text, str) else None
-    return None
+    if len(blocks) != 1 or not isinstance(block := blocks[0], dict) or len(block) != 2 or "type" not in block:
+        return None
+    text = block.get("text")
+    return text if isinstance(text, str) else None
 
 
 def arguments_object(arguments: str) -> JsonObject | None:

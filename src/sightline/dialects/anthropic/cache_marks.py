@@ -13,7 +13,7 @@ from sightline.dialects.fields import objects_in
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Report
-from sightline.model.request import Request
+from sightline.model.request import Request, parts_of
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import resolve
 
@@ -32,8 +32,9 @@ def mark_for_cache(body: JsonObject, request: Request, facts: Facts | None, repo
     shortest = (None if facts is None else facts.cache_minimum) or _SHORTEST
     each = (None if facts is None else facts.chars_per_token) or _CHARS_PER_TOKEN
     length = 0
-    for holder, key, at, size in _places(body):
-        length += size
+    for holder, key, at, new in _places(body):
+        if length < shortest * each:  # from there on it does not matter how long it is
+            length += sum(map(_size, new))
         if length >= shortest * each:
             content = holder[key]
             if isinstance(content, str):
@@ -44,26 +45,24 @@ def mark_for_cache(body: JsonObject, request: Request, facts: Facts | None, repo
 
 
 def _is_marked(request: Request) -> bool:
-    return any(tool.cache is not None for tool in request.tools) or any(
-        isinstance(part, CacheBreakpoint) for message in request.messages for part in message.parts
-    )
+    is_among_tools = any(tool.cache is not None for tool in request.tools)
+    return is_among_tools or CacheBreakpoint in map(type, parts_of(request.messages))
 
 
-def _places(body: JsonObject) -> Iterator[tuple[JsonObject, str, str, int]]:
+def _places(body: JsonObject) -> Iterator[tuple[JsonObject, str, str, list[Json]]]:
     """The lists whose last object can be marked, in the order in which the provider reads a prompt: what holds each and
-    under which key, its pointer, and the characters since the one before it."""
-    yield body, "tools", "/tools", _size(body["tools"])
+    under which key, its pointer, and what stands between it and the one before it, itself included."""
+    yield body, "tools", "/tools", [body["tools"]]
     if "system" in body:
-        yield body, "system", "/system", _size(body["system"])
+        yield body, "system", "/system", [body["system"]]
     messages = objects_in(body["messages"])
     roles = [message["role"] for _, message in messages]
     ends = [index for index, role in enumerate(roles) if role == "user" and roles[index + 1 : index + 2] != ["user"]]
-    length = 0
-    for index, message in messages:
-        length += _size(message)
-        if index in ends[-2:]:
-            yield message, "content", f"/messages/{index}/content", length
-            length = 0
+    start = 0
+    for index in ends[-2:]:
+        new: list[Json] = [message for _, message in messages[start : index + 1]]
+        yield messages[index][1], "content", f"/messages/{index}/content", new
+        start = index + 1
 
 
 _BETWEEN = 19

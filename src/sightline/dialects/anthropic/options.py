@@ -330,8 +330,10 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
 def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) -> None:
     """Take back a thinking budget inside a turn whose thinking has not come back, as clients of other dialects may drop
     it: "a final assistant message must start with a thinking block". Adaptive thinking is free of this rule."""
+    if object_at(body, "thinking").get("type") != "enabled":
+        return
     spoken = [message for _, message in objects_in(body.get("messages")) if message["role"] != "system"]
-    if object_at(body, "thinking").get("type") != "enabled" or len(spoken) < 2:
+    if len(spoken) < 2:
         return
     *_, turn, answer = spoken
     kinds = [block["type"] for _, block in objects_in(turn["content"])]

@@ -36,9 +36,19 @@ from sightline.dialects.fields import (
 from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import function_for, function_instead
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Part, ToolResult
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import ChoiceMode, CustomTool, FunctionTool, Message, OpaqueTool, Request, Tool, ToolChoice
+from sightline.model.request import (
+    ChoiceMode,
+    CustomTool,
+    FunctionTool,
+    Message,
+    OpaqueTool,
+    Request,
+    Tool,
+    ToolChoice,
+    parts_of,
+)
 from sightline.wire.jsontext import encode
 
 _KNOWN = frozenset({"type", "name", "cache_control"})
@@ -327,7 +337,10 @@ def place_system(written: list[Written], report: Report, *, is_taken: bool) -> l
     messages", 2026-11). One that stands before the user's turn goes behind it: it is read for the same answer. One
     that no user's turn is near to speaks as the user.
     """
-    count = leading_count(tuple(message for message, _ in written))
+    roles = [message.role for message, _ in written]
+    count = leading_count(tuple([message for message, _ in written]))
+    if SYSTEM_ROLES.isdisjoint(roles[count:]):
+        return written
     out = written[:count]
     waiting: list[tuple[int, Written]] = []
     for each in written[count:]:
@@ -378,6 +391,8 @@ def with_turns(messages: tuple[Message, ...], report: Report) -> tuple[Message, 
 
 def _results_first(message: Message, report: Report) -> Message:
     """The message with its tool results in front, each with the cache mark behind it."""
+    if ToolResult not in map(type, message.parts) or len(message.parts) == 1:
+        return message
     results: list[Part] = []
     others: list[Part] = []
     moved: list[Part] = []
@@ -401,7 +416,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     messages = request.messages
     if not same:
         _lose_identity(messages, report)
-        messages = tuple(message for message in messages if not is_mirrored(message))
+        if Opaque in map(type, parts_of(messages)):
+            messages = tuple(message for message in messages if not is_mirrored(message))
     messages = with_policy(messages, target.system, report)
     if not same:
         messages = with_turns(messages, report)

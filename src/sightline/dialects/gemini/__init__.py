@@ -176,6 +176,7 @@ DIALECT = Dialect(
     error_event="",
     model_in_path=True,
     ends_with_bytes=True,
+    begins_with_count=False,
     carries_parts=False,
     keeps_kinds=False,
     reasoning="level",

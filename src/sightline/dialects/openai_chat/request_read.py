@@ -77,6 +77,8 @@ _REQUEST = OPTION_KEYS | {
 }
 _MESSAGE = frozenset({"role", "content", "name"})
 _ASSISTANT = _MESSAGE | THINKING | {"refusal", "tool_calls", "function_call", "audio"}
+_USUAL = frozenset({"role", "content", "tool_calls", "reasoning_content"})
+"""The fields of most messages of an assistant that calls tools."""
 _TOOL = _MESSAGE | {"tool_call_id"}
 _TEXT = frozenset({"type", "text"})
 _IMAGE = frozenset({"url", "detail"})
@@ -118,7 +120,7 @@ def read_request(document: Json) -> Request:
         extras = nest_extras(extras, "stream_options", rest(stream_options, frozenset({"include_usage"})))
     return Request(
         model=opt_str(body, "model", "") or "",
-        messages=tuple(_read_message(value, f"/messages/{index}") for index, value in enumerate(messages)),
+        messages=tuple([_read_message(value, f"/messages/{index}") for index, value in enumerate(messages)]),
         tools=read_tools(body),
         tool_choice=read_tool_choice(body),
         parallel_tool_calls=opt_bool(body, "parallel_tool_calls", ""),
@@ -135,12 +137,19 @@ def _read_message(value: Json, at: str) -> Message:
     if role is None:
         raise unknown(word, f"{at}/role", "role", _ROLES)
     content = holder.get("content")
-    parts = _read_content(content, f"{at}/content")
     bare = type(content) is not list
-    name = opt_str(holder, "name", at)
+    parts = (Text(content, at=f"{at}/content"),) if type(content) is str else _read_content(content, f"{at}/content")
     if role == "assistant":
         parts = _assistant_parts(holder, parts, at)
+        if holder.keys() <= _USUAL:
+            return Message(role, parts, bare=bare, at=at)
+        name = opt_str(holder, "name", at)
         return Message(role, parts, name, bare=bare, at=at, extras=rest(holder, _ASSISTANT))
+    if word == "tool" and len(holder) == 3 and "content" in holder:
+        known = str_of(holder, "tool_call_id", at)
+        if known:  # as nearly all have
+            return Message(role, (ToolResult(known, parts, bare=bare, at=at),), at=at)
+    name = opt_str(holder, "name", at)
     if role == "tool":
         call_id = opt_str(holder, "tool_call_id", at) if word == "function" else str_of(holder, "tool_call_id", at)
         result = ToolResult(call_id or "", parts, name, bare=bare, at=at)
@@ -149,13 +158,11 @@ def _read_message(value: Json, at: str) -> Message:
 
 
 def _read_content(content: Json, at: str) -> tuple[Part, ...]:
-    if type(content) is str:
-        return (Text(content, at=at),)
     if content is None:
         return ()
     if type(content) is not list:
         raise wrong(content, at, "a string or a list of parts")
-    return tuple(_read_part(value, f"{at}/{index}") for index, value in enumerate(content))
+    return tuple([_read_part(value, f"{at}/{index}") for index, value in enumerate(content)])
 
 
 def _read_part(value: Json, at: str) -> Part:
@@ -208,6 +215,9 @@ def _assistant_parts(holder: JsonObject, content: tuple[Part, ...], at: str) -> 
         return content
     parts = [] if holder.keys().isdisjoint(THINKING) else _read_thinking(holder, at)
     parts.extend(content)
+    if holder.keys() <= _USUAL:
+        calls = as_list(holder.get("tool_calls") or [], f"{at}/tool_calls")
+        return (*parts, *[read_call(value, f"{at}/tool_calls/{index}") for index, value in enumerate(calls)])
     refusal = opt_str(holder, "refusal", at)
     if refusal is not None:
         parts.append(Refusal(refusal, at=f"{at}/refusal"))
@@ -232,6 +242,9 @@ def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
     An own signature is a part by itself, at its own place; another dialect's, which came back to us here, belongs to
     its text, because that is the block that its maker wants to see again.
     """
+    present = holder.keys() & THINKING
+    if len(present) == 1 and type(only := holder[key := present.pop()]) is str and key in THINKING_TEXT:
+        return [Thinking(only, at=f"{at}/{key}")]
     parts: list[Part] = []
     seen: set[str] = set()
     signature, signed_by, item = read_reasoning_signature(holder, at) or (None, NAME, None)
@@ -243,10 +256,10 @@ def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
         elif text is not None:
             parts.append(Opaque(NAME, {key: text}, mirrored=isinstance(text, str), at=place))
     if signed_by != NAME:
-        only = parts[0] if parts and isinstance(parts[0], Thinking) else Thinking(at=f"{at}/{SIGNATURE}")
+        first = parts[0] if parts and isinstance(parts[0], Thinking) else Thinking(at=f"{at}/{SIGNATURE}")
         is_redacted = item == REDACTED
         signed = {"id": None if is_redacted else item, "signature": signature, "signed_by": signed_by}
-        return [replace(only, **signed, redacted=is_redacted and not only.text), *parts[1:]]
+        return [replace(first, **signed, redacted=is_redacted and not first.text), *parts[1:]]
     if signature is not None:
         parts.append(Thinking(signature=signature, signed_by=NAME, at=f"{at}/{SIGNATURE}"))
     if item is not None:
@@ -261,6 +274,10 @@ def read_call(value: Json, at: str, fallback_id: str | None = None) -> ToolCall 
     inner = holder.get(kind) if kind in ("function", "custom") else None
     if not isinstance(inner, dict):
         return Opaque(NAME, value, at=at)
+    if len(holder) == 3 and kind == "function" and inner.keys() == FUNCTION:  # as most are
+        call_id, name, arguments = holder.get("id"), inner["name"], inner["arguments"]
+        if call_id and type(call_id) is type(name) is type(arguments) is str and "type" in holder:
+            return ToolCall(call_id, name, arguments, at=at)
     words, known = ("arguments", FUNCTION) if kind == "function" else ("input", CUSTOM)
     signature, extras = read_signature(holder)
     call_id = opt_str(holder, "id", at) or fallback_id

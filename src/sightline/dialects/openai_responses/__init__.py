@@ -91,6 +91,7 @@ DIALECT = Dialect(
     error_event="",
     model_in_path=False,
     ends_with_bytes=False,
+    begins_with_count=False,
     carries_parts=False,
     keeps_kinds=True,
     reasoning="effort",

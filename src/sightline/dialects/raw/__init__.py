@@ -47,6 +47,7 @@ DIALECT = Dialect(
     error_event="",
     model_in_path=False,
     ends_with_bytes=False,
+    begins_with_count=False,
     carries_parts=True,
     keeps_kinds=True,
     names=ANY_NAME,
