@@ -117,10 +117,11 @@ OPENMP = $(BIN)/python -c 'import ctypes, sys; sys.platform == "linux" and ctype
 	    (apt-get -qq update && apt-get -qq install -y libgomp1) >/dev/null 2>&1; } || \
 	  echo "the embedded model needs the system's libgomp.so.1; on Debian and Ubuntu: apt install libgomp1" >&2
 
+# The pip that comes with Python 3.11 takes twice as long to read an index as later ones do; where none can be had, it serves.
 $(BIN)/python:
 	@for python in $(PYTHONS); do \
 	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	    $$python -m venv --clear $(VENV) && exit 0; \
+	    $$python -m venv --clear $(VENV) && { $(PIP) install --upgrade 'pip>=25.1' 2>/dev/null || true; exit 0; }; \
 	    rm -rf $(VENV); \
 	    echo "$$python could not make $(VENV); on Debian and Ubuntu, install its -venv package" >&2; exit 1; \
 	  fi; \
