@@ -35,12 +35,12 @@ from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Message, Request
 from sightline.store.sqlite import SqliteStore, open_store
-from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.dialling import Trust
 from sightline.transport.http.target import Proxies
 from sightline.transport.sender import Sender
+from sightline.transport.waiting import Clock
 from tests.fake_clock import FakeClock
 from tests.loop_stage import COUNT, EDIT, SHELL, errors
 from tests.loop_stage import plan as plan_of

@@ -6,7 +6,7 @@ from collections.abc import Generator
 import pytest
 
 from sightline.journal.journal import StopSignal, drive
-from sightline.transport.race import WorkInterrupted
+from sightline.transport.waiting import WorkInterrupted
 
 
 def core(count: int) -> Generator[int, str, list[str]]:

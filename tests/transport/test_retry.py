@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import RETRYABLE, Code, Fault
-from sightline.transport.clock import Clock
 from sightline.transport.http import faults
 from sightline.transport.http.client import HttpClient, probe
 from sightline.transport.http.dialling import Trust
 from sightline.transport.http.target import Proxies
 from sightline.transport.retry import STATUSES, RetryPolicy, format_duration, is_worth_another
+from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 from tests.fake_clock import FakeClock
 from tests.shared_servers import free_port

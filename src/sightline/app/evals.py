@@ -71,9 +71,9 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.settings import Toolset
 from sightline.store.store import Store
 from sightline.store.summary import price_list
-from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient
+from sightline.transport.waiting import Clock
 
 _SEED = 20_091_215
 _LOG = logging.getLogger("sightline")

@@ -30,8 +30,8 @@ from sightline.model.reply import Reply, Usage
 from sightline.store.entries import FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
-from sightline.transport.clock import Clock
 from sightline.transport.retry import LONGEST_WAIT
+from sightline.transport.waiting import Clock
 from sightline.wire.call import RequestTemplate
 from sightline.wire.jsontext import decode
 

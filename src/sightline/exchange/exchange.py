@@ -35,8 +35,8 @@ from sightline.exchange.routing import owner_of
 from sightline.model.exchange import ReplyStored
 from sightline.store.entries import FactEntry, KeptEntry
 from sightline.tokens.ledger import SentRequest
-from sightline.transport.clock import Clock
 from sightline.transport.sender import RequestClient
+from sightline.transport.waiting import Clock
 
 _OK = 200
 

@@ -19,8 +19,7 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.reply_writing import write_failed_stream, write_stream
 from sightline.exchange.reply_reader import BodyDecoder, decode_body, decoder_for
 from sightline.model.events import StreamEvent
-from sightline.transport.clock import Clock
-from sightline.transport.race import wait_either
+from sightline.transport.waiting import Clock, wait_either
 from sightline.wire.jsontext import decode
 
 TICK = 10.0

@@ -24,7 +24,7 @@ from sightline.exchange.redaction import Caller
 from sightline.exchange.reply_reader import BodyDecoder, decoder_for
 from sightline.model.exchange import RAW_HTTP, AttemptStarted, BodyPassed, ExchangeFinished
 from sightline.model.reply import Reply
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame

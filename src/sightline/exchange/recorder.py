@@ -30,7 +30,7 @@ from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, Usage, possible, reply_json
 from sightline.model.report import Report
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, next_number, plain_entries
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Redaction
 

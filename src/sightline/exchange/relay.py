@@ -46,9 +46,9 @@ from sightline.exchange.stored_replies import ReplyRecords, StoredReplies
 from sightline.model.exchange import RAW_HTTP
 from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
-from sightline.transport.clock import Clock
 from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.sender import RequestClient, Sender
+from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:  # what speaks WebSocket is loaded with the first socket

@@ -43,9 +43,9 @@ from sightline.model.exchange import Held, Released
 from sightline.model.json import Json
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger, Wait
-from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient, Response
 from sightline.transport.http.target import Timeouts
+from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
 

@@ -19,7 +19,7 @@ from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.partial_json import begins_array
 

@@ -34,8 +34,7 @@ from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
 from sightline.store.summary import Summary
-from sightline.transport.clock import Clock
-from sightline.transport.race import wait_started
+from sightline.transport.waiting import Clock, wait_started
 from sightline.wire.call import RequestTemplate, TemplateValue, Variable
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode

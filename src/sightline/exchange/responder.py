@@ -28,9 +28,9 @@ from sightline.model.request import Request
 from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import SentRequest
-from sightline.transport.clock import Clock
 from sightline.transport.http.client import READ_LIMIT
 from sightline.transport.sender import AcceptedResponse, ProviderResponse, RawHeaders, RefusedResponse, redact_fault
+from sightline.transport.waiting import Clock
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.secrets import Masking
 

@@ -40,7 +40,7 @@ from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.store.entries import FactEntry
 from sightline.store.summary import OPEN_STATES
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.sse import SseDecoder, encode_frame
 

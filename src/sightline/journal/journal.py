@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from sightline.errors import Code, Fault
 from sightline.store.store import Line, Logbook
-from sightline.transport.race import run_to_end, run_unless
+from sightline.transport.waiting import run_to_end, run_unless
 from sightline.wire.cache import BoundedCache
 from sightline.wire.secrets import Redaction
 

@@ -24,7 +24,6 @@ from sightline.model.json import Json
 from sightline.tokens.account import lower_case
 from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.tokens.rate_headers import allowances, reset_wait
-from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient, Response
 from sightline.transport.http.connection import RequestBody
 from sightline.transport.http.faults import may_retry
@@ -32,6 +31,7 @@ from sightline.transport.http.framing import OnInterim
 from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.http.target import Timeouts
 from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
+from sightline.transport.waiting import Clock
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
 from sightline.wire.secrets import MASK, Redaction, redact_json, redact_text, without_scheme

@@ -34,7 +34,7 @@ from sightline.exchange.relay_messages import (
 from sightline.model.exchange import Released
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 from sightline.web import replies
 from sightline.web.asgi import Receive, Send, WebResponse, response_body, response_start
 from sightline.web.bodies import MOST_WITH_BODY, read_bytes

@@ -17,7 +17,7 @@ from sightline.agent.service.toolsets import Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
-from sightline.transport.race import wait_started
+from sightline.transport.waiting import wait_started
 from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler
 

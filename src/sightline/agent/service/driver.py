@@ -54,7 +54,7 @@ from sightline.model.request import Message, Request
 from sightline.store.store import Store
 from sightline.tokens.estimate import cost_of
 from sightline.tokens.ledger import Wait
-from sightline.transport.race import WorkInterrupted
+from sightline.transport.waiting import WorkInterrupted
 
 
 class ToolChanges:

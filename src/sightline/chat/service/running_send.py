@@ -44,8 +44,7 @@ from sightline.model.exchange import Budgeted, Dropped
 from sightline.model.json import JsonObject
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
-from sightline.transport.clock import Clock
-from sightline.transport.race import WorkInterrupted, wait_either
+from sightline.transport.waiting import Clock, WorkInterrupted, wait_either
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

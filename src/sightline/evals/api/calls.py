@@ -54,7 +54,7 @@ from sightline.exchange.recording.exchange_record import RecordedExchange, find_
 from sightline.model.parts import Inline, Link
 from sightline.model.request import Message
 from sightline.store.store import Store
-from sightline.transport.race import wait_started
+from sightline.transport.waiting import wait_started
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler

@@ -20,7 +20,7 @@ from sightline.model.reply import Reply
 from sightline.store.entries import FactEntry
 from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList, summary_of
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 
 PREFIX = "eval-answers:"
 

@@ -41,7 +41,7 @@ from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.parts import ToolCall
 from sightline.model.request import Message
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 
 _MOST_KEPT = 64 << 20
 

@@ -18,9 +18,9 @@ from sightline.evals.service.agent_output import OutputForm, read_output
 from sightline.evals.service.processes import Process
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import CaseQuestion, Spending, TargetAnswer, no_answer, refuse_tools
-from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.target import Timeouts
+from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 
 NAMES = ("PROMPT", "PROMPT_FILE", "OUTPUT_FILE", "FILES", "EVAL_ID", "ATTEMPT")

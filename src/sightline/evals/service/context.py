@@ -24,9 +24,9 @@ from sightline.exchange.hub import Hub
 from sightline.store.store import Logbook, Store
 from sightline.store.summary import PriceList
 from sightline.tokens.ledger import Ledger, SentRequest
-from sightline.transport.clock import Clock
 from sightline.transport.http.client import HttpClient
 from sightline.transport.retry import format_duration
+from sightline.transport.waiting import Clock
 
 
 def _no_prices(_provider: str, _model: str) -> Prices | None:

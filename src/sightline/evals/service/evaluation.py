@@ -55,7 +55,7 @@ from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
 from sightline.exchange.outbound import Prepared
 from sightline.store.store import Logbook
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 
 
 class CaseScheduler:

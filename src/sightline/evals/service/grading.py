@@ -42,7 +42,7 @@ from sightline.journal.journal import drive
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
 from sightline.model.request import Message
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 from sightline.wire.jsontext import decode, encode
 
 URL = "AGENTV_TARGET_PROXY_URL"

@@ -12,7 +12,7 @@ from sightline.agent.tools.worker import ARGUMENT, VALUE
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 
 MOST_OUTPUT = 32 << 20
 

@@ -30,8 +30,7 @@ from sightline.model.exchange import Held
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
-from sightline.transport.clock import Clock
-from sightline.transport.race import wait_either
+from sightline.transport.waiting import Clock, wait_either
 
 _SDKS = ("openai/", "anthropic/", "asyncopenai/", "asyncanthropic/", "azureopenai/")
 _SDK_TIMEOUT = 600.0

@@ -25,7 +25,7 @@ from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, FinishedEnd
 from sightline.exchange.reply_reader import ReplyReader, decode_body
 from sightline.model.reply import Reply
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 
 
 class Interceptor:

@@ -17,7 +17,7 @@ from sightline.filters.predicate import literal
 from sightline.store.entries import FactEntry
 from sightline.store.store import Logbook, LoggedValue, Store
 from sightline.store.summary import OPEN_STATES, PriceList, Summary, summary_of
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 
 Unwritten = Callable[[str], Awaitable[list[FactEntry]]]
 

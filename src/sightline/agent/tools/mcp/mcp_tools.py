@@ -19,7 +19,7 @@ from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
-from sightline.transport.race import wait_either
+from sightline.transport.waiting import wait_either
 from sightline.wire.jsontext import encode
 
 

@@ -39,7 +39,7 @@ from sightline.exchange.memory import Memory
 from sightline.store.entries import KeptEntry
 from sightline.store.store import Logbook
 from sightline.tokens.ledger import SentRequest
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 from sightline.wire.cache import BoundedCache
 
 _LOG = logging.getLogger(__name__)

@@ -66,7 +66,7 @@ from sightline.tokens.calibration import Calibration
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Ledger, SentRequest, Wait
 from sightline.tokens.rate_headers import allowances
-from sightline.transport.clock import Clock
+from sightline.transport.waiting import Clock
 
 Value = TypeVar("Value")
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sightline.transport.race import WorkInterrupted, run_to_end, run_unless, wait_either, wait_started
+from sightline.transport.waiting import WorkInterrupted, run_to_end, run_unless, wait_either, wait_started
 
 
 async def test_the_first_of_two_ends_the_wait() -> None:

@@ -1,4 +1,4 @@
-"""Waiting for the first of two things, and work that survives or yields to cancellation.
+"""Time as it is handed down; waiting for the first of two things; work that survives or yields to cancellation.
 
 asyncio has no primitive that waits for one of two awaitables and cleans up the other. The functions here are the only
 places of the package that do this.
@@ -6,9 +6,25 @@ places of the package that do this.
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """`now` is the time of day in seconds since 1970, `monotonic` never goes back."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
 
 
 class WorkInterrupted(Exception):
