@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.dialects.body_templates import LARGEST_BODY, BodyTemplates
-from sightline.dialects.dialect import Target
+from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import RequestTranslation, translate_request
 from sightline.errors import Fault
@@ -48,14 +48,14 @@ def body_of(source: str, turns: list[tuple[str, str]], **more: Any) -> bytes:
 class Route:
     """Bodies of one dialect go to another; `full` counts those that were translated in full."""
 
-    def __init__(self, source: str, target: str) -> None:
-        self.source, self.target = source, target
+    def __init__(self, source: str, target: str, system: SystemPolicy = "in_place") -> None:
+        self.source, self.target, self.system = source, target, system
         self.templates = BodyTemplates()
         self.full = 0
 
     def in_full(self, body: bytes) -> RequestTranslation:
         self.full += 1
-        settings = Target(provider="acme")
+        settings = Target(self.system, provider="acme")
         return translate_request(body, self.source, self.target, model="other", settings=settings)
 
     def translate(self, body: bytes) -> RequestTranslation:
@@ -89,7 +89,7 @@ def roles_of(source: str) -> st.SearchStrategy[str]:
 def test_the_same_comes_of_bodies_of_one_shape(source: str, target: str, data: st.DataObject) -> None:
     roles = data.draw(st.lists(roles_of(source), min_size=1, max_size=4))
     more = data.draw(st.sampled_from(({}, {"temperature": 0.5}, {"stream": True, "unknown": {"text": "x"}})))
-    route = Route(source, target)
+    route = Route(source, target, data.draw(st.sampled_from(("in_place", "merge_leading", "merge_all"))))
     for _ in range(4):
         turns = [(role, data.draw(words)) for role in roles]
         try:
@@ -147,7 +147,8 @@ def test_so_is_a_line_for_one_provider_alone() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        body_of("openai-chat", [("user", "Hello"), ("assistant", "Hi")]),
+        body_of("openai-chat", [("user", "Hello"), ("assistant", "Hi ")]),
+        body_of("openai-chat", [("user", "Hello"), ("assistant", "Hi "), ("system", "Be terse.")]),
         body_of("openai-chat", TURNS, tools=[{"type": "function", "function": {"name": "f"}}]),
         body_of("openai-chat", TURNS, functions=[{"name": "f", "parameters": {"type": "object"}}]),
         body_of("openai-chat", TURNS, metadata={"content": "kept elsewhere"}),
@@ -156,12 +157,20 @@ def test_so_is_a_line_for_one_provider_alone() -> None:
         body_of("openai-chat", [("user", "x" * LARGEST_BODY)]),
         body_of("openai-chat", []),
         body_of("openai-chat", [("nobody", "Hello")]),
+        b'{"messages": [{"role": "assistant", "content": "Hi "}, {"role": "user", "content": null}]}',
+        b'{"messages": [{"role": "assistant", "content": "Hi "}, {"role": "user", "content": []}]}',
         b'{"messages": [{"role": "tool", "tool_call_id": "x", "content": "found"}]}',
     ],
 )
 def test_a_shape_that_is_more_than_its_texts_is_translated_in_full(body: bytes) -> None:
     route = Route(*CHAT)
     assert [route.check(body) for _ in range(4)] == [False] * 4
+
+
+def test_the_assistant_may_come_to_speak_last_where_system_messages_are_merged() -> None:
+    route = Route(*CHAT, "merge_all")
+    for _ in range(4):
+        assert not route.check(body_of("openai-chat", [("assistant", "Hi "), ("system", "Be terse.")]))
 
 
 def test_a_few_shapes_are_known_at_a_time() -> None:

@@ -7,8 +7,9 @@ is not read at all: its texts are spelled anew, between the bytes that were writ
 What stands around them is learned from a translation of the same body with marks in place of its texts. It is used only
 if the messages are these texts and nothing else, and each mark came out once as a string of its own. A text which a
 translation could look at is left for the full way: a blank one, which some APIs refuse, and one that begins like a line
-for one provider alone. So are tools, because marks for the cache depend on sizes, and a last message of the
-assistant's, whose end is trimmed.
+for one provider alone. So are tools, because marks for the cache depend on sizes. And the user has to speak last: the
+assistant's last message is trimmed at its end, also where what follows it is left out because it is empty, or moved
+because it is a system message.
 
 For a request of 1 KB this takes 10 µs in a server in place of 130.
 """
@@ -150,8 +151,9 @@ def _make_template(
 
 
 def _plain_texts(request: Request) -> list[str]:
-    """The texts of the messages, if they are nothing else and the assistant does not speak last; else none."""
-    if request.tools or not request.messages or request.messages[-1].role == "assistant":
+    """The texts of the messages, if they are nothing else and the user speaks last; else none."""
+    last = request.messages[-1] if request.messages else None
+    if request.tools or last is None or last.role != "user" or not last.parts:
         return []
     parts = parts_of(request.messages)
     plain = [part.text for part in parts if isinstance(part, Text) and part == Text(part.text, at=part.at)]
