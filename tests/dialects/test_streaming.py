@@ -209,6 +209,19 @@ def test_nothing_is_learned_if_the_text_position_is_ambiguous() -> None:
     assert grown(b'{"model":"one","content":"one"}', TextReceived(0, "one")).read(ONE) is None
     assert grown(b'{"content":"\\u006fne"}', TextReceived(0, "one")).read(b'{"content":"two"}') is None
     assert grown(ONE, TextReceived(0, "\ud800")).read(ONE) is None
+    assert grown(b'{"content":":"}', TextReceived(0, ":")).read(b'{"content": ":"}') is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "next_frame"),
+    [
+        (b'{"content":"\\u006fne","note":"one"}', b'{"content":"\\u006fne","note":"two"}'),
+        (b'{"note":"one","content":"\\u006fne"}', b'{"note":"two","content":"\\u006fne"}'),
+        (b'{"one":"\\u006fne"}', b'{"two":"\\u006fne"}'),
+    ],
+)
+def test_a_string_that_equals_a_text_with_an_escape_is_not_taken_for_it(frame: bytes, next_frame: bytes) -> None:
+    assert grown(frame, TextReceived(0, "one")).read(next_frame) is None
 
 
 def test_learning_stops_for_streams_that_number_their_frames() -> None:

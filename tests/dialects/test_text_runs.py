@@ -13,7 +13,7 @@ from sightline.dialects.streaming import StreamReader
 from sightline.dialects.text_runs import GrowingText, TextFraming, TextRuns
 from sightline.dialects.translate import StreamTranslation
 from sightline.model.events import CitationReceived, StreamEvent, TextReceived, ThinkingReceived
-from sightline.model.parts import Citation
+from sightline.model.parts import Citation, Text
 from sightline.model.report import Report
 from tests.examples import examples
 
@@ -154,6 +154,14 @@ def test_a_long_stream_without_text_is_fed_at_once() -> None:
     assert translated("anthropic", "openai-chat", [b"".join(frames)]) == translated("anthropic", "openai-chat", frames)
 
 
+def test_a_field_that_equals_the_text_is_not_taken_for_it() -> None:
+    frame = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"\\u0041"},"note":"%b"}]}\n\n'
+    translation = StreamTranslation("openai-chat", "anthropic", client=CLIENT)
+    for note in (b"A", b"A", b"B", b"C"):
+        translation.feed(frame % note)
+    assert [part.text for part in translation.reply.choice.parts if isinstance(part, Text)] == ["AAAA"]
+
+
 def test_a_citation_behind_a_run_says_where_it_stands_in_all_of_the_text() -> None:
     writer = dialect("openai-chat").stream_writer(CLIENT, Report())
     assert isinstance(writer, TextFraming)
@@ -231,6 +239,7 @@ def test_a_text_is_spelled_as_the_writer_would() -> None:
         (b'data: {"t":""}\n\n', TextReceived(0, ""), Writer().frame),
         (b'data: {"t":"one","u":"one"}\n\n', TextReceived(0, "one"), Writer().frame),
         (b'data: {"t":"\\u006fne"}\n\n', TextReceived(0, "one"), Writer().frame),
+        (b'data: {"t":"\\u006fne","u":"one"}\n\n', TextReceived(0, "one"), Writer().frame),
         (b'data: {"t":"\\ud83d"}\n\n', TextReceived(0, "\ud83d"), Writer().frame),
         (b'data: {"t":"one"}\n\n', TextReceived(0, "one"), None),
         (b'data: {"t":"one"}\n\n', TextReceived(0, "one"), b'|"\\u0000\\u00e9"|'),

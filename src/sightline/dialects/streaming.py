@@ -196,15 +196,29 @@ class TextDeltas:
         self._misses += 1
         if self._misses > _MOST_MISSES:
             return
-        try:
-            spelled = _ENCODER.encode(event.text)
-        except UnicodeEncodeError:
+        around = find_text(data, event.text)
+        if around is None:
             return
-        if data.count(spelled) != 1:
-            return  # it is spelled in another way, or it is not certain where it stands
-        before, _, behind = data.partition(spelled)
-        self._before, self._behind, self._event = before + b'"', b'"' + behind, event
+        self._before, self._behind = around
+        self._event = event
         self._shortest = len(self._before) + len(self._behind)
+
+
+def find_text(data: bytes, text: str) -> tuple[bytes, bytes] | None:
+    """What stands around the text in JSON that holds it once as a string, quotation marks included. None where it is
+    spelled in another way, or where it is not certain which string it is."""
+    try:
+        spelled = _ENCODER.encode(text)
+    except UnicodeEncodeError:
+        return None
+    at = data.find(spelled)
+    # `count` would miss one that begins with the end of another, as `":"` does in `"text":":"`.
+    if at < 0 or data.find(spelled, at + 1) >= 0:
+        return None
+    before, behind = data[: at + 1], data[at + len(spelled) - 1 :]
+    if before.find(b"\\") >= 0 or behind.find(b"\\") >= 0:
+        return None  # with an escape the text may be spelled there, and what was found be another field or a key
+    return before, behind
 
 
 DONE = b"[DONE]"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from sightline.dialects.streaming import find_text
 from sightline.model.events import StreamEvent, TextReceived, ThinkingReceived
 
 GrowingText = TextReceived | ThinkingReceived
@@ -83,12 +84,9 @@ class TextRuns:
         is_usual = event == type(event)(event.part, event.text, event.choice)
         if not is_usual or not event.text or b"\r" in frame:
             return  # a part may begin with an empty text, and is treated as one with words only from the next on
-        try:
-            spelled = _ENCODER.encode(event.text)
-        except UnicodeEncodeError:
+        around = find_text(frame, event.text)
+        if around is None:
             return
-        if frame.count(spelled) != 1:
-            return  # it is spelled in another way, or it is not certain where it stands
         written = self._writer.text_frame(type(event)(event.part, _MARK, event.choice))
         if written is None:
             return
@@ -96,8 +94,7 @@ class TextRuns:
         if not is_spelled:
             return
         self._opening, self._closing = opening + b'"', b'"' + closing
-        before, _, after = frame.partition(spelled)
-        self._before, self._after = before + b'"', b'"' + after
+        self._before, self._after = around
         self._between = self._after + self._before
         self._event = event
 
