@@ -1,6 +1,7 @@
 """Runs of frames that bring one text: they are written as each of them by itself would be, whatever is in them."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -162,6 +163,16 @@ def test_a_field_that_equals_the_text_is_not_taken_for_it() -> None:
     assert [part.text for part in translation.reply.choice.parts if isinstance(part, Text)] == ["AAAA"]
 
 
+def test_many_texts_of_one_stream_are_each_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    feed = StreamReader.feed
+    monkeypatch.setattr(StreamReader, "feed", lambda self, frame: read.append(frame.data) or feed(self, frame))
+    frames = stream_of("anthropic", [("text", ["some ", "more ", "words "] * 10)] * 20)
+    translated("anthropic", "openai-chat", frames)
+    assert len(frames) > 600
+    assert len(read) < 80  # three for each text, and those of the message
+
+
 def test_a_citation_behind_a_run_says_where_it_stands_in_all_of_the_text() -> None:
     writer = dialect("openai-chat").stream_writer(CLIENT, Report())
     assert isinstance(writer, TextFraming)
@@ -210,6 +221,20 @@ def test_half_a_frame_is_left() -> None:
     assert run is not None
     assert (run.end, run.frames) == (19, 1)
     assert runs.take(b'data: {"t":"thr', 0) is None
+
+
+def test_a_long_run_is_taken_in_steps_so_that_little_is_split_again_behind_a_frame_that_differs() -> None:
+    runs = TextRuns(Writer())
+    frame = b'data: {"t":"one"}\n\n'
+    runs.learn(frame, TextReceived(0, "one"))
+    data = frame * 5000
+    ends = [0]
+    while ends[-1] < len(data):
+        run = runs.take(data, ends[-1])
+        assert run is not None
+        assert run.end == ends[-1] + run.frames * len(frame)
+        ends.append(run.end)
+    assert max(later - end for end, later in pairwise(ends)) <= 1 << 12
 
 
 @pytest.mark.parametrize("piece", [b"", b"\xff", b'"', b"\\", b"\\ud83d", b"\n", b"\x01"])

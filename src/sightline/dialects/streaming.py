@@ -203,6 +203,10 @@ class TextDeltas:
         self._event = event
         self._shortest = len(self._before) + len(self._behind)
 
+    def note_found(self) -> None:
+        """Frames like the last were read elsewhere, so that learning was not in vain."""
+        self._misses = 0
+
 
 def find_text(data: bytes, text: str) -> tuple[bytes, bytes] | None:
     """What stands around the text in JSON that holds it once as a string, quotation marks included. None where it is
@@ -316,6 +320,8 @@ class StreamReader:
 
     def pass_frames(self, count: int) -> None:
         """So many frames that let the text grow were read elsewhere."""
+        assert self._growth is not None
+        self._growth.note_found()
         self._index += count
 
     @property

@@ -24,6 +24,9 @@ _ENCODER = msgspec.json.Encoder()
 _MARK = "\0é"
 """The letter is spelled in another way in a frame that UTF-8 cannot carry: then nothing is learned."""
 _SPELLED_MARK = _ENCODER.encode(_MARK)
+_MOST_AT_ONCE = 1 << 12
+"""So many bytes are split into texts at a time. A frame that differs ends a run, and what was split behind it is split
+again: with no limit, a chunk in which each third frame differs would take a time that grows with its square."""
 
 
 class TextFraming(ABC):
@@ -104,13 +107,15 @@ class TextRuns:
         if event is None or not data.startswith(before, start):
             return None
         # What stands between two texts has a line break in it, so that it cannot be a part of one.
-        pieces = data[start + len(before) :].split(self._between)
+        looked_at = data[start + len(before) : start + _MOST_AT_ONCE]
+        end = start + len(before) + len(looked_at)
+        pieces = looked_at.split(self._between)
         last, is_whole, rest = pieces.pop().partition(after)
         if is_whole:
             pieces.append(last)
-            end = len(data) - len(rest)
+            end -= len(rest)
         else:
-            end = len(data) - len(last) - len(before)
+            end -= len(last) + len(before)
         text, written = _read_plain(pieces), pieces
         if not text:
             texts, written, size = _read_each(pieces)
