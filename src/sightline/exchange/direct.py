@@ -201,7 +201,7 @@ class DirectLane:
             or not route.choose_direct()
             or may_hold_signatures(body, is_coded=route.is_coded)
             or relay.may_expand(self.request, body)
-            or not (relay.holds.is_idle or route.rules.let_pass(body, relay.clock.now()))
+            or not (relay.holds.is_idle or route.rules.allows(body, relay.clock.now()))
         ):
             return None
         exchange = DirectExchange(self, route, body, received, client)

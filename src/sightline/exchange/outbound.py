@@ -233,16 +233,16 @@ def _as_asked(client: Request, came: ClientRequest) -> Request:
 
 def outbound_for(request: ClientRequest, route: LaneRoute, variables: Mapping[str, str]) -> Outbound:
     """The client's request in the dialect of the provider. Only its body is new, if one like it was sent before."""
-    body, report, client = _translated_body(request, route)
+    body, report, client = _translate_body(request, route)
     known = route.translated.get(request.is_stream)
     if known is None:
-        known = _translated_call(request, route.choice).fill(variables)
+        known = _call_for(request, route.choice).fill(variables)
         if not route.choice.provider.embedded:  # whose address changes
             route.translated[request.is_stream] = known
     return Outbound(known.with_body(body), body, report, client)
 
 
-def _translated_body(request: ClientRequest, route: LaneRoute) -> WrittenBody:
+def _translate_body(request: ClientRequest, route: LaneRoute) -> WrittenBody:
     """The same as `body_of`, at once where the last bodies of the route differ from this one in their texts alone."""
     choice, source = route.choice, dialect(request.dialect)
     is_usual = request.http_body is None and not request.strict
@@ -260,7 +260,7 @@ def _translated_body(request: ClientRequest, route: LaneRoute) -> WrittenBody:
     return WrittenBody(found.data, found.report, found.request)
 
 
-def _translated_call(request: ClientRequest, choice: ModelChoice) -> RequestTemplate:
+def _call_for(request: ClientRequest, choice: ModelChoice) -> RequestTemplate:
     """The call that takes a translation of the request to its provider, without its body."""
     provider, spoken = choice.provider, choice.dialect
     call = call_to(provider, spoken, choice.model, b"", stream=request.is_stream)

@@ -46,7 +46,7 @@ counts of these seconds."""
 
 class Holds:
     """The registry. While it `is_idle` no request can be held or changed, and the hot path asks nothing else. While it
-    `has_only_rules`, those that `let_pass` is True for are not.
+    `has_only_rules`, those that `allows` is True for are not.
 
     A change of mode, rules or masks is written to the file before it takes effect. Everything runs in one event loop,
     so exactly one of several decisions is the first. With `unattended` no user can decide: what a rule would hold
@@ -164,7 +164,7 @@ class Holds:
             self._change_anyway(after, self._masks)  # a file that cannot be written refuses no client
         return rule
 
-    def let_pass(self, subject: FilterSubject) -> bool:
+    def allows(self, subject: FilterSubject) -> bool:
         """Whether mode and rules let this request pass, and the tool calls of its reply. No rule is used up by this."""
         rule, after = self._interception.decide(subject, "request", now=self._now())
         is_let = rule is None or (rule.action == "pass" and after is self._interception)

@@ -96,14 +96,14 @@ class RouteRules:
         self._line = rule_line(FactEntry("", 0, 0.0, received), request, choice, at=0.0)
         self._known: tuple[Interception, bool] | None = None
 
-    def let_pass(self, body: bytes, now: float) -> bool:
+    def allows(self, body: bytes, now: float) -> bool:
         """Whether a request with this body, at this time of day, is neither held nor dropped, and the calls of its
         reply are not either. False, too, where that cannot be told yet. Nothing is used up by this."""
         holds, known = self._holds, self._known
         if known is not None and known[0] is holds.interception:
             return known[1]
         subject = _EarlySubject(replace(self._line, at=now), self._dialect, body)
-        lets_pass = holds.let_pass(subject) and subject.is_known
+        is_allowed = holds.allows(subject) and subject.is_known
         if subject.is_same:
-            self._known = holds.interception, lets_pass
-        return lets_pass
+            self._known = holds.interception, is_allowed
+        return is_allowed
