@@ -150,6 +150,13 @@ def test_most_frames_of_a_text_are_not_read_one_by_one(
     assert len(read) <= 9
 
 
+@pytest.mark.parametrize("source", SOURCES)
+def test_reasoning_for_responses_is_written_frame_by_frame(source: str) -> None:
+    frames = stream_of(source, [("thinking", ["some ", "more ", "thoughts "])])
+    at_once = translated(source, "openai-responses", [b"".join(frames)])
+    assert at_once == translated(source, "openai-responses", [bytes([byte]) for byte in b"".join(frames)])
+
+
 def test_a_long_stream_without_text_is_fed_at_once() -> None:
     frames = stream_of("anthropic", [("call", ["1"] * 50), ("text", ["some", "more"])])
     assert translated("anthropic", "openai-chat", [b"".join(frames)]) == translated("anthropic", "openai-chat", frames)

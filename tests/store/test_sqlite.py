@@ -273,10 +273,23 @@ def test_a_change_is_whole_or_nothing(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_a_store_has_eleven_verbs_and_its_logs_and_ours_has_them_all() -> None:
+def test_a_store_has_twelve_verbs_and_its_logs_and_ours_has_them_all() -> None:
     verbs = {name for name in vars(Store) if not name.startswith("_")}
     state = {"trouble", "logbook", "hear"}
-    known = {"record", "append", "settle", "facts", "body", "entries", "find", "prune", "forget", "export", "close"}
+    known = {
+        "record",
+        "append",
+        "settle",
+        "facts",
+        "body",
+        "entries",
+        "find",
+        "sums",
+        "prune",
+        "forget",
+        "export",
+        "close",
+    }
     assert verbs - state == known
     assert verbs <= set(dir(SqliteStore))
 

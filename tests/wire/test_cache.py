@@ -14,6 +14,7 @@ def test_the_least_recently_used_entry_is_evicted() -> None:
     cache.put("c", 3)
     assert list(cache) == ["a", "c"]
     assert cache.values() == [1, 3]
+    assert cache.items() == [("a", 1), ("c", 3)]
     assert (cache.get("b"), cache.peek("b")) == (None, None)
 
 

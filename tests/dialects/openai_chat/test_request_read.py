@@ -182,6 +182,8 @@ def test_a_tool_message_is_a_result():
         at="/messages/0",
         extras={"x": 1},
     )
+    [result] = message(role="tool", tool_call_id="", content="ok").parts
+    assert result == ToolResult("", (Text("ok", at="/messages/0/content"),), bare=True, at="/messages/0")
     [result] = message(role="function", name="f", content="ok").parts
     assert (result.id, result.name) == ("", "f")
 
