@@ -294,6 +294,18 @@ class StoreConformance:
 
         told(opening, story)
 
+    def test_sums_of_absurd_counts_are_sums(self, opening: Opening) -> None:
+        async def story(store: Store) -> None:
+            end = ExchangeFinished("stop", usage=Usage(input_tokens=2**63 - 1, output_tokens=2**62, cost=9e20))
+            for name in ("x_1", "x_2", "x_3"):
+                store.record([*received(name, chat_body("x")), *noted(name, [end], first=1)])
+            await store.settle()
+            (found,) = await store.sums(EVERYTHING, (), now=NOON) or ()
+            sums = found.line.input_tokens, found.line.output_tokens, found.line.cost
+            assert sums == pytest.approx((3 * 2**63, 3 * 2**62, 27e20))
+
+        told(opening, story)
+
     def test_what_only_words_tell_has_no_sums(self, opening: Opening) -> None:
         async def story(store: Store) -> None:
             store.record(whole("x_1", chat_body("hello"), "hi"))

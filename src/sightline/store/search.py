@@ -52,6 +52,9 @@ _COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
 _MONEY = ("cost", "saved")
 _PARTS = 10**10
 """Money is added up in parts of a dollar that are whole numbers: SQLite adds a million fractions with an error."""
+_EXACT = "DOUBLE PRECISION"
+"""Sums of whole numbers of this type are exact up to 2**53, or 900,000 dollars, and nearly so beyond. Those of integers
+fail from 2**63 on, and absurd counts of a few exchanges would leave none of the others a sum."""
 _LAST = "\U0010ffff"
 """Behind every id."""
 
@@ -207,8 +210,8 @@ def _sum_statement(exchanges: str, kinds: Sequence[str], condition: str) -> str:
     """Adds up exchanges of one kind, of which all have a count or none has. Those of an older record that does not say
     what they saved stay apart, because that does not follow from sums."""
     alike = [f"e.{name}" for name in kinds]
-    parts = [f"CAST(round(e.{name} * {_PARTS}) AS BIGINT)" for name in _MONEY]
-    sums = [f"CAST(sum({value}) AS BIGINT)" for value in (*(f"e.{name}" for name in _COUNTS), *parts)]
+    counts = [f"sum(CAST(e.{name} AS {_EXACT}))" for name in _COUNTS]
+    sums = [*counts, *(f"sum(round(e.{name} * {_PARTS}))" for name in _MONEY)]
     known = [f"e.{name} IS NULL" for name in (*_COUNTS, *_MONEY)]
     apart = "CASE WHEN e.saved IS NULL AND e.cached_tokens > 0 THEN e.id END"
     selected, groups = ", ".join(["count(*)", *alike, *sums]), ", ".join([*alike, *known, apart])
@@ -216,7 +219,12 @@ def _sum_statement(exchanges: str, kinds: Sequence[str], condition: str) -> str:
 
 
 def _read_sums(kinds: Sequence[str], row: FoundRow) -> SummedExchanges:
-    values = ("", 0.0, *row[1 : -len(_MONEY)], *(each and each / _PARTS for each in row[-len(_MONEY) :]))
+    counts, money = row[-len(_COUNTS + _MONEY) : -len(_MONEY)], row[-len(_MONEY) :]
+    values = (
+        *("", 0.0, *row[1 : 1 + len(kinds)]),
+        *(None if each is None else int(each) for each in counts),
+        *(None if each is None else each / _PARTS for each in money),
+    )
     line = dict(zip(("id", "at", *kinds, *_COUNTS, *_MONEY), values, strict=True))
     return SummedExchanges(row[0], msgspec.convert(line, Summary, strict=False))
 
