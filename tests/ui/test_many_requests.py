@@ -2,10 +2,11 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from sightline.exchange.hub import FactQueue
 from tests.desk_stage import JSON
@@ -88,31 +89,99 @@ def test_a_filter_and_an_order_hold_while_many_requests_come(free: PageStage) ->
         assert drawn == [each["title"] for each in reversed(lines)], "the oldest first"
 
 
-def test_an_open_request_is_followed_although_nothing_is_told_of_it(
-    free: PageStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual, hidden = FactQueue.wants, [True]
+@pytest.fixture
+def hidden(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """While its item is True, the server leaves out all that it may leave out."""
+    usual, hidden = FactQueue.wants, [False]
 
     def wants(watch: FactQueue, exchange: str) -> bool:
         watch.has_more |= hidden[0] and watch.is_brief
         return not (hidden[0] and watch.is_brief) and usual(watch, exchange)
 
+    monkeypatch.setattr(FactQueue, "wants", wants)
+    return hidden
+
+
+def ask_slowly(stage: PageStage, pool: ThreadPoolExecutor, session: str) -> tuple[str, Callable[[], None]]:
+    """A request that is under way, and what lets its reply come."""
+    go_on = asyncio.Event()
+    body = whole("openai-chat", SAYS)
+    stage.desk.upstream.script = [pieces(go_on, head(200, JSON, framing=str(len(body))) + body)]
+    answer = pool.submit(stage.free, chat(user(f"A {session} one.")), session)
+    line = stage.person.until(
+        lambda: stage.person.get(f"/api/exchanges?filter=session:{session}")["exchanges"], lambda found: bool(found)
+    )[0]
+
+    def finish() -> None:
+        stage.desk.upstream._loop.call_soon_threadsafe(go_on.set)
+        answer.result()
+        stage.desk.says()
+
+    return line["id"], finish
+
+
+def tell_more(stage: PageStage) -> None:
+    """Have something told: that there is more goes with it."""
+    stage.person.put("/api/interception", {"mode": "off"})
+
+
+def test_an_open_request_is_followed_although_nothing_is_told_of_it(free: PageStage, hidden: list[bool]) -> None:
     with free.look() as shown, ThreadPoolExecutor(1) as pool:
         page = shown.page
-        monkeypatch.setattr(FactQueue, "wants", wants)
-        go_on = asyncio.Event()
-        body = whole("openai-chat", SAYS)
-        free.desk.upstream.script = [pieces(go_on, head(200, JSON, framing=str(len(body))) + body)]
-        answer = pool.submit(free.free, chat(user("Slow one.")), "slow")
-        exchange = free.person.until(
-            lambda: free.person.get("/api/exchanges?filter=session:slow")["exchanges"], lambda found: bool(found)
-        )[0]["id"]
+        hidden[0] = True
+        exchange, finish = ask_slowly(free, pool, "slow")
         free.open(page, exchange, "reply")
         expect(page.get_by_text("sending").first).to_be_visible()
-        free.desk.upstream._loop.call_soon_threadsafe(go_on.set)
-        answer.result()
+        finish()
         hidden[0] = False
-        free.desk.says()
         free.free(chat(user("Another.")), "other")
         expect(page.get_by_text("finished").first).to_be_visible()
         free.keep(shown, "reply-after-more")
+
+
+def test_a_hold_is_shown_to_end_although_its_end_is_not_told(free: PageStage, hidden: list[bool]) -> None:
+    free.person.put("/api/interception", {"mode": "next"})
+    exchange, answer = free.client(chat(user("Wait for me.")), "waiting")
+    with free.look() as shown:  # none of its facts was told to this page
+        page = shown.page
+        free.open(page, exchange)
+        expect(page).to_have_title(re.compile("1 held"))
+        hidden[0] = True
+        free.person.release(exchange)
+        answer.result()
+        hidden[0] = False
+        free.free(chat(user("Another.")), "other")
+        expect(page).not_to_have_title(re.compile("1 held"))
+        expect(page.get_by_text("finished").first).to_be_visible()
+
+
+def test_a_line_that_is_not_on_the_first_page_any_more_ends(free: PageStage, hidden: list[bool]) -> None:
+    with free.look() as shown, ThreadPoolExecutor(1) as pool:
+        page = shown.page
+        page.goto(f"{free.desk.server.url}/#/?filter=session:leaving%20state:sending")
+        hidden[0] = True
+        _, finish = ask_slowly(free, pool, "leaving")
+        tell_more(free)
+        row = page.get_by_role("row", name="A leaving one.")
+        expect(row).to_contain_text("sending")
+        finish()
+        tell_more(free)
+        expect(row).to_contain_text("11 → 7")
+
+
+def test_what_is_told_while_the_first_page_is_read_is_newer_than_the_page(free: PageStage, hidden: list[bool]) -> None:
+    with free.look() as shown, ThreadPoolExecutor(1) as pool:
+        page = shown.page
+        read: list[tuple[Route, APIResponse]] = []
+        hidden[0] = True
+        _, finish = ask_slowly(free, pool, "late")
+        page.route("**/api/exchanges?*limit=500*", lambda route: read.append((route, route.fetch())), times=1)
+        tell_more(free)
+        page.wait_for_timeout(2000)
+        hidden[0] = False
+        finish()
+        row = page.get_by_role("row", name="A late one.")
+        page.wait_for_timeout(500)
+        route, response = read[0]
+        route.fulfill(response=response)
+        expect(row).to_contain_text("11 → 7")

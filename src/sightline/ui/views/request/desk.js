@@ -218,10 +218,9 @@ export class Desk {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   _again = undefined;
 
-  /** Facts were left out. Those of this exchange may be among them while it is under way; of a held one all come. */
+  /** Facts were left out. Those of this exchange may be among them while it has not ended. */
   _loadAgain() {
-    const view = this.view.peek();
-    if (isHeld(view) || isOver(view)) return;
+    if (isOver(this.view.peek())) return;
     this._again ??= setTimeout(() => {
       this._again = undefined;
       this.heard.value++;

@@ -23,6 +23,8 @@ const REST = 50;
 const MORE = 1000;
 /** A request is on record, and could be told, so many seconds after it came. */
 const LATE = 1;
+/** The states of exchanges that have not ended. */
+const UNDER_WAY = new Set(["received", "held", "sending"]);
 /** The server looks into so many exchanges in one call. */
 const LOOKED_INTO = 50;
 /** The session of every request that an eval run or its judge makes begins so. */
@@ -219,6 +221,7 @@ let folded = [];
 function onTrafficFact(fact) {
   if (fact.kind === "frames" || fact.kind === "edited") return;
   waiting.push(fact);
+  heard.add(fact.exchange);
   drawing ??= setTimeout(drawFacts, DRAWN);
   if (fact.kind === "held") addHeld(fact.exchange);
   else if (fact.kind !== "received") held.value = without(held.value, fact.exchange);
@@ -293,8 +296,11 @@ function onMore() {
 
 async function readAgain() {
   const wanted = filter.value;
+  isBehind = false;
+  if (held.value.length) void fetchHeld();
   if (!sort.value) {
-    isBehind = false;
+    const ids = touched;
+    touched = new Set(); // what comes while the page is read is newer than the page
     try {
       const fresh = await fetchLines(wanted, "", PAGE, { isList: true });
       if (wanted === filter.value && !sort.value) {
@@ -305,13 +311,15 @@ async function readAgain() {
         if (fresh.length) wholeUntil = fresh[0].at - LATE;
       }
       const known = new Set(fresh.map((line) => line.id));
-      const shown = new Set(lines.value.map((line) => line.id));
-      touched = new Set([...touched].filter((id) => !known.has(id) && shown.has(id)));
+      // The end of an older one that is under way may be what was left out.
+      for (const { id, state } of lines.value)
+        if (!known.has(id) && (ids.has(id) || UNDER_WAY.has(state))) touched.add(id);
     } catch {
+      for (const id of ids) touched.add(id);
       isBehind = true; // asked again, or all is when the connection is back
     }
   }
-  reading = isBehind && !sort.value ? setTimeout(readAgain, MORE) : undefined;
+  reading = isBehind ? setTimeout(readAgain, MORE) : undefined;
   if (touched.size) timer ??= setTimeout(catchUp, TOGETHER);
 }
 
@@ -339,13 +347,19 @@ async function onAskAgain() {
   askingTook = performance.now() - began;
 }
 
-/** All that waits, whatever the list shows. */
+/** Exchanges that were heard of since held ones were last asked for. */
+/** @type {Set<string>} */
+let heard = new Set();
+
+/** All that waits, whatever the list shows. What is heard meanwhile is newer than the answer. */
 async function fetchHeld() {
-  try {
-    held.value = onlyHeld(await fetchLines("state:held", "", PAGE));
-  } catch {
-    held.value = onlyHeld(lines.value);
-  }
+  const since = (heard = new Set());
+  const found = await fetchLines("state:held", "", PAGE).catch(() => lines.value);
+  if (since !== heard) return; // it was asked again
+  held.value = [
+    ...onlyHeld(found).filter((line) => !since.has(line.id)),
+    ...held.value.filter((line) => since.has(line.id)),
+  ];
 }
 
 /** Deleted ones leave the list of every page. @param {{ exchanges: string[] }} forgotten */
