@@ -1,9 +1,12 @@
 """More requests at once than anybody can follow: the server tells the page a few of them, and the page asks for all."""
 
 import asyncio
+import json
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
@@ -185,3 +188,43 @@ def test_what_is_told_while_the_first_page_is_read_is_newer_than_the_page(free: 
         route, response = read[0]
         route.fulfill(response=response)
         expect(row).to_contain_text("11 → 7")
+
+
+def ask_at_full_speed(stage: PageStage, count: int) -> None:
+    """So many requests by connections that are kept."""
+    place = stage.desk.server.url.removeprefix("http://")
+    body = json.dumps({"model": "m", "messages": [user("Fast.")]})
+
+    def ask() -> None:
+        with closing(HTTPConnection(place, timeout=60)) as connection:
+            for _ in range(count // 4):
+                connection.request("POST", "/p/acme/v1/chat/completions", body, {"content-type": "application/json"})
+                assert connection.getresponse().read()
+
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(ask) for _ in range(4)]:
+            each.result()
+
+
+@pytest.mark.usefixtures("few")
+def test_an_older_page_does_not_join_a_list_that_has_begun_anew(free: PageStage) -> None:
+    ask_at_full_speed(free, 520)
+    with free.look() as shown:
+        page = shown.page
+        totals = page.get_by_role("status", name="Totals")
+        expect(totals).to_contain_text("requests")
+        read: list[Route] = []
+        page.route("**/api/exchanges?*before=*", lambda route: read.append(route), times=1)
+        page.get_by_role("row", name="Fast.").last.scroll_into_view_if_needed()
+        page.mouse.move(400, 400)
+        with page.expect_request("**/api/exchanges?*before=*"):
+            page.mouse.wheel(0, 1_000_000)
+        page.wait_for_timeout(500)
+        (older,) = read
+        ask_at_full_speed(free, 1200)
+        page.wait_for_timeout(2500)
+        older.continue_()
+        page.wait_for_timeout(500)
+        total = free.person.get("/api/costs?by=model")["total"]["requests"]
+        free.free(chat(user("The last one.")), "other")
+        expect(totals).to_contain_text(f"{total + 1:,} requests")

@@ -103,7 +103,7 @@ export async function loadOlder() {
   try {
     const order = sort.value;
     const found = await fetchLines(wanted, last.id, PAGE, { isList: true });
-    if (wanted !== filter.value || order !== sort.value) return;
+    if (wanted !== filter.value || order !== sort.value || lines.value.at(-1)?.id !== last.id) return;
     lines.value = order ? [...lines.value, ...found] : mergeLines(lines.value, found);
     isComplete.value = found.length < PAGE;
   } catch {
