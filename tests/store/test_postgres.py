@@ -95,6 +95,19 @@ def test_connections_that_the_server_has_ended_are_made_anew_without_a_word(url:
     asyncio.run(story())
 
 
+def test_what_the_server_says_is_wrong_is_told(url: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        store = await opened(url, tmp_path)
+        try:
+            await asyncio.to_thread(execute, url, "ALTER TABLE exchanges RENAME TO elsewhere")
+            with pytest.raises(Fault, match=r"relation .* does not exist"):
+                await store.find(EVERYTHING, now=NOON)
+        finally:
+            await store.close()
+
+    asyncio.run(story())
+
+
 def test_what_could_not_be_brought_in_is_brought_in_by_the_next_process(tmp_path: Path) -> None:
     async def before(server: PostgresServer, url: str) -> None:
         store = await opened(url, tmp_path)

@@ -333,18 +333,21 @@ class PostgresStore(JournaledStore):
 
     async def _ask(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """Ask the server; once more where the connection was one that had ended unnoticed."""
-        used: list[PostgresConnection] = []
+        had_ended = False
 
         async def run() -> T:
+            nonlocal had_ended
             async with self._readers.acquire() as connection:
-                used.append(connection)
-                return await work(connection)
+                try:
+                    return await work(connection)
+                finally:
+                    had_ended = connection.is_closed()  # which cannot be asked once the pool has it back
 
         try:
             try:
                 return await run()
             except TROUBLE:
-                if not used or not used[-1].is_closed():
+                if not had_ended:
                     raise
                 return await run()
         except TROUBLE as error:
