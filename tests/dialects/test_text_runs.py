@@ -199,7 +199,7 @@ class Writer(TextFraming):
         self.noted: list[GrowingText] = []
 
     def feed(self, event: StreamEvent) -> bytes:
-        raise NotImplementedError
+        raise AssertionError("a run is written without being fed")
 
     def text_frame(self, event: GrowingText) -> bytes | None:
         return self.frame

@@ -138,7 +138,7 @@ class _Running:
     was_ready: bool = False
     metrics: bytes = b""
     """What it had counted when it was last asked."""
-    told: bytes = NO_FACTS
+    asked_for: bytes = NO_FACTS
     """Which facts it was asked for."""
     exchanges: set[str] = field(default_factory=set)
     turns: dict[int, _Turn] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class Workers:
     async def watch(self) -> None:
         """Have them tell their facts to the hub: none that someone watches for is missed once this returns."""
         for each in self._running:
-            each.told = self._wanted_facts
+            each.asked_for = self._wanted_facts
         await self._call_all("watch", self._wanted_facts)
 
     @property
@@ -363,8 +363,8 @@ class Workers:
         match message:
             case Ready():
                 worker.is_ready = worker.was_ready = True
-                worker.told = self._wanted_facts
-                worker.peer.tell("watch", worker.told)
+                worker.asked_for = self._wanted_facts
+                worker.peer.tell("watch", worker.asked_for)
                 if self._past_metrics is not None:
                     worker.peer.tell("metrics", b"")  # it counts from now on
                 if not first.done():
@@ -385,9 +385,9 @@ class Workers:
     def _show(self, worker: _Running, entries: list[FactEntry | FramesEntry]) -> None:
         """Show facts of a worker to those who watch here; it tells less when they want less."""
         hub = self._parts.hub
-        if worker.told != self._wanted_facts:
-            worker.told = self._wanted_facts
-            worker.peer.tell("watch", worker.told)
+        if worker.asked_for != self._wanted_facts:
+            worker.asked_for = self._wanted_facts
+            worker.peer.tell("watch", worker.asked_for)
         for entry in entries:
             if isinstance(entry, FactEntry) and isinstance(entry.fact, ENDS):
                 worker.exchanges.discard(entry.exchange)
