@@ -11,7 +11,7 @@ for one provider alone. So are tools, because marks for the cache depend on size
 assistant's last message is trimmed at its end, also where what follows it is left out because it is empty, or moved
 because it is a system message.
 
-For a request of 1 KB this takes 10 µs in a server in place of 130.
+For a request of 1 KB this takes 12 µs in place of 43, in a loop that does nothing else.
 """
 
 import re

@@ -5,7 +5,8 @@ is learned from a frame that was read and written in full: the reader vouches th
 same, and the writer says how the next piece would look (`TextFraming`). From then on a run of such frames takes a few
 operations on bytes, however many they are. Whatever looks different is left for the full way.
 
-A frame that is read and written in full costs 12 µs; in a run it costs 0.2, and 1 if its text has to be spelled anew.
+A frame that is read and written in full costs 10 µs; in a run of a thousand it costs 0.4, and 0.7 if its text has to be
+spelled anew.
 """
 
 from abc import ABC, abstractmethod
