@@ -496,7 +496,7 @@ def test_a_mistake_of_ours_is_logged_and_the_client_served_as_usual(
         raise ZeroDivisionError
 
     async def story(opened: DirectStage) -> None:
-        monkeypatch.setattr(direct, "tools_of", fail)
+        monkeypatch.setattr(direct, "plain_usage", fail)
         assert b"hello" in await opened.ask()
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
         assert "could not be ended directly" in caplog.text

@@ -64,7 +64,7 @@ def body(text: str = "some words of a prompt", **more: object) -> bytes:
     return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], **more}).encode()
 
 
-def taught(memory: Memory, *noted: tuple[bytes, Usage | None]) -> int:
+def taught(memory: Memory, *noted: tuple[bytes, Usage]) -> int:
     """How many counts of the model are believed or set aside after these."""
 
     async def story() -> None:
@@ -86,7 +86,6 @@ def test_what_a_provider_counted_for_a_client_is_learned(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("data", "usage"),
     [
-        (body(), None),
         (body(), Usage(output_tokens=3)),
         (body(), Usage(input_tokens=0)),
         (body(), Usage(input_tokens=1001)),
@@ -96,7 +95,7 @@ def test_what_a_provider_counted_for_a_client_is_learned(tmp_path: Path) -> None
         (body("x" * LARGEST_BODY), USAGE),
     ],
 )
-def test_what_cannot_be_read_or_meant_teaches_nothing(tmp_path: Path, data: bytes, usage: Usage | None) -> None:
+def test_what_cannot_be_read_or_meant_teaches_nothing(tmp_path: Path, data: bytes, usage: Usage) -> None:
     assert taught(Memory(tmp_path, lambda: 0.0), (data, usage)) == 0
 
 
@@ -117,13 +116,13 @@ def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
         times = iter([0.0] * 100 + [1.5] * 100)
         with monkeypatch.context() as patch:
             patch.setattr(loop, "time", lambda: next(times))
-            taken = [learning._is_due(CHOICE) for _ in range(200)]
+            pauses = [learning.note(CHOICE, body(), USAGE) for _ in range(200)]
         learning.note(OTHER, body(), USAGE)
         await learning.wait_until_idle()
-        return sum(taken)
+        return pauses.count(0.0)
 
     assert asyncio.run(story()) == learning_module.FIRST_LESSONS + 1
-    assert [lesson.model for lesson in memory.lessons()] == ["acme/other"]
+    assert "acme/other" in [lesson.model for lesson in memory.lessons()]
 
 
 def test_close_waits_for_at_most_one_pending_lesson(tmp_path: Path) -> None:

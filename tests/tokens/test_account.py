@@ -16,7 +16,7 @@ def test_account_time_never_runs_backwards() -> None:
 
 def test_it_is_kept_by_the_machines_clock() -> None:
     account = Account()
-    account.add(account.time(NOW + 100), 7)
+    account.add(NOW + 100, 7)
     account.observe(AllowanceObservation(Allowance("requests", remaining=3), account.time(NOW + 100)))
     account.time(NOW)
     state = account.state("acme", "large")
@@ -166,7 +166,6 @@ def test_headers_are_read_when_they_are_asked_for_and_count_what_was_sent_since(
     read, kept = Account(), Account()
     names, values = (b"X-RateLimit-Limit-Requests", b"x-ratelimit-remaining-requests"), (b"10", b"4")
     for account in (read, kept):
-        account.time(1000.0)
         account.add(999.0, 5)
     for allowance in allowances(lower_case(zip(names, values, strict=True)), 1000.0):
         read.observe(AllowanceObservation(allowance, 1000.0))

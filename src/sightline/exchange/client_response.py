@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from math import ceil
 from operator import itemgetter
-from typing import AnyStr, Protocol, Self
+from typing import AnyStr, Protocol, Self, TypeVar
 
 from sightline.dialects.dialect import LimitHeaders
 from sightline.dialects.registry import dialect
@@ -23,6 +23,7 @@ from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 
 Headers = list[tuple[bytes, bytes]]
+T = TypeVar("T")
 
 
 class ResponseBody(ABC):
@@ -197,9 +198,15 @@ def _choose_for_client(names: tuple[bytes, ...]) -> tuple[Callable[[RawHeaders],
     """What picks those of the headers with these names that are for the client, and whether one is about the
     connection. The answers of a provider have the same names again and again."""
     places, has_connection = places_for_client(names), any(name.lower() == b"connection" for name in names)
-    if len(places) < 2:
-        return (lambda headers: tuple(headers[place] for place in places)), has_connection
-    return itemgetter(*places), has_connection
+    return pick_places(places), has_connection
+
+
+def pick_places(places: list[int]) -> Callable[[tuple[T, ...]], tuple[T, ...]]:
+    """What takes the items at these places out of a tuple."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    first = places[0] if places else 0
+    return itemgetter(slice(first, first + len(places)))  # an itemgetter of one place gives no tuple
 
 
 def places_for_client(names: Iterable[bytes]) -> list[int]:

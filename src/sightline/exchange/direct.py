@@ -13,7 +13,6 @@ goes on with the request that is out (`_continue`). A law compares the records a
 import logging
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -23,11 +22,11 @@ from sightline.dialects.reply_decoder import read_plain_reply
 from sightline.dialects.signatures import may_hold_signatures
 from sightline.errors import Fault
 from sightline.exchange.client_request import ClientRequest
-from sightline.exchange.client_response import ClientResponse, places_for_client
+from sightline.exchange.client_response import ClientResponse, pick_places, places_for_client
 from sightline.exchange.interception.rule_subject import RouteRules
 from sightline.exchange.lane import Lane, LaneRoute
 from sightline.exchange.phase import CancelledEnd, cancel_reason
-from sightline.exchange.recorder import holds_secret, plain_usage, tools_of
+from sightline.exchange.recorder import has_parts, holds_secret, plain_usage, tools_of
 from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import ReplyReader, decoder_for
 from sightline.exchange.responder import read_usual_reply
@@ -78,9 +77,7 @@ class ResponsePlan:
         self.coding_at = shape.low.index(_CODING) if _CODING in shape.low else None
         places = places_for_client(self.raw_names)
         low = [shape.low[place] for place in places]
-        self.pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = (
-            itemgetter(*places) if len(places) > 1 else lambda values: tuple(values[place] for place in places)
-        )
+        self.pick: Callable[[tuple[bytes, ...]], tuple[bytes, ...]] = pick_places(places)
         self.with_id = bool(id_header) and id_header.encode() not in low
         lines = [name.replace(b"%", b"%%") + b": %b" for name in low]
         lines += [] if is_stream else [b"content-length: %d"]
@@ -94,8 +91,8 @@ class DirectRoute:
     """Where the requests of one head for one model go, and what is the same for all of them."""
 
     __slots__ = (
-        "beginning", "choice", "continued", "is_coded", "is_stream", "keys", "line", "model", "plans", "redaction",
-        "rules", "secrets", "spoken",
+        "beginning", "choice", "continued", "is_coded", "is_stream", "keys", "learns_at", "line", "model",
+        "names_last_reply", "plans", "redaction", "rules", "secrets", "spoken",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +119,7 @@ class DirectRoute:
         self.line = line
         self.spoken = dialect(choice.dialect)
         self.is_coded = self.spoken.rules.codes_signatures
+        self.names_last_reply = self.spoken.rules.names_last_reply
         self.is_stream = request.is_stream
         self.redaction = caller.redaction
         self.secrets = bytes_of(self.redaction.secrets)
@@ -129,6 +127,8 @@ class DirectRoute:
         self.plans: dict[AnswerShape, ResponsePlan | None] = {}
         self.continued = 0
         """How many exchanges in a row have not remained direct."""
+        self.learns_at = 0.0
+        """Before this moment, by the monotonic clock, the estimates need no other request."""
 
     def read_reply(self, body: bytes, kind: bytes, *, was_coded: bool) -> Reply | None:
         """The reply in a whole response, whose content is of this type; None where `run_exchange` has to see it."""
@@ -143,10 +143,7 @@ class DirectRoute:
                 reply = reply if masking.feed(body) + masking.close() == body else None
         else:
             reply = (read_plain_reply if was_coded else read_usual_reply)(self.spoken, body) or self._read_all(body)
-        if reply is None or reply.fault is not None:
-            return None
-        has_parts = len(reply.choices) != 1 or reply.choices[0].parts
-        return None if has_parts and holds_secret(reply, self.redaction) else reply
+        return None if reply is None or reply.fault is not None else reply
 
     def _read_all(self, body: bytes) -> Reply | None:
         """The reply as the full reader has it; None where that finds fault with it."""
@@ -200,7 +197,7 @@ class DirectLane:
             route is None
             or not route.choose_direct()
             or may_hold_signatures(body, is_coded=route.is_coded)
-            or relay.may_expand(self.request, body)
+            or (route.names_last_reply and relay.may_expand(self.request, body))
             or not (relay.holds.is_idle or route.rules.allows(body, relay.clock.now()))
         ):
             return None
@@ -330,7 +327,9 @@ class DirectExchange:
         own = relay.clock.monotonic() - self._received - (arrived - self._sent_at)
         self._client.respond_directly(self._response(plan, values, body, own))
         relay.ledger.keep_headers(self._sent, plan.raw_names, values, now)
-        relay.responder.settle(self._sent, reported, route.choice, self._body)
+        lesson = self._body if arrived >= route.learns_at else b""
+        if pause := relay.responder.settle(self._sent, reported, route.choice, lesson):
+            route.learns_at = arrived + pause
         return True
 
     def _end(
@@ -350,6 +349,11 @@ class DirectExchange:
         headers = route.redaction.headers_of_values(plan.names, joined, has_secret=plan.has_secret)
         if reply is None or headers is None:
             return None
+        tools: tuple[str, ...] = ()
+        if has_parts(reply):
+            if holds_secret(reply, route.redaction):
+                return None
+            tools = tools_of(reply)
         usage = reported = plain_usage(reply.usage)
         if not relay.counter.is_plausible(route.choice, usage):
             usage = plain_usage(relay.counter.with_estimate(route.choice, self._body, reply, lambda: plain).usage)
@@ -361,13 +365,13 @@ class DirectExchange:
             sha256(plain).hexdigest(),
             reply.model or "",
             usage,
-            tools_of(reply),
+            tools,
             arrived - self._received,
             relay.clock.monotonic() - self._received,
         )
         frames = FramesEntry(self.id, 2, [self._at + after], [after], [plain])
         # To read a stream of 200 chunks again would take the recorder 50 microseconds.
-        words = words_of(reply) if route.is_stream and not route.spoken.rules.names_last_reply else ""
+        words = words_of(reply) if route.is_stream and not route.names_last_reply else ""
         return encode_ending(frames, FactEntry(self.id, 3, now, finished)), reported, now, words
 
     def _response(self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, own: float) -> bytes:

@@ -331,7 +331,7 @@ class Recorder:
             self._add_frames([held], [self.clock.monotonic()])
         # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
         is_whole = len(self._shown) <= 1 and self._masking.has_found
-        if isinstance(end, FinishedEnd) and _has_parts(end.reply) and not is_whole:
+        if isinstance(end, FinishedEnd) and has_parts(end.reply) and not is_whole:
             self._hide_split_secrets(end.reply)
 
     def _hide_split_secrets(self, reply: Reply) -> None:
@@ -441,7 +441,7 @@ class Recorder:
         return self.clock.monotonic() - self.request.received
 
 
-def _has_parts(reply: Reply) -> bool:
+def has_parts(reply: Reply) -> bool:
     """Whether what the reply says was read; of most it is not, because nothing needs it before the recorder does."""
     if len(reply.choices) == 1:
         return bool(reply.choices[0].parts)
@@ -457,7 +457,7 @@ def holds_secret(reply: Reply, redaction: Redaction) -> bool:
 
 def tools_of(reply: Reply) -> tuple[str, ...]:
     """The tools that it calls, each once."""
-    if not _has_parts(reply):
+    if not has_parts(reply):
         return ()
     return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
 

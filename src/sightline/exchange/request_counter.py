@@ -125,8 +125,10 @@ class RequestCounter:
     def is_plausible(self, choice: ModelChoice, usage: Usage | None) -> bool:
         """Whether the provider has counted all, and no prompt that is larger than the window of the model. `usage` is
         what is possible of its counts."""
+        if not is_complete(usage):
+            return False
         window = choice.facts.context_window
-        return is_complete(usage) and (window is None or (usage.input_tokens or 0) <= window)
+        return window is None or (usage.input_tokens or 0) <= window
 
     def _drop_odd_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
         """The usage without its prompt where that is larger than the window of the model, and more than twice what it

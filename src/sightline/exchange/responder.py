@@ -65,25 +65,22 @@ class TrafficLearning:
         self._taken: dict[tuple[str, str], tuple[int, float]] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def note(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> None:
-        """The provider has counted this body, which is in the choice's dialect."""
-        if usage is None or not usage.input_tokens or len(body) > LARGEST_BODY or not self._is_due(choice):
-            return
-        self._waiting.append(_Counted(choice, body, usage))
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._work())
-
-    def _is_due(self, choice: ModelChoice) -> bool:
-        """Whether it is worth looking at another request to this model; so many were taken, the last one at that
-        time."""
+    def note(self, choice: ModelChoice, body: bytes, usage: Usage) -> float:
+        """The provider has counted this body, which is in the choice's dialect. Returns for how many seconds no other
+        request to this model is worth looking at."""
+        if not usage.input_tokens or len(body) > LARGEST_BODY:
+            return 0.0
         now, key = asyncio.get_running_loop().time(), (choice.provider_name, choice.model)
         count, last = self._taken.get(key, (0, 0.0))
         if count >= FIRST_LESSONS and now - last < PAUSE_S:
-            return False
+            return PAUSE_S - (now - last)
         if len(self._taken) >= _MODELS:
             self._taken.clear()
         self._taken[key] = count + 1, now
-        return True
+        self._waiting.append(_Counted(choice, body, usage))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+        return 0.0
 
     async def wait_until_idle(self) -> None:
         """Wait until everything that was noted has been learned."""
@@ -354,15 +351,14 @@ class Responder:
         is_lesson = not exchange.request.tokens and not exchange.request.counts
         self.settle(sent, possible(reply.usage), exchange.choice, exchange.sent_body if is_lesson else b"")
 
-    def settle(self, sent: SentRequest, usage: Usage | None, choice: ModelChoice, body: bytes) -> None:
+    def settle(self, sent: SentRequest, usage: Usage | None, choice: ModelChoice, body: bytes) -> float:
         """The provider has reported what a request took, of which only what is possible is here. The estimates learn
-        from it if this was the body."""
+        from it if this was the body. Returns for how many seconds they need no other one."""
         if usage is None or usage.input_tokens is None:
-            return
+            return 0.0
         used = usage.input_tokens + (usage.output_tokens or 0)
         self._memory.ledger.settle(sent, used, self._clock.now())
-        if body:
-            self.learning.note(choice, body, usage)
+        return self.learning.note(choice, body, usage) if body else 0.0
 
 
 async def _unwind(stack: AsyncExitStack, fault: Fault | None) -> None:

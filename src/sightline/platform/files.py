@@ -4,7 +4,7 @@ import mmap
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -119,16 +119,19 @@ def map_file(path: Path) -> tuple[memoryview, int]:
         return memoryview(file.read()), size
 
 
-def write_at(file: int, pieces: tuple[bytes, ...], at: int) -> int:
-    """Write at a place of a file whose pages are mapped too, and return how much was written, which may not be all.
-    On Windows it is nothing: a write does not show in the mapped pages there."""
-    if sys.platform == "win32":
-        written = 0
-    elif sys.platform == "linux":
-        written = os.pwritev(file, pieces, at)
-    else:
-        written = os.pwrite(file, b"".join(pieces), at)
-    return written
+if sys.platform == "linux":
+    write_at = os.pwritev
+    """Write pieces at a place of a file whose pages are mapped too, and return how much was written, which may not be
+    all."""
+elif sys.platform == "win32":
+
+    def write_at(_file: int, _pieces: Sequence[bytes], _at: int) -> int:
+        """Nothing is written: it would not show in the mapped pages here."""
+        return 0
+else:
+
+    def write_at(file: int, pieces: Sequence[bytes], at: int) -> int:
+        return os.pwrite(file, b"".join(pieces), at)
 
 
 # --- named pipes ---

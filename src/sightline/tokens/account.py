@@ -271,9 +271,9 @@ class Account:
         self._day.add_all(self._uncounted)
         self._uncounted.clear()
 
-    def add(self, at: float, tokens: int) -> None:
-        """A request went out."""
-        uncounted = self._uncounted
+    def add(self, at: float, tokens: int) -> float:
+        """A request went out at this time on the machine's clock; the account's own time."""
+        at, uncounted = self.time(at), self._uncounted
         if at not in uncounted:
             if len(uncounted) >= _MOST_UNCOUNTED:
                 self._count_all()
@@ -284,6 +284,7 @@ class Account:
         for seen in self._reports:
             seen.requests += 1
             seen.tokens += tokens
+        return at
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
         """What went out at that time is so much more."""

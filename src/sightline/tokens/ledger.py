@@ -84,10 +84,9 @@ class Ledger:
 
     def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
         """A request went out; `tokens` is what it is thought to take."""
-        account, now = self._account(provider, model, at)
-        account.add(now, tokens)
+        account = self._find(provider, model)
         self._has_news = True
-        return SentRequest(provider, model, tokens, now, account)
+        return SentRequest(provider, model, tokens, account.add(at, tokens), account)
 
     def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
         """It took so many tokens, in place of what was thought. What is returned can be settled again.
@@ -205,12 +204,17 @@ class Ledger:
 
     def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
         """The account, and this moment by its own clock."""
-        name, asked, account = self._latest
-        if name != provider or asked != model or account is None:  # else it is another step of one request
-            key = provider, model
-            account = self._accounts.get(key)
-            if account is None:
-                account = Account()
-                self._accounts.put(key, account)
-            self._latest = provider, model, account
+        account = self._find(provider, model)
         return account, account.time(at)
+
+    def _find(self, provider: str, model: str) -> Account:
+        name, asked, account = self._latest
+        if name == provider and asked == model and account is not None:
+            return account  # it is another step of one request
+        key = provider, model
+        account = self._accounts.get(key)
+        if account is None:
+            account = Account()
+            self._accounts.put(key, account)
+        self._latest = provider, model, account
+        return account

@@ -42,7 +42,7 @@ def decode(data: bytes | str) -> Json:
         raise _too_deep() from None
     except ValueError:
         value = _decode_patiently(data)
-    if len(data) > 2 * MOST_LEVELS and may_be_deep(data):  # a level takes two letters, and one of these
+    if may_be_deep(data):
         _check_levels(value)
     return value
 
@@ -59,6 +59,8 @@ def encode(value: Json) -> bytes:
 
 def may_be_deep(data: bytes | str) -> bool:
     """Whether so many lists and objects begin in it that they could be nested too deep."""
+    if len(data) <= 2 * MOST_LEVELS:
+        return False  # a level takes two characters
     if isinstance(data, str):
         return data.count("[") + data.count("{") > MOST_LEVELS
     # What is to be taken out is searched for; `count` looks at each byte, which takes several times as long.

@@ -299,7 +299,7 @@ class Redaction:
     ) -> tuple[tuple[str, str], ...] | None:
         """Headers with these names, one of which may be a secret by its name, and these values, a line for each; None
         where a value holds a secret."""
-        if self.words(values) != values:
+        if self._forms is not None and self._forms.mask(values) != values:
             return None
         headers = tuple(zip(names, values.split("\n"), strict=True))
         return self.headers(headers) if has_secret or "@" in values else headers

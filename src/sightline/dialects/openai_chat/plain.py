@@ -158,7 +158,7 @@ def _counts(counted: _Usage, tier: str | None) -> Usage:
         cached_tokens=None if prompt is None else prompt.cached_tokens,
         cache_write_tokens=None if prompt is None else prompt.cache_write_tokens,
         reasoning_tokens=thought,
-        tier=unusual(tier),
+        tier=unusual(tier) if tier else "",
     )
 
 

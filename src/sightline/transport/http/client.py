@@ -172,12 +172,14 @@ class RequestLine:
     """Requests to one address that differ in their body alone, sent over connections that idle, without a task. `head`
     is what stands before and behind the length of the body."""
 
-    __slots__ = ("_after", "_before", "_pool", "_timeouts")
+    __slots__ = ("_after", "_before", "_pool", "_timeouts", "release")
 
     def __init__(self, head: tuple[bytes, bytes], pool: ConnectionPool, timeouts: Timeouts) -> None:
         self._before, self._after = head
         self._pool = pool
         self._timeouts = timeouts
+        self.release = pool.release
+        """Called with a connection whose answer was taken: it is free."""
 
     def begin(self, body: bytes, taker: AnswerTaker) -> HttpConnection | None:
         """Send one, whose answer goes to the taker; None where nothing was sent, as no connection is there."""
@@ -186,10 +188,6 @@ class RequestLine:
         head = b"%bContent-Length: %d\r\n%b" % (self._before, len(body), self._after)
         connection.begin(head, body, self._timeouts, taker)
         return connection
-
-    def release(self, connection: HttpConnection) -> None:
-        """The taker has taken the answer: the connection is free."""
-        self._pool.release(connection)
 
     async def receive(self, connection: HttpConnection) -> "Response":
         """The answer in place of the taker, when its head is here."""

@@ -210,7 +210,8 @@ class HttpConnection(asyncio.Protocol):
         self._taker = taker
         self._timeouts = timeouts
         self._buffered = 0
-        self._progress()
+        self.heard = self._loop.time()
+        self._watch(timeouts.first_byte)
         if len(body) < _SMALL:
             transport.write(head + body)
         else:
@@ -395,20 +396,21 @@ class HttpConnection(asyncio.Protocol):
     def release(self) -> bool:
         """End the exchange; whether another one may follow. An answer that a taker took was whole."""
         answer, self._answer = self._answer, None
+        taker, self._taker = self._taker, None
         if self._upload is not None:
             self._upload.cancel()
             self._upload = None
-        taker, self._taker = self._taker, None
-        transport = self._transport
         if answer is not None:
             self._shape = answer.shape
-        is_over = taker is not None if answer is None else answer.is_complete and answer.keeps_alive
-        if transport is None or not is_over:
+            if not (answer.is_complete and answer.keeps_alive):
+                return False
+        elif taker is None:
+            return False
+        transport = self._transport
+        if transport is None or self._has_ended or transport.is_closing():
             return False
         # What is sent next would be taken for the rest of a request that is not out.
-        if not self._has_sent or transport.get_write_buffer_size():
-            return False
-        return not transport.is_closing() and not self._has_ended
+        return self._has_sent and not transport.get_write_buffer_size()
 
     def is_usable(self) -> bool:
         """Whether it is still open, and silent as it should be between two exchanges."""
