@@ -440,7 +440,8 @@ class Careless(Ledger):
 
 @pytest.mark.parametrize("status", [200, 503])
 async def test_response_is_closed_if_the_ledger_fails(status: int) -> None:
-    async with open_desk(stall(head(status), chunk(b"{"))) as desk:
+    limits = [("x-ratelimit-limit-requests", "10")]
+    async with open_desk(stall(head(status, limits), chunk(b"{"))) as desk:
         desk.ledger = Careless()
         with pytest.raises(OverflowError):
             await desk.send()

@@ -36,6 +36,7 @@ from sightline.store.digest import words_of
 from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
 from sightline.store.whole import RecordBeginning, decode_entries, encode_ending, join_entries
 from sightline.tokens.ledger import SentRequest
+from sightline.tokens.rate_headers import may_tell
 from sightline.transport.http.client import HttpClient, RequestLine
 from sightline.transport.http.connection import HttpConnection
 from sightline.transport.http.framing import AnswerParser, AnswerShape
@@ -66,13 +67,14 @@ Respond: TypeAlias = Callable[[ClientResponse, ClientWriter], Awaitable[None]]
 class ResponsePlan:
     """What becomes of responses whose heads have one shape. `head` is the head for the client, with a place for each
     value that differs; `pick` takes those of the provider's. `type_at` and `coding_at` are where type and coding of the
-    content are."""
+    content are. `has_limits` if it may tell of a limit."""
 
-    __slots__ = ("coding_at", "has_secret", "head", "names", "pick", "raw_names", "type_at", "with_id")
+    __slots__ = ("coding_at", "has_limits", "has_secret", "head", "names", "pick", "raw_names", "type_at", "with_id")
 
     def __init__(self, shape: AnswerShape, id_header: str, *, is_stream: bool) -> None:
         self.raw_names = tuple(shape.names)
         self.names, self.has_secret = decode_names(self.raw_names)
+        self.has_limits = may_tell(self.raw_names)
         self.type_at = shape.low.index(_TYPE) if _TYPE in shape.low else None
         self.coding_at = shape.low.index(_CODING) if _CODING in shape.low else None
         places = places_for_client(self.raw_names)
@@ -326,7 +328,8 @@ class DirectExchange:
         route.continued = 0
         own = relay.clock.monotonic() - self._received - (arrived - self._sent_at)
         self._client.respond_directly(self._response(plan, values, body, own))
-        relay.ledger.keep_headers(self._sent, plan.raw_names, values, now)
+        if plan.has_limits:
+            relay.ledger.keep_headers(self._sent, plan.raw_names, values, now)
         lesson = self._body if arrived >= route.learns_at else b""
         if pause := relay.responder.settle(self._sent, reported, route.choice, lesson):
             route.learns_at = arrived + pause

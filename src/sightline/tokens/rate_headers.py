@@ -127,6 +127,12 @@ def _tell(names: tuple[str, ...]) -> bool:
     return any("limit" in name or _CODEX.fullmatch(name) for name in names)
 
 
+@lru_cache(maxsize=256)
+def may_tell(names: tuple[bytes, ...]) -> bool:
+    """The same for names as they came."""
+    return _tell(tuple(name.decode("latin-1").lower() for name in names))
+
+
 def reset_wait(seen: tuple[Allowance, ...], tokens: int) -> float | None:
     """How long a request of this size, refused for its rate, had better wait: until what ran out is whole again.
 

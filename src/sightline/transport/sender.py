@@ -23,7 +23,7 @@ from sightline.model.header_names import is_secret_header, is_secret_parameter
 from sightline.model.json import Json
 from sightline.tokens.account import lower_case
 from sightline.tokens.ledger import Ledger, SentRequest
-from sightline.tokens.rate_headers import allowances, reset_wait
+from sightline.tokens.rate_headers import allowances, may_tell, reset_wait
 from sightline.transport.http.client import HttpClient, Response
 from sightline.transport.http.connection import RequestBody
 from sightline.transport.http.faults import may_retry
@@ -257,7 +257,8 @@ class Sender:
             now = self._clock.now()
             if 200 <= response.status < 300:
                 names, values = zip(*response.headers, strict=True) if response.headers else ((), ())
-                self._ledger.keep_headers(sent, names, values, now)
+                if may_tell(names):
+                    self._ledger.keep_headers(sent, names, values, now)
                 is_accepted = True
                 return AcceptedResponse(response, sent, number)
             return await self._refusal(outgoing, response, sent, number, now)
