@@ -480,7 +480,7 @@ def test_a_client_is_answered_whatever_the_ledger_does(tmp_path: Path) -> None:
         def fail(*_: object) -> None:
             raise ZeroDivisionError
 
-        opened.stage.memory.ledger.settle = fail  # type: ignore[method-assign]
+        opened.stage.memory.ledger.settle = fail  # type: ignore[method-assign, assignment]
         assert b"hello" in await opened.ask()
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
         assert failures == ["ZeroDivisionError()"], "it is in the log"
