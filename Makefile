@@ -57,7 +57,7 @@ test: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run every test; pure packages need
 	  $(BIN)/python -m pytest -v -x --last-failed --last-failed-no-failures=none $(call WHAT); }
 
 clients: $(INSTALLED_TEST) $(INSTALLED_LOCAL) ## run real clients through the gateway, and AgentV beside it; npm and pip fetch them
-	@TEST_CLIENTS=1 $(BIN)/python -m pytest -q -rs tests/e2e/test_clients.py tests/e2e/test_clients_tls.py tests/e2e/test_frameworks.py tests/e2e/test_agentv.py tests/e2e/test_agentv_results.py
+	@TEST_CLIENTS=1 $(BIN)/python -m pytest -q -rs -o faulthandler_timeout=2400 tests/e2e/test_clients.py tests/e2e/test_clients_tls.py tests/e2e/test_frameworks.py tests/e2e/test_agentv.py tests/e2e/test_agentv_results.py
 
 check: $(INSTALLED_TEST) ## format, lint, types, import layers, architecture
 	$(BIN)/ruff format --check
