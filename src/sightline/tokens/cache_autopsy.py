@@ -23,7 +23,7 @@ from sightline.tokens.cache_cost import (
     Mark,
     Prefix,
     PrefixDifference,
-    can_find,
+    findable,
     first_difference,
     pieces_of,
 )
@@ -339,21 +339,8 @@ class _Comparison:
 
     def _circumstances(self) -> list[Cause]:
         """What changed beside the prompt, and may matter to the cache."""
-        old, new = self.previous, self.turn
-        one, other = old.request.options, new.request.options
-        found: list[Cause] = []
-        if one.service_tier != other.service_tier:
-            found.append("tier")
-        if (one.verbosity, one.reasoning and one.reasoning.effort) != (
-            other.verbosity,
-            other.reasoning and other.reasoning.effort,
-        ):
-            found.append("settings")
-        if old.version != new.version:
-            found.append("version")
-        if old.betas != new.betas:
-            found.append("beta")
-        return found
+        old, new = _circumstances_of(self.previous), _circumstances_of(self.turn)
+        return [cause for cause in old if old[cause] != new[cause]]
 
     def _content(self) -> dict[Cause, int]:
         """What the prompt's first difference leaves of the cache, if that is less than all."""
@@ -388,9 +375,7 @@ class _Comparison:
         return {"marks_limit" if self._reach(self.now.marks) > kept else "marks_moved": kept}
 
     def _reach(self, marks: tuple[Mark, ...]) -> int:
-        far = self.rules.lookback
-        reach = [mark.blocks for mark in marks]
-        return self._most(mark for mark in self.marks if any(can_find(mark, blocks, far) for blocks in reach))
+        return self._most(findable(self.marks, marks, self.rules.lookback))
 
     def _alive(self) -> int:
         """What is not older than its lifetime."""
@@ -428,6 +413,16 @@ class _Comparison:
 
 
 _CONTENT = ("format", "tools", "tools_order", "system", "settings", "messages")
+
+
+def _circumstances_of(turn: Turn) -> dict[Cause, object]:
+    options = turn.request.options
+    return {
+        "tier": options.service_tier,
+        "settings": (options.verbosity, options.reasoning and options.reasoning.effort),
+        "version": turn.version,
+        "beta": turn.betas,
+    }
 
 
 def _needs_marks(request: Request, rules: CacheRules) -> bool:

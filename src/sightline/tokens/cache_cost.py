@@ -3,7 +3,7 @@
 Two requests are compared in the order in which the provider caches a prompt.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.catalog.facts import Prices
 from sightline.dialects.conversation import without_private_lines
-from sightline.dialects.dialect import CacheGroup
+from sightline.dialects.dialect import CacheRules
 from sightline.dialects.registry import find_dialect
 from sightline.model.json import Json
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
@@ -25,8 +25,8 @@ from sightline.tokens.estimator import Estimator
 
 UnitKind = Literal["model", "format", "tools", "system", "settings", "message"]
 
-_ANY_ORDER: tuple[CacheGroup, ...] = ("format", "tools", "system")
-"""The order of a request that is in no dialect yet."""
+_ANY_RULES = CacheRules(order=("format", "tools", "system"), needs_marks=False)
+"""Those of a request that is in no dialect yet."""
 _SYSTEM_ROLES = ("system", "developer")
 _STATEFUL = frozenset({"conversation", "cachedContent", "prompt", "thread"})
 
@@ -76,8 +76,7 @@ class Prefix:
         self.request = request if spoken is None else without_private_lines(request, spoken, Report())
         self._estimator = estimator
         self._known = {} if like is None else like.by_message
-        self._order = _ANY_ORDER if spoken is None else spoken.cache.order
-        self._mark_field = "" if spoken is None else spoken.cache.mark_field
+        self.rules = _ANY_RULES if spoken is None else spoken.cache
         self.units = tuple(self._units())
         self._starts = (0, *accumulate(unit.tokens for unit in self.units))
 
@@ -143,7 +142,7 @@ class Prefix:
         yield Unit("model", "/model", {"model": request.model, "key": request.options.cache_key})
         others = (count for count, message in enumerate(messages) if message.role not in _SYSTEM_ROLES)
         count = next(others, len(messages))
-        for group in self._order:
+        for group in self.rules.order:
             match group:
                 case "format":
                     form = request.options.format
@@ -172,7 +171,7 @@ class Prefix:
         if known is not None:
             return known
         kind: UnitKind = "system" if message.role in _SYSTEM_ROLES else "message"
-        return _unit(kind, message.at, message, self._estimator.message(message).tokens, self._mark_field)
+        return _unit(kind, message.at, message, self._estimator.message(message).tokens, self.rules.mark_field)
 
 
 def _unit(kind: UnitKind, pointer: str, value: Message | tuple[Tool, ...], tokens: int, mark_field: str = "") -> Unit:
@@ -292,10 +291,8 @@ def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
     if previous.is_stateful or later.is_stateful:
         return NOTHING_KNOWN
     difference = first_difference(previous, later, known)
-    spoken = find_dialect(later.request.dialect)
-    is_marked = bool(previous.marks or later.marks) or (spoken is not None and spoken.cache.needs_marks)
-    if is_marked:
-        return _by_marks(previous, later, difference, None if spoken is None else spoken.cache.lookback)
+    if previous.marks or later.marks or later.rules.needs_marks:
+        return _by_marks(previous, later, difference)
     cached = _cacheable(previous.tokens)
     kept = cached if difference is None else _cacheable(previous.tokens_before(difference.unit, difference.pieces))
     if difference is None or kept >= cached:
@@ -322,15 +319,13 @@ def _cacheable(tokens: int) -> int:
     return tokens if tokens >= LEAST_CACHED else 0
 
 
-def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | None, far: int | None) -> Reuse:
+def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | None) -> Reuse:
     """What is read again ends at a mark of the previous request that a mark of the later one is near enough to find."""
     written = [mark for mark in previous.marks if mark.tokens >= LEAST_CACHED]
     cached = max((mark.tokens for mark in written), default=0)
     end = None if difference is None else (difference.unit, difference.pieces)
     matching = [mark for mark in written if end is None or (mark.unit, mark.pieces) <= end]
-    reach = [mark.blocks for mark in later.marks]
-    found = [mark for mark in matching if any(can_find(mark, blocks, far) for blocks in reach)]
-    kept = max((mark.tokens for mark in found), default=0)
+    kept = max((mark.tokens for mark in findable(matching, later.marks, later.rules.lookback)), default=0)
     if kept >= cached:
         return Reuse(kept, is_written=True)
     if difference is not None and len(matching) < len(written):
@@ -340,15 +335,18 @@ def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | No
     return Reuse(kept, cached - kept, place, reason, is_written=True)
 
 
-def can_find(mark: Mark, blocks: int, far: int | None) -> bool:
-    """Whether a later mark behind so many blocks finds what was written at this one, looking back so `far`."""
-    return mark.blocks <= blocks and (far is None or blocks - mark.blocks < far)
+def findable(written: Iterable[Mark], later: Iterable[Mark], far: int | None) -> Iterator[Mark]:
+    """The marks at which was written what one of the later marks finds, looking back so `far`."""
+    reach = [mark.blocks for mark in later]
+    for mark in written:
+        if any(mark.blocks <= blocks and (far is None or blocks - mark.blocks < far) for blocks in reach):
+            yield mark
 
 
-def alike(previous: Prefix, later: Prefix) -> int:
-    """How many units in front say the same in both."""
-    count = 0
-    for old, new in zip(previous.units, later.units, strict=False):
+def alike(previous: Prefix, later: Prefix, known: int = 0) -> int:
+    """How many units in front say the same in both; so many are `known` to."""
+    count = known
+    for old, new in zip(previous.units[known:], later.units[known:], strict=False):
         if not old.says_the_same(new):
             break
         count += 1
@@ -357,20 +355,18 @@ def alike(previous: Prefix, later: Prefix) -> int:
 
 def first_difference(previous: Prefix, later: Prefix, known: int = 0) -> PrefixDifference | None:
     """Where the later prompt stops saying what the previous one said; None if it only says more."""
-    index = known
-    while index < len(previous.units):
-        if index == len(later.units):
-            return PrefixDifference(index, 0, "", "the conversation is shorter")
-        old, new = previous.units[index], later.units[index]
-        if not old.says_the_same(new):
-            pieces = _same_pieces(old, new)
-            if pieces == old.pieces and index + 1 == len(previous.units):
-                return None  # the last message goes on, as a prefilled answer does
-            found = pieces_of(new.value)
-            place = found[pieces].at if 0 < pieces < len(found) else new.pointer
-            return PrefixDifference(index, pieces, place, _reason(previous, later, index))
-        index += 1
-    return None
+    index = alike(previous, later, known)
+    if index == len(previous.units):
+        return None
+    if index == len(later.units):
+        return PrefixDifference(index, 0, "", "the conversation is shorter")
+    old, new = previous.units[index], later.units[index]
+    pieces = _same_pieces(old, new)
+    if pieces == old.pieces and index + 1 == len(previous.units):
+        return None  # the last message goes on, as a prefilled answer does
+    found = pieces_of(new.value)
+    place = found[pieces].at if 0 < pieces < len(found) else new.pointer
+    return PrefixDifference(index, pieces, place, _reason(previous, later, index))
 
 
 def _same_pieces(old: Unit, new: Unit) -> int:

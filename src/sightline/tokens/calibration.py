@@ -22,8 +22,7 @@ from typing import get_args
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.model.parts import CacheBreakpoint, Part, ToolResult
-from sightline.model.request import FunctionTool, Message, Request, Tool
+from sightline.model.request import Request, of_message, of_tool
 from sightline.tokens.estimate import Estimate, between, is_possible
 from sightline.tokens.text_count import TextKind
 from sightline.wire.cache import BoundedCache
@@ -324,8 +323,8 @@ class CountedPrefixes:
 
     def merge(self, other: "CountedPrefixes") -> None:
         """Take in all that another one has, as if it had come after."""
-        for digest, tokens in other.counts.items():
-            self.note([digest], tokens)
+        for digest, tokens in other._counts.items():
+            self._counts.put(digest, tokens)
 
     def longest(self, chain: list[str]) -> tuple[int, int] | None:
         """How many of the first messages were counted, and the tokens of a request with just these; None where no
@@ -343,7 +342,7 @@ class CountedPrefixes:
 def digest_chain(provider: str, model: str, request: Request) -> list[str]:
     """The digest of everything but the messages, then one more for each message, which covers all up to it."""
     options, reasoning = request.options, request.options.reasoning
-    tools = tuple(_plain_tool(tool) for tool in request.tools)
+    tools = tuple(map(of_tool, request.tools))
     form = None if options.format is None else msgspec.structs.replace(options.format, at="")
     if reasoning is not None:
         reasoning = msgspec.structs.replace(reasoning, at="", places={})
@@ -351,7 +350,8 @@ def digest_chain(provider: str, model: str, request: Request) -> list[str]:
     state = blake2b(_encode(around), digest_size=12)
     chain = [state.hexdigest()]
     for message in request.messages:
-        state.update(_encode(_plain(message)))
+        # As if it had been composed here, so that a request of ours and what is read of its bytes are the same.
+        state.update(_encode(of_message(message)))
         chain.append(state.hexdigest())
     return chain
 
@@ -361,26 +361,3 @@ def _encode(value: object) -> bytes:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:  # half a character, which clients in JavaScript send
         return ascii(value).encode()
-
-
-def _plain(message: Message) -> Message:
-    """The message as if it had been composed here, without what takes no tokens: its place and form in the document,
-    and marks for the cache, which a client moves with every turn. So a request of ours and what is read of its bytes
-    are the same."""
-    return msgspec.structs.replace(message, at="", id=None, bare=False, parts=_plain_parts(message.parts))
-
-
-def _plain_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    return tuple(
-        msgspec.structs.replace(part, at="", parts=_plain_parts(part.parts))
-        if isinstance(part, ToolResult)
-        else msgspec.structs.replace(part, at="")
-        for part in parts
-        if not isinstance(part, CacheBreakpoint)
-    )
-
-
-def _plain_tool(tool: Tool) -> Tool:
-    if isinstance(tool, FunctionTool):
-        return msgspec.structs.replace(tool, at="", cache=None)
-    return msgspec.structs.replace(tool, at="")

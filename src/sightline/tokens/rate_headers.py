@@ -5,13 +5,13 @@ value is the limit, what is left of it, or when it is whole again. A header that
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from sightline.wire.retry_after import http_date, plausible, timestamp
 
@@ -24,9 +24,9 @@ _FIRST_EPOCH_SECONDS = 1e8
 _FIRST_EPOCH_MILLISECONDS = 1e11
 
 _NAME = re.compile(r"(?P<maker>x-|anthropic-)?rate-?limit(?P<size>bysize)?-(?P<words>[a-z0-9-]+)")
-_UNIFIED = re.compile(r"anthropic-ratelimit-unified-(?P<window>\d{1,2}[hd])-(?P<role>utilization|reset)")
+_UNIFIED = re.compile(r"anthropic-ratelimit-unified-(?P<plan>\d{1,2}[hd])-(?P<role>utilization|reset)")
 _CODEX = re.compile(
-    r"x-codex-(?P<which>primary|secondary)-(?P<role>used-percent|window-minutes|reset-after-seconds|reset-at)"
+    r"x-codex-(?P<plan>primary|secondary)-(?P<role>used-percent|window-minutes|reset-after-seconds|reset-at)"
 )
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,20})?")
 _LEADING_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,20})?(?=\s*(?:;|,\s|$))")
@@ -68,34 +68,6 @@ class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     refills: bool = False
 
 
-class _Limit(NamedTuple):
-    counted: Counted
-    window: float | None
-    refills: bool
-
-
-@dataclass(slots=True)
-class _Draft:
-    counted: Counted
-    window: float | None = None
-    refills: bool = False
-    limit: float | None = None
-    remaining: float | None = None
-    reset: float | None = None
-
-    def take(self, role: str, value: str, now: float) -> None:
-        match role:
-            case "limit":
-                self.limit = _count(value) or None  # a limit of nothing is how some say that they do not know
-            case "remaining":
-                self.remaining = _count(value)
-            case _:
-                self.reset = seconds_until(value, now)
-
-    def allowance(self) -> Allowance:
-        return Allowance(self.counted, self.window, self.limit, self.remaining, self.reset, self.refills)
-
-
 def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
     """The limits that these headers tell of. Names are in lower case; `at` is now, in seconds since 1970.
 
@@ -104,13 +76,7 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
     if not _tell(tuple(headers)):
         return ()
     now = http_date(headers.get("date", "")) or at
-    drafts: dict[_Limit, _Draft] = {}
-    for name, value in headers.items():
-        if named := _parse_name(name):
-            limit, role = named
-            drafts.setdefault(limit, _Draft(limit.counted, limit.window, limit.refills)).take(role, value.strip(), now)
-    found = [draft.allowance() for draft in drafts.values()]
-    found += [*_plans(headers, now), *_standard(headers)]
+    found = [*_named(headers, now), *_plans(headers, now), *_standard(headers)]
     apart = any(one.counted == "input_tokens" for one in found)
     # Where input and output are limited apart, their sum says nothing more, and less about cached input.
     return tuple(
@@ -167,8 +133,21 @@ def seconds_until(value: str, now: float) -> float | None:
     return None if moment is None else plausible(moment - now)
 
 
-def _parse_name(name: str) -> tuple[_Limit, str] | None:
-    """The limit that a header is about, and the role of its value."""
+def _named(headers: Mapping[str, str], now: float) -> Iterable[Allowance]:
+    """The limits of headers with one value each."""
+    limits: dict[Allowance, Allowance] = {}
+    for name, value in headers.items():
+        if named := _parse_name(name):
+            limit, role = named
+            number = seconds_until(value.strip(), now) if role == "reset" else _count(value.strip())
+            if role == "limit":
+                number = number or None  # a limit of nothing is how some say that they do not know
+            limits[limit] = replace(limits.get(limit, limit), **{role: number})
+    return limits.values()
+
+
+def _parse_name(name: str) -> tuple[Allowance, str] | None:
+    """The limit that a header is about, without its numbers, and the role of its value."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -180,38 +159,37 @@ def _parse_name(name: str) -> tuple[_Limit, str] | None:
     if not role or counted is None:
         return None
     if match["maker"] == "anthropic-":
-        return _Limit(counted, MINUTE, refills=True), role
+        return Allowance(counted, MINUTE, refills=True), role
     if window is not None or not rest:
-        return _Limit(counted, window, refills=False), role
+        return Allowance(counted, window), role
     # Who names no window has tokens by the minute in a bucket that fills steadily; of requests it may be the day's.
-    return _Limit(counted, None if counted == "requests" else MINUTE, refills=True), role
+    return Allowance(counted, None if counted == "requests" else MINUTE, refills=True), role
 
 
-def _plans(headers: Mapping[str, str], now: float) -> Iterator[Allowance]:
+def _plans(headers: Mapping[str, str], now: float) -> Iterable[Allowance]:
     """Shares of a plan: how much of several hours or days is used up, in percent."""
-    drafts: dict[str, _Draft] = {}
+    plans: dict[str, Allowance] = {}
     for name, value in headers.items():
         if match := _UNIFIED.fullmatch(name):
-            number, unit = match["window"][:-1], match["window"][-1]
-            draft = drafts.setdefault(match["window"], _Draft("share", int(number) * _SECONDS[unit]))
-            _take_share(draft, match["role"], value.strip(), now)
+            number, unit = match["plan"][:-1], match["plan"][-1]
+            known = plans.get(match["plan"], Allowance("share", int(number) * _SECONDS[unit]))
         elif match := _CODEX.fullmatch(name):
-            _take_share(drafts.setdefault(match["which"], _Draft("share")), match["role"], value.strip(), now)
-    for draft in drafts.values():
-        if draft.remaining is not None:
-            draft.limit = 100.0
-        yield draft.allowance()
-
-
-def _take_share(draft: _Draft, role: str, value: str, now: float) -> None:
-    if role.startswith("reset"):
-        draft.reset = seconds_until(value, now)
-    elif _NUMBER.fullmatch(value):
-        number = float(value)
-        if role == "window-minutes":
-            draft.window = number * MINUTE
+            known = plans.get(match["plan"], Allowance("share"))
         else:
-            draft.remaining = max(0.0, 100.0 - number * (100.0 if role == "utilization" else 1.0))
+            continue
+        plans[match["plan"]] = _with_share(known, match["role"], value.strip(), now)
+    return plans.values()
+
+
+def _with_share(known: Allowance, role: str, value: str, now: float) -> Allowance:
+    if role.startswith("reset"):
+        return replace(known, reset=seconds_until(value, now))
+    if not _NUMBER.fullmatch(value):
+        return known
+    number = float(value)
+    if role == "window-minutes":
+        return replace(known, window=number * MINUTE)
+    return replace(known, limit=100.0, remaining=max(0.0, 100.0 - number * (100.0 if role == "utilization" else 1.0)))
 
 
 def _standard(headers: Mapping[str, str]) -> Iterator[Allowance]:
