@@ -1,4 +1,4 @@
-"""A growing text always has a best value so far, and says when it is whole or past saving."""
+"""A growing text says when it is whole, or can no longer become JSON."""
 
 import json
 from itertools import pairwise
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.errors import Fault
 from sightline.wire.partial_json import PartialJson
 
 VALUES = st.recursive(
@@ -39,58 +38,9 @@ def is_json(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("", None),
-        ("  ", None),
-        ("{", {}),
-        ("[ ", []),
-        ('"ab', "ab"),
-        ('{"pa', {}),
-        ('{"path"', {}),
-        ('{"path":', {}),
-        ('{"path": "/a', {"path": "/a"}),
-        ('{"path": "/a"', {"path": "/a"}),
-        ('{"path": "/a",', {"path": "/a"}),
-        ('{"path": "/a", "li', {"path": "/a"}),
-        ('{"a": {"b": [1, {"c": "d', {"a": {"b": [1, {"c": "d"}]}}),
-        ("[1, 2", [1, 2]),
-        ("[1, 2.", [1, 2]),
-        ("[1, 2.5e", [1, 2.5]),
-        ("[1, 2.5e-", [1, 2.5]),
-        ("[1, 2.5e-1", [1, 0.25]),
-        ("[1, -", [1]),
-        ("[-0", [0]),
-        ("[true, fal", [True]),
-        ("n", None),
-        ('{"a": tru', {}),
-        ('["a\\', ["a"]),
-        ('["a\\n', ["a\n"]),
-        ('["a\\u00', ["a"]),
-        ('["a\\u00e9', ["aé"]),
-        ('["a\\ud83d', ["a"]),
-        ('["a\\ud83d\\', ["a"]),
-        ('["a\\ud83d\\ude0', ["a"]),
-        ('["a\\ud83d\\ude00', ["a😀"]),
-        ('["a\\ud83db', ["a\ud83db"]),
-        ('["a\\ud83d\\ud83d', ["a\ud83d"]),
-        ('["a\\ud83d"', ["a\ud83d"]),
-        ('{"a\\', {}),
-    ],
-)
-def test_the_value_so_far(text: str, value):
-    whole, in_pieces = fed(text), fed(*text)
-    assert whole.snapshot() == in_pieces.snapshot() == value
-    assert not whole.is_broken
-    assert whole.text == in_pieces.text == text
-
-
-@pytest.mark.parametrize("text", ["{}", " [] ", '"a"', "null", '{"a": [true, false, 1.5, {}]}\n', "12 "])
+@pytest.mark.parametrize("text", ["{}", " [] ", '"a"', "null", '{"a": [true, false, 1.5, {}]}\n', "12 ", "[1e400]"])
 def test_a_whole_value_is_complete(text: str):
-    partial = fed(*text)
-    assert partial.is_complete
-    assert partial.snapshot() == json.loads(text)
+    assert fed(*text).is_complete
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,", '"a', "tru", "12", "{}}"])
@@ -99,34 +49,22 @@ def test_less_or_more_than_a_value_is_not(text: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    "text",
     [
-        ("}", None), ("{]", {}), ("[}", []), ("{1", {}), ('{"a" 1', {}), ('{"a":,', {}), ('{"a":1 "b"', {"a": 1}),
-        ('{"a":1,}', {"a": 1}), ("[1,]", [1]), ("[01", [0]), ("[1.x", [1]), ("[-x", []), ("[trux", []),
-        ('["a\nb', ["a"]), ('["a\\x', ["a"]), ('["a\\u00g', ["a"]), ("{} {", {}), ("1,", 1),
+        "}", "{]", "[}", "{1", '{"a" 1', '{"a":,', '{"a":1 "b"', '{"a":1,}', "[1,]", "[01", "[1.x", "[-x", "[trux",
+        '["a\nb', '["a\\x', '["a\\u00g', "{} {", "1,",
     ],
 )  # fmt: skip
-def test_a_broken_text_keeps_what_came_before(text: str, value):
+def test_a_broken_text_stays_broken(text: str):
     partial = fed(*text)
     assert partial.is_broken
-    assert not partial.is_complete
-    assert partial.snapshot() == value
     partial.feed('"}]')
     assert partial.is_broken
-    assert partial.snapshot() == value
-    assert partial.text == text + '"}]'
-
-
-def test_a_number_that_no_double_holds_is_refused_in_the_value_only():
-    partial = fed("[1e400]")
-    assert partial.is_complete
-    with pytest.raises(Fault, match="1e400"):
-        partial.snapshot()
+    assert not partial.is_complete
 
 
 def test_nesting_is_no_limit_to_reading():
-    partial = fed("[" * 5000, "]" * 5000)
-    assert partial.is_complete
+    assert fed("[" * 5000, "]" * 5000).is_complete
 
 
 @given(TEXTS, st.data())
@@ -134,19 +72,16 @@ def test_no_beginning_of_a_valid_text_is_broken(text: str, data: st.DataObject):
     cut = data.draw(st.integers(0, len(text)))
     partial = fed(text[:cut])
     assert not partial.is_broken
-    partial.snapshot()
     partial.feed(text[cut:] + " ")
     assert partial.is_complete
-    assert partial.snapshot() == json.loads(text)
 
 
 @given(TEXTS | SCRIBBLE, st.lists(st.integers(0, 40), max_size=4))
-def test_any_split_gives_the_same_value(text: str, cuts: list[int]):
+def test_any_split_says_the_same(text: str, cuts: list[int]):
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = fed(*(text[start:stop] for start, stop in pairwise(edges)))
     whole = fed(text)
     assert (pieces.is_complete, pieces.is_broken) == (whole.is_complete, whole.is_broken)
-    assert json.dumps(pieces.snapshot()) == json.dumps(whole.snapshot())
 
 
 @given(TEXTS | SCRIBBLE)
@@ -154,6 +89,6 @@ def test_complete_means_that_a_parser_takes_it(text: str):
     partial = PartialJson()
     for end, char in enumerate(text, 1):
         partial.feed(char)
-        is_number = partial.text.strip(" \n\t\r")[:1] in set("-0123456789")
+        is_number = text[:end].strip(" \n\t\r")[:1] in set("-0123456789")
         assert partial.is_complete == is_json(text[:end]) or is_number
         assert not (partial.is_broken and is_json(text[:end]))

@@ -1,8 +1,7 @@
-"""JSON that arrives in pieces: a text read as it grows, and an array taken apart into its elements.
+"""JSON that arrives in pieces: whether a text that grows is whole, and an array taken apart into its elements.
 
 Arguments of tool calls stream in pieces of a few characters. Each piece is looked at once: the reader keeps only the
-open brackets, what may come next, and the last place where the text could be closed. From these the best value so far
-is made when it is asked for.
+open brackets and what may come next.
 
 Google streams a reply as one array unless server-sent events are asked for. Its elements have to be read while the
 array is still open, so that an ordinary JSON parser, which needs the last bracket, is of no use.
@@ -12,8 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from sightline.model.json import Json
-from sightline.wire import jsontext
 from sightline.wire.jsontext import BOM
 
 # What the reader stands before, or within.
@@ -52,31 +49,18 @@ _NUMBER_ENDS = frozenset({"zero", "whole", "fraction", "exponent"})
 
 
 class PartialJson:
-    """One JSON text in the making. A number at the root counts as complete once white space follows it."""
+    """One JSON text in the making: whether it is whole, and whether it can still become JSON. A number at the root
+    counts as complete once white space follows it."""
 
     def __init__(self) -> None:
         self.is_broken = False
-        self._pieces: list[str] = []
         self._closers: list[str] = []
         self._state: str = _VALUE
         self._is_key = False
-        # Offsets into the whole text: how far it was read before the present fragment, and where it can be cut so
-        # that closing the open brackets makes it JSON.
-        self._read = 0
-        self._safe = 0
-        # An escape that is not finished, or a first surrogate whose second may still come, is held back.
-        self._held = -1
-        self._escape_at = 0
-        self._hex = ""
+        # What is known of the escape, the number or the word that the text ends in.
+        self._hex_left = 0
         self._number = ""
-        self._number_end = 0
         self._word = ""
-
-    @property
-    def text(self) -> str:
-        """Everything fed so far."""
-        self._pieces = ["".join(self._pieces)]
-        return self._pieces[0]
 
     @property
     def is_complete(self) -> bool:
@@ -85,36 +69,20 @@ class PartialJson:
 
     def feed(self, fragment: str) -> None:
         """Read on; once the text is broken it stays so."""
-        self._pieces.append(fragment)
         at, end = 0, len(fragment)
         while at < end and not self.is_broken:
             at = _STEPS[self._state](self, fragment, at)
-        self._read += at
 
-    def snapshot(self) -> Json:
-        """The value so far, with what is open closed and what is too short to mean anything left out.
-
-        Before any value has begun this is None. A number beyond the range of a double is a `Fault`, as in `decode`.
-        """
-        cut, quote = self._safe, ""
-        if self._state == _NUMBER:
-            cut = max(cut, self._number_end)
-        elif self._state in (_STRING, _ESCAPE, _HEX) and not self._is_key:
-            cut, quote = self._read if self._held < 0 else self._held, '"'
-        closed = f"{self.text[:cut]}{quote}{''.join(reversed(self._closers))}"
-        return jsontext.decode(closed) if closed else None
-
-    # Each step reads from `at` and says how far it got. A step that breaks the text stays where it broke.
+    # Each step reads from `at` and says how far it got.
 
     def _between(self, text: str, at: int) -> int:
         at = _next(_SPACE, text, at)
         if at == len(text):
             return at
         char, state = text[at], self._state
-        if state in (_VALUE, _FIRST_ELEMENT) and self._begin(char, self._read + at):
-            # A number is read from its first character on, since that one already counts.
-            return at if self._state == _NUMBER else at + 1
-        if char == '"' and state in (_KEY, _FIRST_KEY):
+        if state in (_VALUE, _FIRST_ELEMENT) and self._begin(char):
+            pass
+        elif char == '"' and state in (_KEY, _FIRST_KEY):
             self._is_key, self._state = True, _STRING
         elif char == ":" and state == _COLON:
             self._state = _VALUE
@@ -122,75 +90,54 @@ class PartialJson:
             self._state = _KEY if self._closers[-1] == "}" else _VALUE
         elif self._closers[-1:] == [char] and state in (_AFTER, _FIRST_ELEMENT, _FIRST_KEY):
             self._closers.pop()
-            self._end_value(self._read + at + 1)
+            self._state = _AFTER
         else:
             self.is_broken = True
-            return at
         return at + 1
 
-    def _begin(self, char: str, offset: int) -> bool:
+    def _begin(self, char: str) -> bool:
         """Begin the value that this character opens, if it opens one."""
         if char == '"':
             self._is_key, self._state = False, _STRING
         elif char == "{":
             self._closers.append("}")
-            self._state, self._safe = _FIRST_KEY, offset + 1
+            self._state = _FIRST_KEY
         elif char == "[":
             self._closers.append("]")
-            self._state, self._safe = _FIRST_ELEMENT, offset + 1
+            self._state = _FIRST_ELEMENT
         elif char in _WORDS:
             self._word, self._state = _WORDS[char], _WORD
         elif char in _NUMBER_STEPS["start"]:
-            self._number, self._state = "start", _NUMBER
+            self._number, self._state = _NUMBER_STEPS["start"][char], _NUMBER
         else:
             return False
         return True
 
-    def _end_value(self, offset: int) -> None:
-        self._state, self._safe = _AFTER, offset
-
     def _in_string(self, text: str, at: int) -> int:
         stop = _next(_PLAIN, text, at)
-        if stop > at:
-            self._held = -1
         if stop == len(text):
             return stop
-        char = text[stop]
-        if char == "\\":
-            self._escape_at = self._read + stop
-            if self._held < 0:
-                self._held = self._escape_at
+        if text[stop] == "\\":
             self._state = _ESCAPE
-        elif char == '"':
-            self._held = -1
-            if self._is_key:
-                self._state = _COLON
-            else:
-                self._end_value(self._read + stop + 1)
+        elif text[stop] == '"':
+            self._state = _COLON if self._is_key else _AFTER
         else:
             self.is_broken = True
-            return stop
         return stop + 1
 
     def _in_escape(self, text: str, at: int) -> int:
-        char = text[at]
-        if char == "u":
-            self._hex, self._state = "", _HEX
-        elif char in '"\\/bfnrt':
-            self._held, self._state = -1, _STRING
+        if text[at] == "u":
+            self._hex_left, self._state = 4, _HEX
+        elif text[at] in '"\\/bfnrt':
+            self._state = _STRING
         else:
             self.is_broken = True
-            return at
         return at + 1
 
     def _in_hex(self, text: str, at: int) -> int:
-        if text[at] not in _HEX_DIGITS:
-            self.is_broken = True
-            return at
-        self._hex += text[at]
-        if len(self._hex) == 4:
-            is_first_surrogate = 0xD800 <= int(self._hex, 16) < 0xDC00
-            self._held = self._escape_at if is_first_surrogate else -1
+        self.is_broken = text[at] not in _HEX_DIGITS
+        self._hex_left -= 1
+        if not self._hex_left:
             self._state = _STRING
         return at + 1
 
@@ -198,24 +145,18 @@ class PartialJson:
         for stop in range(at, len(text)):
             point = _NUMBER_STEPS[self._number].get(text[stop])
             if point is None:
-                if self._number in _NUMBER_ENDS:
-                    self._end_value(self._read + stop)
-                else:
-                    self.is_broken = True
+                self.is_broken = self._number not in _NUMBER_ENDS
+                self._state = _AFTER
                 return stop
             self._number = point
-            if point in _NUMBER_ENDS:
-                self._number_end = self._read + stop + 1
         return len(text)
 
     def _in_word(self, text: str, at: int) -> int:
         part = text[at : at + len(self._word)]
-        if not self._word.startswith(part):
-            self.is_broken = True
-            return at
+        self.is_broken = not self._word.startswith(part)
         self._word = self._word[len(part) :]
         if not self._word:
-            self._end_value(self._read + at + len(part))
+            self._state = _AFTER
         return at + len(part)
 
 
