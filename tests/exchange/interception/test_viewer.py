@@ -174,7 +174,7 @@ async def test_held_calls_are_shown_without_a_budget(tmp_path: Path) -> None:
             hold = await held(stage)
             look = await viewing.view_hold(hold)
             assert (look.budget, look.cost, look.validity.ok) == (None, None, True)
-            assert await viewing.view_hold(hold) is look
+            assert await viewing.view_hold(hold) == look
             stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[0].id, text="{}"))
             assert [each.text for each in viewing.now(hold).since(look)] == ["{}"]
             let_go(stage, hold)

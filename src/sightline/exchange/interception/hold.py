@@ -8,14 +8,13 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.mask_making import Keeper, check_counts, check_repeats, keeper_beside
 from sightline.editing.masks import Mask, MaskOutcome, project_of
 from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
-from sightline.editing.section import Section
 from sightline.editing.validity import Validity, check_draft
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
@@ -29,7 +28,6 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import Held
 from sightline.model.reply import Reply
 from sightline.model.report import Report
-from sightline.model.request import Request
 from sightline.transport.waiting import Clock, wait_either
 
 _SDKS = ("openai/", "anthropic/", "asyncopenai/", "asyncanthropic/", "azureopenai/")
@@ -73,38 +71,8 @@ Decision: TypeAlias = Let | Drop | ByHand | Shutdown
 # --- what is held -----------------------------------------------------------------------------------
 
 
-class HeldDraft(Protocol):
-    """A document on screen; an edit makes another draft of it."""
-
-    @property
-    def data(self) -> bytes:
-        """The document as it is on screen."""
-        ...
-
-    @property
-    def sha256(self) -> str:
-        """The hash of `data`, in hex."""
-        ...
-
-    @property
-    def original(self) -> bytes:
-        """The document as it came."""
-        ...
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether it differs from what came."""
-        ...
-
-    @property
-    def sections(self) -> tuple[Section, ...]:
-        """Its sections, deleted ones included."""
-        ...
-
-    @property
-    def request(self) -> Request | None:
-        """What the dialect reads in it; None where it cannot be read, or is no request."""
-        ...
+HeldDraft: TypeAlias = Draft | CallsDraft | RawDraft
+"""A document on screen; an edit makes another draft of it."""
 
 
 class PlannedEdit(NamedTuple):
@@ -122,25 +90,27 @@ class Hold(ABC):
     phase: ClassVar[Phase]
     can_be_answered: ClassVar[bool] = True
     """Whether a user can write the reply."""
-    _editing: EditHistory[Any]
 
     def __init__(
         self,
         exchange: Exchange,
+        draft: HeldDraft,
         rule: InterceptionRule,
         *,
         now: float,
+        reason: str = "",
         report: Report | None = None,
         masks: tuple[MaskOutcome, ...] = (),
     ) -> None:
         self._exchange = exchange
+        self._editing: EditHistory[Any] = EditHistory(draft)
         self.recorder = exchange.recorder
         self.choice = exchange.choice
         self.rule = rule
         self.since = now
         self.report = report
         self.masks = masks
-        self.reason = ""
+        self.reason = reason
         """Why it is held, where that is no rule: a cap that is reached."""
         self._decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
 
@@ -279,14 +249,12 @@ class HeldRequest(Hold):
         rule: InterceptionRule,
         *,
         now: float,
+        reason: str = "",
         report: Report | None = None,
         masks: tuple[MaskOutcome, ...] = (),
         applied: tuple[Mask, ...] = (),
-        reason: str = "",
     ) -> None:
-        super().__init__(exchange, rule, now=now, report=report, masks=masks)
-        self.reason = reason
-        self._editing = EditHistory(draft)
+        super().__init__(exchange, draft, rule, now=now, reason=reason, report=report, masks=masks)
         self.kept = KeptEdits(draft, applied)
 
     @property
@@ -382,10 +350,6 @@ class HeldCalls(Hold):
     phase = "tool_calls"
     _editing: EditHistory[CallsDraft]
 
-    def __init__(self, exchange: Exchange, draft: CallsDraft, rule: InterceptionRule, *, now: float) -> None:
-        super().__init__(exchange, rule, now=now)
-        self._editing = EditHistory(draft)
-
     @property
     def draft(self) -> CallsDraft:
         """The calls on screen."""
@@ -402,13 +366,6 @@ class HeldRaw(Hold):
     phase = "request"
     can_be_answered = False
     _editing: EditHistory[RawDraft]
-
-    def __init__(
-        self, exchange: Exchange, draft: RawDraft, rule: InterceptionRule, *, now: float, reason: str = ""
-    ) -> None:
-        super().__init__(exchange, rule, now=now)
-        self.reason = reason
-        self._editing = EditHistory(draft)
 
     @property
     def draft(self) -> RawDraft:

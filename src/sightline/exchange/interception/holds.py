@@ -249,10 +249,6 @@ class Holds:
             raise not_held(exchange)
         return hold
 
-    def queue(self, hold: Hold) -> int:
-        """Its place among all that are held, from 1."""
-        return self.waiting.index(hold) + 1
-
     def estimator(self, choice: ModelChoice) -> Estimator:
         """Counts for the model that a hold is meant for; it remembers what it has counted."""
         return self._counter.estimator(choice)
@@ -280,7 +276,7 @@ class Holds:
         if plan.masks != masks:
             self._change(self._interception, plan.masks)
         if plan.draft.sha256 != before.sha256:
-            name, of_reply = word or _word(operation), hold.phase == "tool_calls"
+            name, of_reply = word or str(type(operation).__struct_config__.tag), hold.phase == "tool_calls"
             try:
                 hold.recorder.record_edit(name, before.sha256, plan.draft.sha256, plan.draft.data, of_reply=of_reply)
             except Fault:
@@ -334,10 +330,6 @@ class Holds:
 
 def _drops_calls(rule: InterceptionRule) -> bool:
     return rule.phase == "tool_calls" and rule.action == "drop"
-
-
-def _word(operation: HoldOperation) -> str:
-    return str(type(operation).__struct_config__.tag)
 
 
 MOST_LINKS: Final = 500

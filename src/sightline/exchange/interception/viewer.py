@@ -16,13 +16,12 @@ from sightline.catalog.choose import ModelChoice
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.editing.draft import Draft
-from sightline.editing.review import EditCost, Review, Reviewed, TokenBudget
+from sightline.editing.review import EditCost, Review, TokenBudget
 from sightline.editing.section import Section, Tokens
 from sightline.editing.validity import Validity
 from sightline.errors import Fault
 from sightline.exchange.client_request import TextHeaders
-from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
-from sightline.exchange.interception.hold import HeldCalls, HeldRaw, HeldRequest, Hold
+from sightline.exchange.interception.hold import HeldCalls, HeldDraft, HeldRaw, HeldRequest, Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import facts_for
@@ -49,7 +48,7 @@ class DocumentState:
     `follows`: a request of the same conversation was sent before, so the provider may have cached its beginning.
     """
 
-    draft: Draft | CallsDraft | RawDraft
+    draft: HeldDraft
     sections: tuple[Section, ...]
     validity: Validity
     budget: TokenBudget | None = None
@@ -70,37 +69,31 @@ class DocumentView:
         self._follows = follows
         self._calibrate = calibrate
         self._look: DocumentState | None = None
-        self._origins: tuple[Draft, dict[str, Origin]] | None = None
+        self._origins: dict[str, Origin] = {}
 
     def of(self, draft: Draft) -> DocumentState:
         """A draft of it, looked at."""
         if self._look is None or self._look.draft is not draft:
             self._calibrate(draft.request)
             reviewed = self._review.of(draft)
-            self._look = self._look_at(draft, reviewed)
+            self._origins = self._origins or _originals(draft.first)
+            sections = tuple(
+                _with_details(section, reviewed.budget.sections.get(section.id), self._origins.get(section.id))
+                for section in draft.sections
+            )
+            self._look = DocumentState(
+                draft, sections, reviewed.validity, reviewed.budget, reviewed.cost, self._follows
+            )
         return self._look
 
-    def _originals(self, first: Draft) -> dict[str, Origin]:
-        """The sections of the document as it came, by id."""
-        if self._origins is None or self._origins[0] is not first:
-            items = set() if first.request is None else {message.at for message in first.request.messages}
-            numbers = count()
-            self._origins = (
-                first,
-                {
-                    section.id: (section.text, next(numbers) if section.pointer in items else None)
-                    for section in first.sections
-                },
-            )
-        return self._origins[1]
 
-    def _look_at(self, draft: Draft, reviewed: Reviewed) -> DocumentState:
-        budget, origins = reviewed.budget, self._originals(draft.first)
-        sections = tuple(
-            _with_details(section, budget.sections.get(section.id), origins.get(section.id))
-            for section in draft.sections
-        )
-        return DocumentState(draft, sections, reviewed.validity, budget, reviewed.cost, self._follows)
+def _originals(first: Draft) -> dict[str, Origin]:
+    """The sections of a document as it came, by id."""
+    items = set() if first.request is None else {message.at for message in first.request.messages}
+    numbers = count()
+    return {
+        section.id: (section.text, next(numbers) if section.pointer in items else None) for section in first.sections
+    }
 
 
 def _with_details(section: Section, tokens: Tokens | None, origin: Origin | None) -> Section:
@@ -118,7 +111,6 @@ class Viewer:
     catalog: Catalog
     memory: Memory
     _views: BoundedCache[str, tuple[Hold, DocumentView]] = field(default_factory=lambda: BoundedCache(MOST_VIEWS))
-    _calls: BoundedCache[str, DocumentState] = field(default_factory=lambda: BoundedCache(MOST_VIEWS))
     _looks: BoundedCache[tuple[str, ...], DocumentState] = field(default_factory=lambda: BoundedCache(MOST_LOOKS))
 
     async def view_hold(self, hold: Hold) -> DocumentState:
@@ -133,7 +125,7 @@ class Viewer:
     def now(self, hold: Hold) -> DocumentState:
         """The same for a hold that was viewed before."""
         if isinstance(hold, HeldCalls | HeldRaw):
-            return self._of_calls(hold.exchange, hold.draft)
+            return DocumentState(hold.draft, hold.draft.sections, hold.draft.validity)
         assert isinstance(hold, HeldRequest)
         view = self._find_view(hold) or self._make_view(hold.choice, None, hold.request.headers)
         return view.of(hold.draft)
@@ -193,13 +185,6 @@ class Viewer:
 
         review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
         return DocumentView(review, calibrate, follows=before is not None)
-
-    def _of_calls(self, exchange: str, draft: CallsDraft | RawDraft) -> DocumentState:
-        known = self._calls.get(exchange)
-        if known is None or known.draft is not draft:
-            known = DocumentState(draft, draft.sections, draft.validity)
-            self._calls.put(exchange, known)
-        return known
 
     def _choice(self, provider: str, model: str, spoken: str) -> ModelChoice:
         """Where a recorded request went, as far as the catalogue still knows."""

@@ -4,10 +4,11 @@ its places).
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, reduce
 from hashlib import sha256
 
 import msgspec
+from msgspec.structs import replace
 
 from sightline.dialects.validity import is_object
 from sightline.editing.fixes import Fix
@@ -59,8 +60,6 @@ class _BytesDraft:
     """Bytes under edit: `original` as they came, and `data` as they are on screen. It never changes: an operation gives
     another draft. It has the surface of the draft of a request; `request` is always None, because this is none."""
 
-    dialect = ""
-    model = ""
     request = None
 
     def __init__(self, original: bytes, data: bytes) -> None:
@@ -99,7 +98,7 @@ class CallsDraft(_BytesDraft):
     def of(cls, reply: Reply) -> "CallsDraft":
         """The calls of a reply, unedited."""
         named: dict[str, _Shown] = {}
-        for number, call in enumerate(_calls(reply), 1):
+        for number, call in enumerate((call for choice in reply.choices for call in choice.tool_calls), 1):
             # Some wires name no calls, and some models give two the same name.
             name = f"call_{number}" if not call.id or call.id in named else call.id
             while name in named:
@@ -124,22 +123,16 @@ class CallsDraft(_BytesDraft):
             sections.append(_section(shown, pointer))
         return tuple(sections)
 
-    def section(self, id: str) -> Section:  # noqa: A002 - as the draft of a request has it
-        """The section of this id; a fault if there is none."""
-        return next((each for each in self.sections if each.id == id), None) or _unknown(id)
-
-    def section_at(self, pointer: str) -> str:
-        """The id of the section that covers a place of `data`, empty if none does."""
-        wanted = "/".join(pointer.split("/")[:2])
-        return next((each.id for each in self.sections if each.pointer == wanted and wanted), "")
-
     def with_edit(self, operation: Edit) -> "CallsDraft":
         """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
         match operation:
             case SetText(section=section, text=text):
-                after = self._set_text(section, text)
+                shown = self._find(section)
+                if shown.is_deleted:
+                    raise Fault(Code.INVALID_REQUEST, "this call is deleted", hint="Restore it first.", status=422)
+                after = self._with(replace(shown, call=replace(shown.call, arguments=text)))
             case Delete(section=section) | Restore(section=section):
-                after = self._mark_deleted(section, is_deleted=isinstance(operation, Delete))
+                after = self._with(replace(self._find(section), is_deleted=isinstance(operation, Delete)))
             case Set(pointer=pointer, value=value):
                 after = self._replace_all(WireDocument(self.data).set(pointer, value).data)
             case SetBody(body=body):
@@ -147,30 +140,20 @@ class CallsDraft(_BytesDraft):
             case Reset():
                 after = self._original
             case Batch(operations=operations):
-                draft = self
-                for each in operations:
-                    draft = draft.with_edit(each)
-                after = draft._shown
+                after = reduce(CallsDraft.with_edit, operations, self)._shown
             case _:
                 raise Fault(Code.INVALID_REQUEST, "this cannot be done to a tool call", hint=_REFUSED, status=422)
         return self if after == self._shown else CallsDraft(self._original, after)
 
-    def _set_text(self, section: str, text: str) -> tuple[_Shown, ...]:
-        if self.section(section).deleted:
-            raise Fault(Code.INVALID_REQUEST, "this call is deleted", hint="Restore it first.", status=422)
-        return tuple(
-            msgspec.structs.replace(each, call=msgspec.structs.replace(each.call, arguments=text))
-            if each.section == section
-            else each
-            for each in self._shown
-        )
+    def _find(self, section: str) -> _Shown:
+        for shown in self._shown:
+            if shown.section == section:
+                return shown
+        hint = "The view lists the sections."
+        raise Fault(Code.INVALID_REQUEST, f"there is no section {section!r}", hint=hint, status=422)
 
-    def _mark_deleted(self, section: str, *, is_deleted: bool) -> tuple[_Shown, ...]:
-        self.section(section)
-        return tuple(
-            each if each.section != section else msgspec.structs.replace(each, is_deleted=is_deleted)
-            for each in self._shown
-        )
+    def _with(self, changed: _Shown) -> tuple[_Shown, ...]:
+        return tuple(changed if each.section == changed.section else each for each in self._shown)
 
     def _replace_all(self, data: bytes) -> tuple[_Shown, ...]:
         """The list as it was written; calls that it leaves out are deleted."""
@@ -185,9 +168,7 @@ class CallsDraft(_BytesDraft):
         if [call.id for call in calls] != [name for name in known if name in written]:
             raise _wrong("the calls are not in the order of the reply")
         return tuple(
-            msgspec.structs.replace(
-                each, call=written.get(each.call.id, each.call), is_deleted=each.call.id not in written
-            )
+            replace(each, call=written.get(each.call.id, each.call), is_deleted=each.call.id not in written)
             for each in self._shown
         )
 
@@ -205,8 +186,8 @@ class CallsDraft(_BytesDraft):
                 message=f"the arguments of {section.parts[0].name!r} are not a JSON object",
                 severity="warning" if section.text == before[section.id] else "error",
                 fixes=(
-                    Fix(label="as the model wrote them", operations=_back(section, before[section.id])),
-                    Fix(label="drop this call", operations=(Delete(section=section.id),)),
+                    Fix("as the model wrote them", (SetText(section=section.id, text=before[section.id]),)),
+                    Fix("drop this call", (Delete(section=section.id),)),
                 ),
             )
             for section, shown in zip(self.sections, self._shown, strict=True)
@@ -227,15 +208,11 @@ class CallsDraft(_BytesDraft):
                     continue
                 number += 1
                 if (call := kept.get(f"s{number}")) is not None:
-                    parts.append(msgspec.structs.replace(part, name=call.name, arguments=call.arguments))
+                    parts.append(replace(part, name=call.name, arguments=call.arguments))
             has_calls = any(isinstance(part, ToolCall) for part in parts)
             finish = "stop" if choice.finish == "tool_calls" and not has_calls else choice.finish
-            choices.append(msgspec.structs.replace(choice, parts=tuple(parts), finish=finish, detail=None))
-        return msgspec.structs.replace(reply, choices=tuple(choices))
-
-
-def _calls(reply: Reply) -> list[ToolCall]:
-    return [call for choice in reply.choices for call in choice.tool_calls]
+            choices.append(replace(choice, parts=tuple(parts), finish=finish, detail=None))
+        return replace(reply, choices=tuple(choices))
 
 
 def _calls_json(shown: tuple[_Shown, ...]) -> bytes:
@@ -267,15 +244,6 @@ def _section(shown: _Shown, pointer: str) -> Section:
         parts=(part,),
         category="user",
     )
-
-
-def _back(section: Section, arguments: str) -> tuple[Edit, ...]:
-    return (SetText(section=section.id, text=arguments),)
-
-
-def _unknown(section: str) -> Section:
-    hint = "The view lists the sections."
-    raise Fault(Code.INVALID_REQUEST, f"there is no section {section!r}", hint=hint, status=422)
 
 
 def _wrong(why: str) -> Fault:
@@ -344,10 +312,7 @@ class RawDraft(_BytesDraft):
             case Reset():
                 data = self.original
             case Batch(operations=operations):
-                draft = self
-                for each in operations:
-                    draft = draft.with_edit(each)
-                data = draft.data
+                data = reduce(RawDraft.with_edit, operations, self).data
             case _:
                 raise _refusal("this cannot be done to a request that is forwarded unchanged")
         return self if data == self.data else RawDraft(self.head, self.original, data)

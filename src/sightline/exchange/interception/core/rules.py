@@ -44,9 +44,9 @@ EVERY = InterceptionRule()
 class Rules:
     """Rules in their order; the first that matches decides, for each phase by itself."""
 
-    def __init__(self, rules: Sequence[InterceptionRule], expressions: Sequence[Expression]) -> None:
-        self.rules = tuple(rules)
-        self._expressions = tuple(expressions)
+    def __init__(self, read: Sequence[tuple[InterceptionRule, Expression]]) -> None:
+        self.rules = tuple(rule for rule, _ in read)
+        self._read = tuple(read)
 
     @classmethod
     def of(cls, value: Json) -> "Rules":
@@ -54,8 +54,7 @@ class Rules:
         if not isinstance(value, list) or len(value) > MOST_RULES:
             message = f"the rules are a JSON list of at most {MOST_RULES}"
             raise Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
-        rules = [_rule(each, number) for number, each in enumerate(value, 1)]
-        return cls(rules, [_expression(rule.filter, number) for number, rule in enumerate(rules, 1)])
+        return cls([_rule(each, number) for number, each in enumerate(value, 1)])
 
     def __bool__(self) -> bool:
         return bool(self.rules)
@@ -67,15 +66,15 @@ class Rules:
 
     def decide(self, subject: FilterSubject, phase: Phase, *, now: float) -> tuple[InterceptionRule | None, "Rules"]:
         """The rule that decides, if there is one, and the rules from then on: one for a single time is used up."""
-        for index, (rule, expression) in enumerate(zip(self.rules, self._expressions, strict=True)):
+        for index, (rule, expression) in enumerate(self._read):
             if rule.phase == phase and matches(expression, subject, now=now):
-                return rule, self._without(index) if rule.once else self
+                return rule, Rules((*self._read[:index], *self._read[index + 1 :])) if rule.once else self
         return None, self
 
     def may_want_calls(self, subject: FilterSubject, *, now: float) -> bool:
         """Whether the tool calls of the reply to this request may be stopped: a filter that asks for tools that the
         reply calls has its answer only then."""
-        for rule, expression in zip(self.rules, self._expressions, strict=True):
+        for rule, expression in self._read:
             if rule.phase == "tool_calls":
                 if _asks_for_tools(expression):
                     return True
@@ -83,34 +82,22 @@ class Rules:
                     return rule.action != "pass"
         return False
 
-    def _without(self, index: int) -> "Rules":
-        return Rules(
-            (*self.rules[:index], *self.rules[index + 1 :]),
-            (*self._expressions[:index], *self._expressions[index + 1 :]),
-        )
+
+NO_RULES = Rules(())
 
 
-NO_RULES = Rules((), ())
-
-
-def _rule(value: Json, number: int) -> InterceptionRule:
+def _rule(value: Json, number: int) -> tuple[InterceptionRule, Expression]:
     try:
         rule: InterceptionRule = read_value(value, InterceptionRule, subject="it", hint=_HINT, status=422)
-    except Fault as fault:
-        raise Fault(fault.code, f"rule {number}: {fault.message}", hint=fault.hint, status=422) from None
-    if rule.timeout_s is not None and not 0 < rule.timeout_s <= _LONGEST_WAIT:
-        message = f"rule {number}: timeout_s is more than 0 and at most {_LONGEST_WAIT:.0f} seconds"
-        raise Fault(Code.INVALID_REQUEST, message, hint="Leave it out for a hold without a limit.", status=422)
-    return rule
-
-
-def _expression(text: str, number: int) -> Expression:
-    try:
-        return parse(text, scope=FilterScope.RULES)
+        expression = parse(rule.filter, scope=FilterScope.RULES)
     except Fault as fault:
         raise Fault(
             Code.INVALID_REQUEST, f"rule {number}: {fault.message}", hint=fault.hint, details=fault.details, status=422
         ) from None
+    if rule.timeout_s is not None and not 0 < rule.timeout_s <= _LONGEST_WAIT:
+        message = f"rule {number}: timeout_s is more than 0 and at most {_LONGEST_WAIT:.0f} seconds"
+        raise Fault(Code.INVALID_REQUEST, message, hint="Leave it out for a hold without a limit.", status=422)
+    return rule, expression
 
 
 def _asks_for_tools(expression: Expression) -> bool:
