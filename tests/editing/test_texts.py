@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
-from sightline.editing.operations import Delete, Remove, Set, SetText, target_of, with_role
+from sightline.editing.operations import Delete, Edit, Remove, Set, SetText, target_of, with_role
 from sightline.editing.texts import (
     EditableText,
     Leaf,
@@ -458,13 +458,11 @@ DRAFT = anthropic(said("user", [text("a"), PNG, text("b")]), tools=[TOOL, {**TOO
 def test_ids_name_places() -> None:
     whole = DRAFT.whole
     assert target_of(whole, "s1", None).places == ("/messages/0",)
-    found = target_of(whole, "s1", "s1.p2")
-    assert found.places == ("/messages/0/content/1",)
-    assert found.part is not None
+    assert target_of(whole, "s1", "s1.p2").places == ("/messages/0/content/1",)
     assert target_of(whole, "s2", None).places == ("/tools/0", "/tools/1")
     assert target_of(whole, "s2", "s2.p2").places == ("/tools/1",)
     assert target_of(whole, "s3", None).places == ()
-    assert target_of(whole, "s3", "s3.p1").option == "/model"
+    assert target_of(whole, "s3", "s3.p1").places == ("/model",)
 
 
 @pytest.mark.parametrize(("section", "part"), [("s9", None), ("", None), ("s1", "s1.p9"), ("s1", "s2.p1")])
@@ -474,14 +472,19 @@ def test_ids_that_name_nothing_are_refused(section: str, part: str | None) -> No
     assert refused.value.status == 422
 
 
-def test_what_is_no_more_has_no_target() -> None:
-    gone = DRAFT.with_edit(Set(pointer="/messages/0/content", value=[text("x")]))
-    for section, part in (("s1", "s1.p2"),):
-        with pytest.raises(Fault):
-            target_of(gone.whole, section, part)
-    for pointer, section, part in (("/tools/1", "s2", "s2.p2"), ("/model", "s3", "s3.p1")):
-        with pytest.raises(Fault):
-            target_of(DRAFT.with_edit(Remove(pointer=pointer)).whole, section, part)
+@pytest.mark.parametrize(
+    ("edit", "section", "part"),
+    [
+        (Set(pointer="/messages/0/content", value=[text("x")]), "s1", "s1.p2"),
+        (Set(pointer="/tools", value=[TOOL]), "s2", "s2.p2"),
+        (Remove(pointer="/tools/1"), "s2", "s2.p2"),
+        (Set(pointer="", value={"messages": [said("user", "x")], "max_tokens": 1}), "s3", "s3.p1"),
+        (Remove(pointer="/model"), "s3", "s3.p1"),
+    ],
+)
+def test_what_is_no_more_has_no_target(edit: Edit, section: str, part: str) -> None:
+    with pytest.raises(Fault):
+        target_of(DRAFT.with_edit(edit).whole, section, part)
 
 
 def test_while_nothing_can_be_read_there_is_one_section() -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from sightline.editing.draft import Draft
 from sightline.editing.section import Section, SectionPart
-from sightline.editing.texts import common_prefix, common_suffix, differing_lines
+from sightline.editing.texts import common_ends, differing_lines
 from sightline.model.parts import Part, ToolResult
 from sightline.model.request import Message, Request, Tool, of_message, of_part, of_tool
 from sightline.wire.jsontext import encode
@@ -113,8 +113,7 @@ def hunks_between(old: str, new: str) -> tuple[Hunk, ...]:
     """
     found: list[Hunk] = []
     for start, stop, text in differing_lines(old, new):
-        head = common_prefix(old[start:stop], text)
-        tail = common_suffix(old[start:stop], text, min(stop - start, len(text)) - head)
+        head, tail = common_ends(old[start:stop], text)
         found.append(_with_context(old, start + head, stop - tail, text[head : len(text) - tail]))
     return tuple(found)
 
@@ -142,16 +141,16 @@ def find(text: str, hunk: Hunk) -> list[int]:
     an insertion that was made before, is none."""
     if not hunk.sought:
         return [] if text else [0]
-    done = [(at, at + len(hunk.made)) for at in _occurrences(text, hunk.made)] if hunk.sought in hunk.made else []
+    done = [(at, at + len(hunk.made)) for at in occurrences(text, hunk.made)] if hunk.sought in hunk.made else []
     size = len(hunk.sought)
     return [
         at + len(hunk.before)
-        for at in _occurrences(text, hunk.sought)
+        for at in occurrences(text, hunk.sought)
         if not any(start <= at and at + size <= stop for start, stop in done)
     ]
 
 
-def _occurrences(text: str, words: str) -> Iterator[int]:
+def occurrences(text: str, words: str) -> Iterator[int]:
     """Where the words begin, also where two of their occurrences overlap."""
     at = text.find(words)
     while at >= 0:

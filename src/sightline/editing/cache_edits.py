@@ -5,17 +5,18 @@ to turn are frozen, stripped, or moved behind everything that is cached; tools c
 value; cache marks are set anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from sightline.dialects.registry import dialect
+from sightline.editing.anchors import occurrences
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Edit, Insert, Move, Remove, Set, SetText
 from sightline.editing.section import Section, text_in
-from sightline.editing.texts import common_prefix, common_suffix, differing_lines
+from sightline.editing.texts import common_ends, differing_lines
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.wire.pointer import join, resolve
@@ -82,8 +83,7 @@ def _hold_words(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
     if text is None:
         raise CacheEditMissing("the text that it concerns is not in this section")
     after = draft.with_edit(SetText(section=section.id, part=part or None, text=text))
-    taken = [old[start:stop].strip() for start, stop in filter(None, (find_span(old, span) for span in edit.spans))]
-    words = "\n".join(each for each in taken if each)
+    words = "\n".join(filter(None, _texts_at(old, edit.spans)))
     if edit.action == "move" and words:
         after = after.with_edit(_append_words(after, words))
     return after, section.id
@@ -122,11 +122,17 @@ def _append_words(draft: Draft, words: str) -> Edit:
 def find_span(text: str, span: FixedSpan) -> tuple[int, int] | None:
     """Where a span is; None where it is not, or more than once."""
     found = []
-    for start in _ends_of(text, span.before):
+    for start in [at + len(span.before) for at in occurrences(text, span.before)] if span.before else [0]:
         stop = text.find(span.after, start) if span.after else len(text)
         if 0 <= stop - start <= _LONGEST:
             found.append((start, stop))
     return found[0] if len(found) == 1 else None
+
+
+def _texts_at(text: str, spans: Sequence[FixedSpan]) -> tuple[str, ...]:
+    """What a text says where these spans are in it."""
+    places = (find_span(text, span) for span in spans)
+    return tuple(text[place[0] : place[1]].strip() for place in places if place is not None)
 
 
 def replace_spans(text: str, spans: Sequence[FixedSpan]) -> str | None:
@@ -137,17 +143,6 @@ def replace_spans(text: str, spans: Sequence[FixedSpan]) -> str | None:
             return None
         text = text[: place[0]] + span.text + text[place[1] :]
     return text
-
-
-def _ends_of(text: str, words: str) -> Iterator[int]:
-    """Behind each occurrence of the words."""
-    if not words:
-        yield 0
-        return
-    at = text.find(words)
-    while at >= 0:
-        yield at + len(words)
-        at = text.find(words, at + 1)
 
 
 # --- tools, options, marks ---
@@ -258,9 +253,7 @@ class TwoTurns:
             return ()
         section, part = _place(self.now, edit)
         text = text_in(section, part)
-        return tuple(
-            text[start:stop].strip() for start, stop in filter(None, (find_span(text, span) for span in edit.spans))
-        )
+        return _texts_at(text, edit.spans)
 
     def _section(self) -> Section | None:
         name = self.now.section_at(self.pointer) if self.pointer else ""
@@ -276,7 +269,8 @@ def spans_between(old: str, new: str, *, whole_sentences: bool = False) -> tuple
         last = places[number + 1][0] if number + 1 < len(places) else len(old)
         # The words before name the place, and have to be there once; those behind only end it.
         longer = (old[max(first, start - size) : start] for size in range(_CONTEXT, _MOST_CONTEXT, _CONTEXT))
-        before = next((words for words in longer if _is_single(words, old, new)), old[first:start])
+        single = (words for words in longer if not words or old.count(words) == new.count(words) == 1)
+        before = next(single, old[first:start])
         spans.append(FixedSpan(before, old[stop : min(last, stop + _CONTEXT)], old[start:stop]))
     made = [replace_spans(text, spans) for text in (old, new)]
     return tuple(spans) if spans and made[0] is not None and made[0] == made[1] else None
@@ -286,9 +280,7 @@ def _differing(old: str, new: str, *, whole_sentences: bool) -> list[tuple[int, 
     """The stretches of `old` that differ, widened to whole words or sentences."""
     found: list[tuple[int, int]] = []
     for start, stop, text in differing_lines(old, new):
-        line = old[start:stop]
-        head = common_prefix(line, text)
-        tail = common_suffix(line, text, min(len(line), len(text)) - head)
+        head, tail = common_ends(old[start:stop], text)
         found.append(_widen(old, start + head, stop - tail, whole_sentences=whole_sentences))
     return found
 
@@ -305,10 +297,6 @@ def _widen(text: str, start: int, stop: int, *, whole_sentences: bool) -> tuple[
     while stop < len(text) and not text[stop].isspace():
         stop += 1
     return start, stop
-
-
-def _is_single(words: str, *texts: str) -> bool:
-    return not words or all(text.count(words) == 1 for text in texts)
 
 
 def _text_of(section: Section, part: str) -> str:

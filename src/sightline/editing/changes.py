@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
-from sightline.editing.deletions import Deletions, edit_refusal, parent_of
+from sightline.editing.deletions import Deletions, edit_refusal, nearest_of, parent_of
 from sightline.editing.document import WholeDocument
 from sightline.editing.operations import (
     Batch,
@@ -112,11 +112,7 @@ class _Cascade:
 
     def holds(self, pointer: str) -> bool:
         """Whether a place is gone."""
-        while pointer:
-            if pointer in self.gone:
-                return True
-            pointer = parent_of(pointer)
-        return False
+        return nearest_of(pointer, self.gone) != ""
 
     def follow(self) -> None:
         """One step further."""

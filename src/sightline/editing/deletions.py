@@ -5,7 +5,7 @@ on screen pointers differ by the positions of what was cut; this is the one modu
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -55,6 +55,13 @@ def edit_refusal(message: str, hint: str, *, pointer: str | None = None) -> Faul
 def parent_of(pointer: str) -> str:
     """The place that holds this one."""
     return pointer[: pointer.rfind("/")]
+
+
+def nearest_of(pointer: str, places: Container[str]) -> str:
+    """The place itself, or the nearest around it, that is one of these; empty if none is."""
+    while pointer and pointer not in places:
+        pointer = parent_of(pointer)
+    return pointer
 
 
 def shift_by_insertion(pointer: str) -> Shift:
@@ -134,14 +141,10 @@ def resolve_position(document: Json, pointer: str) -> str:
     tokens = parse_pointer(pointer)
     if not tokens or tokens[-1] != "-":
         return pointer
-    holder: Json = document
-    for token in tokens[:-1]:
-        if isinstance(holder, dict) and token in holder:
-            holder = holder[token]
-        elif isinstance(holder, list) and token.isdecimal() and int(token) < len(holder):
-            holder = holder[int(token)]
-        else:
-            return pointer
+    try:
+        holder = resolve(document, parent_of(pointer))
+    except Fault:
+        return pointer
     return join(parent_of(pointer), len(holder)) if isinstance(holder, list) else pointer
 
 
@@ -167,18 +170,7 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
 
     def holds(self, pointer: str) -> bool:
         """Whether a place of the whole document is not on screen."""
-        places = self.places
-        if not places:
-            return False
-        while pointer:
-            if pointer in places:
-                return True
-            pointer = parent_of(pointer)
-        return False
-
-    def within(self, pointer: str) -> frozenset[str]:
-        """The places that were taken at or below this one."""
-        return frozenset(place for place in self.places if covers(pointer, place))
+        return bool(self.groups) and nearest_of(pointer, self.places) != ""
 
     def restore(self, pointer: str) -> "Deletions":
         """Without the deletions that took this place, or that took something within it if none did."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.editing.changes import apply_operation
-from sightline.editing.deletions import Deletions, edit_refusal, parent_of
+from sightline.editing.deletions import Deletions, edit_refusal, nearest_of
 from sightline.editing.document import WholeDocument
 from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
 from sightline.editing.reading import (
@@ -164,11 +164,8 @@ class Draft:
         if reading.request is None:
             return names[OTHER].id
         place = self.whole.deletions.to_whole(pointer)
-        above = place
-        while above:
-            if above in names:
-                return names[above].id
-            above = parent_of(above)
+        if above := nearest_of(place, names):
+            return names[above].id
         if place in ("", reading.container):
             return ""
         if any(covers(list_of(tool.at), place) for tool in tools_of(reading)):
@@ -299,11 +296,8 @@ class _Sectioning:
         return Section(
             id=named.id,
             kind=kind,
-            role="",
             label=label,
             pointer="" if is_deleted else self._deletions.to_screen(place),
-            text="",
-            editable=False,
             deleted=is_deleted,
             parts=parts,
             category="tools" if kind == "tools" else "options",
@@ -315,13 +309,8 @@ class _Sectioning:
         return Section(
             id=self._names.sections[OTHER].id,
             kind="other",
-            role="",
             label="Body",
-            pointer="",
             text=data.decode("utf-8", "replace"),
-            editable=False,
-            deleted=False,
-            parts=(),
             category="user",
             reason=f"It cannot be read ({fault.message if fault else ''}): edit it by its places, or as a whole.",
         )

@@ -25,6 +25,7 @@ from sightline.dialects.option_table import USER_ID, hash_id
 from sightline.dialects.registry import dialect
 from sightline.dialects.validity import TOOL_NAME
 from sightline.editing.changes import errors_among
+from sightline.editing.deletions import parent_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Delete, Edit, Insert, Move, Reset, Set, SetRole, SetText
 from sightline.editing.section import PartType, Section, SectionPart
@@ -107,13 +108,13 @@ def _require_all(place: _Place) -> Iterator[Fix]:
 def _strictly_or_not(place: _Place) -> Iterator[Fix]:
     """The whole schema put right in one step where that can be done, or no promise to keep to it."""
     for root, holder in _holders(place.draft.document, place.pointer):
-        schema = resolve(holder, root.removeprefix(_above(root)))
+        schema = resolve(holder, root.removeprefix(parent_of(root)))
         if holder.get("strict") is not True or not isinstance(schema, dict):
             continue
         made = strict_schema(schema)
         if made.obstacle is None:
             yield Fix("Make the whole schema strict", (Set(pointer=root, value=made.schema),))
-        yield Fix("Do not be strict", (Set(pointer=f"{_above(root)}/strict", value=False),))
+        yield Fix("Do not be strict", (Set(pointer=f"{parent_of(root)}/strict", value=False),))
         return
 
 
@@ -124,10 +125,6 @@ def _holders(document: Json, pointer: str) -> Iterator[tuple[str, JsonObject]]:
         holder = resolve(document, "/".join(tokens[: end - 1]))
         if token in _SCHEMAS and isinstance(holder, dict):
             yield "/".join(tokens[:end]), holder
-
-
-def _above(pointer: str) -> str:
-    return pointer.rpartition("/")[0]
 
 
 def _close(place: _Place) -> Iterator[Fix]:

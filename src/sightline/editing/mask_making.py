@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from sightline.editing.anchors import Anchors, hunks_between
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, apply_masks, masks_beside, with_id
@@ -80,17 +82,8 @@ class Keeper:
         return self._make_mask(Mask(kind="patch", hunks=hunks_between(old, new)), sent, part)
 
     def _make_mask(self, mask: Mask, sent: Section, part: str) -> Mask:
-        made = Mask(
-            scope=self._scope,
-            name=self._name,
-            kind=mask.kind,
-            anchor=self._anchors.sections[sent.id],
-            part=self._anchors.parts(sent)[part] if part else None,
-            text=mask.text,
-            hunks=mask.hunks,
-            label=sent.label,
-        )
-        return with_id(made)
+        anchor, inner = self._anchors.sections[sent.id], self._anchors.parts(sent)[part] if part else None
+        return with_id(replace(mask, scope=self._scope, name=self._name, anchor=anchor, part=inner, label=sent.label))
 
 
 def keeper_beside(first: Draft, masks: Sequence[Mask], scope: Keep, *, session: str, project: str) -> Keeper:

@@ -18,7 +18,7 @@ from sightline.dialects.dialect import Problem
 from sightline.editing.anchors import Anchor, Anchors, Hunk, apply_patch, find
 from sightline.editing.cache_edits import CacheEdit, CacheEditMissing, apply_cache_edit
 from sightline.editing.changes import cascade_of, check_sound
-from sightline.editing.deletions import Deletions, parent_of
+from sightline.editing.deletions import Deletions, nearest_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText, target_of
 from sightline.editing.section import Section, SectionPart, text_in
@@ -397,17 +397,11 @@ def _groups(deleted: frozenset[str], pairs: list[tuple[str, str]]) -> list[froze
     """What was taken, parted so that the two halves of a pair are never apart."""
     group = {place: {place} for place in sorted(deleted)}
     for one, other in pairs:
-        mine, theirs = _covering(deleted, one), _covering(deleted, other)
+        mine, theirs = nearest_of(one, deleted), nearest_of(other, deleted)
         if mine and theirs and group[mine] is not group[theirs]:
             joined = group[mine] | group[theirs]
             group |= dict.fromkeys(joined, joined)
     return [frozenset(places) for places in {id(places): places for places in group.values()}.values()]
-
-
-def _covering(deleted: frozenset[str], place: str) -> str:
-    while place and place not in deleted:
-        place = parent_of(place)
-    return place
 
 
 def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Stripped:

@@ -17,7 +17,7 @@ from sightline.editing.section import can_gain_text
 from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of, words_of_option, words_of_tool
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
-from sightline.model.request import Message, Tool
+from sightline.model.request import Message
 from sightline.wire import jsontext
 from sightline.wire.pointer import join, resolve
 
@@ -25,16 +25,12 @@ _HINT = "Look at the request as it stands: its sections and their parts have ids
 
 
 class EditTarget(NamedTuple):
-    """The places of the whole document that are meant, and what was read there.
-
-    `message` is the item of the conversation, `part` the part of it; `tool` and `option` are parts of other sections.
-    """
+    """The places of the whole document that are meant; `message` is the item of the conversation, where all of one is
+    meant, `words` is the text of a part, of a message or of another section."""
 
     places: tuple[str, ...]
     message: Message | None = None
-    part: Part | None = None
-    tool: Tool | None = None
-    option: str | None = None
+    words: EditableText | None = None
 
 
 def target_of(whole: WholeDocument, section: str, part: str | None) -> EditTarget:
@@ -60,7 +56,7 @@ def _in_message(whole: WholeDocument, place: str, chosen: str | None) -> EditTar
         return EditTarget((place,), message)
     for part in message.parts:
         if part_key(type_of(part), part.at, place) == chosen:
-            return EditTarget((part.at,), message, part)
+            return EditTarget((part.at,), words=words_of(part, whole.reading.document, whole.reading.name))
     return None
 
 
@@ -69,14 +65,17 @@ def _in_bundle(whole: WholeDocument, key: str, chosen: str | None) -> EditTarget
         tools = tools_of(whole.reading)
         if chosen is None:
             return EditTarget(tuple(tool.at for tool in tools))
-        return next(
-            (EditTarget((each.at,), tool=each) for each in tools if part_key("tool", each.at, TOOLS) == chosen), None
-        )
+        for tool in tools:
+            if part_key("tool", tool.at, TOOLS) == chosen:
+                return EditTarget((tool.at,), words=words_of_tool(tool, whole.reading.document))
+        return None
     if chosen is None:
         # The options are deleted one by one: a request without a model cannot be sent.
         return EditTarget(())
-    places = [place for place in options_of(whole.reading) if part_key("option", place, OPTIONS) == chosen]
-    return EditTarget((places[0],), option=places[0]) if places else None
+    for place, value in options_of(whole.reading).items():
+        if part_key("option", place, OPTIONS) == chosen:
+            return EditTarget((place,), words=words_of_option(place, value))
+    return None
 
 
 def with_role(name: str, message: Message, item: JsonObject, role: str) -> JsonObject:
@@ -102,13 +101,8 @@ _ONE_BY_ONE = "Edit its parts one by one, or a value by its place."
 
 def replace_text(whole: WholeDocument, target: EditTarget, text: str) -> WholeDocument:
     """The document with this text where the target's was."""
-    document = whole.reading.document
-    if target.part is not None:
-        return _write_over_leaves(whole, [words_of(target.part, document, whole.reading.name)], text)
-    if target.tool is not None:
-        return _write_over_leaves(whole, [words_of_tool(target.tool, document)], text)
-    if target.option is not None:
-        return _write_over_leaves(whole, [words_of_option(target.option, resolve(document, target.option))], text)
+    if target.words is not None:
+        return _write_over_leaves(whole, [target.words], text)
     if target.message is None:
         raise edit_refusal("this section has no text of its own", _ONE_BY_ONE)
     return _replace_message_text(whole, target.message, text)

@@ -29,28 +29,15 @@ class CategoryTokens(msgspec.Struct, frozen=True):
     high: int
 
 
-class Total(msgspec.Struct, frozen=True):
-    """The whole prompt; `how` says what the number rests on."""
-
-    tokens: int
-    low: int
-    high: int
-    how: str = ""
-
-
 class TokenBudget(msgspec.Struct, frozen=True):
-    """`window` is what the model takes, `reserve` what is kept free for the reply; None where it is not known."""
+    """`estimate` is of the whole prompt, `window` what the model takes, `reserve` what is kept free for the reply; None
+    where that is not known."""
 
-    estimate: Total
+    estimate: Estimate
     window: int | None
     reserve: int | None
     categories: tuple[CategoryTokens, ...]
     sections: dict[str, Tokens]
-
-    @property
-    def whole(self) -> Estimate:
-        """The whole prompt."""
-        return Estimate(self.estimate.tokens, self.estimate.low, self.estimate.high, self.estimate.how)
 
 
 _BUNDLES: tuple[Category, ...] = ("tools", "options")
@@ -131,7 +118,7 @@ def _budget(
         scaled = {name: _scale(_tokens(each), by_category[name], whole, raw) for name, each in sums.items()}
         sums = {name: Estimate(each.tokens, each.low, each.high) for name, each in scaled.items()}
     return TokenBudget(
-        Total(whole.tokens, whole.low, whole.high, whole.how),
+        whole,
         window,
         reserve,
         tuple(CategoryTokens(category, each.tokens, each.low, each.high) for category, each in sums.items()),

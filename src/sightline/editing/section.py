@@ -88,13 +88,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     kind: Kind
-    role: str
+    role: str = ""
     label: str
-    pointer: str
-    text: str
-    editable: bool
-    deleted: bool
-    parts: tuple[SectionPart, ...]
+    pointer: str = ""
+    text: str = ""
+    editable: bool = False
+    deleted: bool = False
+    parts: tuple[SectionPart, ...] = ()
     category: Category
     tokens: Tokens | None = None
     answers: tuple[CallReference, ...] = ()

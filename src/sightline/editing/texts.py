@@ -222,8 +222,7 @@ def _owner(ends: list[int], hunk: _Hunk) -> int:
 
 
 def _hunks(before: str, new: str, ends: list[int]) -> list[_Hunk]:
-    head = common_prefix(before, new)
-    tail = common_suffix(before, new, min(len(before), len(new)) - head)
+    head, tail = common_ends(before, new)
     window = _Hunk(head, len(before) - tail, new[head : len(new) - tail])
     if _is_one(window, ends):
         return [window]
@@ -277,23 +276,18 @@ def differing_lines(old: str, new: str) -> Iterator[_Hunk]:
             yield _Hunk(old_at[i], old_at[j], new[new_at[k] : new_at[m]])
 
 
-def common_prefix(one: str, other: str) -> int:
-    """How many characters two texts begin with alike, by halving: comparing slices is what Python does fast."""
+def common_ends(one: str, other: str) -> tuple[int, int]:
+    """How many characters two texts begin with alike, and how many of the rest they end with."""
+    head = _common_prefix(one, other)
+    return head, _common_prefix(one[head:][::-1], other[head:][::-1])
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """By halving: comparing slices is what Python does fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def common_suffix(one: str, other: str, most: int) -> int:
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
             low = middle
         else:
             high = middle - 1

@@ -276,13 +276,14 @@ class RawDraft(_BytesDraft):
     @cached_property
     def sections(self) -> tuple[Section, ...]:
         """The head and, where it is text, the body."""
-        head = Section(id=HEAD, kind="other", role="", label="Head", pointer="", text=self.head, editable=False,
-                       deleted=False, parts=(), category="user", reason="The head is sent as it came.")  # fmt: skip
+        why = "The head is sent as it came."
+        head = Section(id=HEAD, kind="other", label="Head", text=self.head, category="user", reason=why)
         text = self._text
         shown = f"{len(self.data):,} bytes that are no text" if text is None else text
         reason = "" if text is not None and self.is_whole else "Only a whole body of text can be changed."
-        body = Section(id=BODY, kind="other", role="", label="Body", pointer="", text=shown, editable=not reason,
-                       deleted=False, parts=(), category="user", reason=reason)  # fmt: skip
+        body = Section(
+            id=BODY, kind="other", label="Body", text=shown, editable=not reason, category="user", reason=reason
+        )
         return (head, body) if self.data else (head,)
 
     @property
