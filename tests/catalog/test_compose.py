@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
-from sightline.catalog.compose import EFFORTS, Prompt, complete, compose, conversation_of
+from sightline.catalog.compose import Prompt, complete, compose, conversation_of
 from sightline.catalog.facts import Facts, Family
-from sightline.catalog.fitting import make_native_tool
+from sightline.catalog.fitting import LADDER, make_native_tool
 from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.registry import dialect as find
 from sightline.errors import Code, Fault
@@ -182,7 +182,7 @@ def test_an_unknown_effort_names_the_known_ones() -> None:
     fault = refused(facts=THINKER, effort="hgih")
     assert fault.message == "model-1 does not take the effort 'hgih'"
     assert fault.hint == "It takes minimal, low, medium, high."
-    assert refused(effort="hgih").hint == f"It takes {', '.join(EFFORTS)}."
+    assert refused(effort="hgih").hint == f"It takes {', '.join(LADDER)}."
     assert refused("anthropic", facts=THINKER, effort="minimal").hint == "It takes low, medium, high."
     assert refused(facts=Facts(reasoning=True, efforts=()), effort="low").hint == "Leave the effort out."
 

@@ -381,7 +381,6 @@ def test_a_variable_sets_the_key_that_its_name_spells(
 
 def test_a_setting_is_the_users_and_comes_from_its_variable() -> None:
     (setting,), _ = found({"SIGHTLINE_SERVER_PORT": "1"})
-    assert setting.tree == {"server": {"port": 1}}
     assert setting.place(("server", "port")) == ConfigLocation("environment", variable="SIGHTLINE_SERVER_PORT")
     assert not setting.builtin
 

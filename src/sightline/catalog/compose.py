@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.catalog.facts import Facts, Family
-from sightline.catalog.fitting import HostedTool, native_tool_kind, refuse
+from sightline.catalog.fitting import LADDER, HostedTool, native_tool_kind, refuse
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -31,7 +31,6 @@ from sightline.model.request import (
 
 OUTPUT_NAME = "response"
 PATCH_TOOL = "apply_patch"
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITIES = ("low", "medium", "high")
 
 
@@ -204,64 +203,54 @@ def _tool_names(tools: tuple[Tool, ...]) -> set[object]:
     return names
 
 
+@dataclass(frozen=True, slots=True)
 class _Composing:
     """Composes the request of one prompt to one model."""
 
-    def __init__(
-        self,
-        prompt: Prompt,
-        provider: Provider,
-        family: Family,
-        facts: Facts,
-        model: str,
-        dialect: str,
-        support: DialectSupport,
-    ) -> None:
-        self._prompt = prompt
-        self._quirks = provider.quirks
-        self._family = family
-        self._facts = facts
-        self._model = model
-        self._dialect = dialect
-        self._support = support
-        self._states_defaults = support.states_defaults
+    prompt: Prompt
+    provider: Provider
+    family: Family
+    facts: Facts
+    model: str
+    dialect: str
+    support: DialectSupport
 
     def instructions(self) -> tuple[Message, ...]:
         """All instructions as a first system message; none where they are empty."""
-        prompt = self._prompt
-        base = base_instructions(self._family, prompt.tools) if prompt.instructions is None else prompt.instructions
+        prompt = self.prompt
+        base = base_instructions(self.family, prompt.tools) if prompt.instructions is None else prompt.instructions
         # Base instructions with the user's own after them.
         text = "\n\n".join(text for text in (base, prompt.user_instructions) if text.strip())
         return (Message("system", (Text(text),), bare=True),) if text.strip() else ()
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools, those that the model's API has by itself in the words of the dialect."""
-        return tuple(self._tool(tool) for tool in self._prompt.tools)
+        return tuple(self._tool(tool) for tool in self.prompt.tools)
 
     def _tool(self, tool: Tool) -> Tool:
-        kinds = self._facts.tool_kinds
+        kinds = self.facts.tool_kinds
         # Dialects without tools for free text are written with a function instead, which any model takes.
-        if isinstance(tool, CustomTool) and self._support.custom_tools and kinds is not None and "custom" not in kinds:
+        if isinstance(tool, CustomTool) and self.support.custom_tools and kinds is not None and "custom" not in kinds:
             hint = "Offer it as a function, or choose a model that takes free text."
             raise self._refusal(f"the tool {tool.name!r} cannot be offered", "the model takes functions only", hint)
-        kind = native_tool_kind(tool, self._dialect, self._support.hosted_tools)
+        kind = native_tool_kind(tool, self.dialect, self.support.hosted_tools)
         if kind is None:
             return tool
-        form = self._support.hosted_tools.get(kind)
+        form = self.support.hosted_tools.get(kind)
         if form is None or (kinds is not None and kind not in kinds):
             what = f"the tool {kind!r} cannot be offered"
             raise self._refusal(what, "the model does not have it", _INSTEAD[kind])
-        return OpaqueTool(self._dialect, form)
+        return OpaqueTool(self.dialect, form)
 
     def tool_choice(self) -> ToolChoice | None:
         """The caller's choice; the Responses API gets the default explicitly."""
-        choice, tools = self._prompt.tool_choice, self._prompt.tools
+        choice, tools = self.prompt.tool_choice, self.prompt.tools
         if not tools:
             if choice is not None and (choice.mode not in ("auto", "none") or choice.names):
                 raise self._refusal("no tool can be chosen", "there are none", "Offer a tool, or leave out the choice.")
             return None
         if choice is None:
-            return ToolChoice("auto") if self._states_defaults else None
+            return ToolChoice("auto") if self.support.states_defaults else None
         known = _tool_names(tools)
         for name in choice.names:
             if name not in known:
@@ -271,12 +260,12 @@ class _Composing:
 
     def parallel(self) -> bool | None:
         """Whether calls may come in parallel; the Responses API gets false unless the caller wants it."""
-        wanted, choice = self._prompt.parallel_tool_calls, self._prompt.tool_choice
-        can_call = bool(self._prompt.tools) and (choice is None or choice.mode != "none")
-        if not can_call and not self._states_defaults:
+        wanted, choice = self.prompt.parallel_tool_calls, self.prompt.tool_choice
+        can_call = bool(self.prompt.tools) and (choice is None or choice.mode != "none")
+        if not can_call and not self.support.states_defaults:
             return None
-        if self._support.one_call and self._quirks.parallel_tool_calls:
-            return bool(wanted and can_call) if self._states_defaults else wanted
+        if self.support.one_call and self.provider.quirks.parallel_tool_calls:
+            return bool(wanted and can_call) if self.support.states_defaults else wanted
         if wanted is False and can_call:
             why = "the provider cannot be asked for it"
             raise self._refusal("calls cannot be held to one at a time", why, "Leave parallel_tool_calls out.")
@@ -284,47 +273,47 @@ class _Composing:
 
     def options(self) -> Options:
         """Everything that is neither a message nor a tool."""
-        prompt, quirks = self._prompt, self._quirks
+        prompt, quirks = self.prompt, self.provider.quirks
         reasoning = self._reasoning()
-        counts = self._support.asks_for_usage and prompt.stream and quirks.stream_usage
-        sampling = {name: value for name in _SAMPLING if (value := getattr(self._prompt, name)) is not None}
+        counts = self.support.asks_for_usage and prompt.stream and quirks.stream_usage
+        sampling = {name: value for name in _SAMPLING if (value := getattr(self.prompt, name)) is not None}
         for name in sampling:
-            if name not in self._support.options:
-                why = f"{self._dialect} has no such option"
+            if name not in self.support.options:
+                why = f"{self.dialect} has no such option"
                 raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
         return Options(
             **sampling,
             format=self._format(),
             reasoning=reasoning,
             verbosity=self._verbosity(),
-            store=_store(quirks, self._support),
-            include=_include(self._facts, reasoning, self._support),
-            cache_key=_cache_key(prompt.conversation, quirks, self._support),
+            store=_store(quirks, self.support),
+            include=_include(self.facts, reasoning, self.support),
+            cache_key=_cache_key(prompt.conversation, quirks, self.support),
             stream=prompt.stream,
             include_usage=True if counts else None,
         )
 
     def _format(self) -> SchemaFormat | None:
-        prompt = self._prompt
+        prompt = self.prompt
         if prompt.output_schema is None:
             return None
-        if not self._support.strict_schemas:
+        if not self.support.strict_schemas:
             return SchemaFormat(prompt.output_schema)
         return SchemaFormat(prompt.output_schema, prompt.output_name, strict=prompt.output_strict)
 
     def _verbosity(self) -> str | None:
-        verbosity = self._prompt.verbosity or None
-        can_say = bool(self._facts.verbosity) and self._support.verbosity
+        verbosity = self.prompt.verbosity or None
+        can_say = bool(self.facts.verbosity) and self.support.verbosity
         if verbosity is None:
-            return (self._family.default_verbosity or None) if can_say else None
+            return (self.family.default_verbosity or None) if can_say else None
         if not can_say:
-            hint = f'Leave it out. If the model does take one, set verbosity = true under [models."{self._model}"].'
+            hint = f'Leave it out. If the model does take one, set verbosity = true under [models."{self.model}"].'
             raise self._refusal("no verbosity can be set", "the model takes none", hint)
         return self._check_word(verbosity, VERBOSITIES, "verbosity")
 
     def _reasoning(self) -> Reasoning | None:
         """What is asked about reasoning: by the caller, or else by the family of a model that is known to reason."""
-        prompt, facts, family = self._prompt, self._facts, self._family
+        prompt, facts, family = self.prompt, self.facts, self.family
         effort, summary = prompt.effort or None, prompt.summary or None
         if facts.reasoning is False:
             if effort in (None, "none") and summary in (None, "none"):
@@ -335,31 +324,30 @@ class _Composing:
         elif facts.reasoning and family.default_effort in self._efforts():
             effort = family.default_effort
         if summary is not None:
-            self._check_word(summary, self._support.summaries, "summary")
+            self._check_word(summary, self.support.summaries, "summary")
         elif (
-            facts.reasoning and self._family.supports_reasoning_summaries and self._states_defaults and effort != "none"
+            facts.reasoning
+            and self.family.supports_reasoning_summaries
+            and self.support.states_defaults
+            and effort != "none"
         ):
             summary = "auto"
         if effort == "none" and summary not in (None, "none"):
             raise self._refusal("no summary can be given", "no reasoning is asked for", "Leave out one of the two.")
-        return self._reasoning_for(effort, None if summary == "none" else summary)
-
-    def _reasoning_for(self, effort: str | None, summary: str | None) -> Reasoning | None:
-        if effort is None and summary is None:
-            return None
-        mode = None if summary is None else self._support.summary_mode
-        return Reasoning(mode=mode, effort=effort, summary=summary)
+        if summary in (None, "none"):
+            return None if effort is None else Reasoning(effort=effort)
+        return Reasoning(mode=self.support.summary_mode, effort=effort, summary=summary)
 
     def _efforts(self) -> tuple[str, ...]:
-        known, sayable = self._facts.efforts, self._support.efforts
-        known = EFFORTS if known is None else known
+        known, sayable = self.facts.efforts, self.support.efforts
+        known = LADDER if known is None else known
         return known if sayable is None else tuple(word for word in known if word in sayable)
 
     def _check_word(self, word: str, words: tuple[str, ...], what: str) -> str:
         if word in words:
             return word
         hint = f"It takes {', '.join(words)}." if words else f"Leave the {what} out."
-        raise Fault(Code.INVALID_REQUEST, f"{self._model} does not take the {what} {word!r}", hint=hint)
+        raise Fault(Code.INVALID_REQUEST, f"{self.model} does not take the {what} {word!r}", hint=hint)
 
     def _refusal(self, what: str, why: str, hint: str) -> Fault:
-        return Fault(Code.INVALID_REQUEST, f"{self._model}: {what}: {why}", hint=hint)
+        return Fault(Code.INVALID_REQUEST, f"{self.model}: {what}: {why}", hint=hint)

@@ -31,38 +31,28 @@ class UnsupportedFeature:
     hint: str
 
 
-def refusals(request: Request, facts: Facts) -> list[UnsupportedFeature]:
+def refusals(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
     """Everything that the model cannot do, in the order of the request."""
-    found = list(_unheard(request, facts))
+    yield from _unheard(request, facts)
     options = request.options
     if facts.tools is False and request.tools:
-        found.append(
-            UnsupportedFeature(
-                "/tools", "it cannot call tools", "Leave the tools out, or choose a model that calls them."
-            )
-        )
+        hint = "Leave the tools out, or choose a model that calls them."
+        yield UnsupportedFeature("/tools", "it cannot call tools", hint)
     if facts.structured_output is False and isinstance(options.format, SchemaFormat):
         at = options.format.at or "/options/format"
-        found.append(
-            UnsupportedFeature(at, "it cannot keep to an output schema", "Describe the form in words instead.")
-        )
+        yield UnsupportedFeature(at, "it cannot keep to an output schema", "Describe the form in words instead.")
     if facts.reasoning is False and options.reasoning is not None and _is_wanted(options.reasoning):
-        at = options.reasoning.at or "/options/reasoning"
-        found.append(
-            UnsupportedFeature(
-                at, "it does not reason", "Leave out effort and summary, or choose a model that reasons."
-            )
-        )
+        hint = "Leave out effort and summary, or choose a model that reasons."
+        yield UnsupportedFeature(options.reasoning.at or "/options/reasoning", "it does not reason", hint)
     if facts.max_output is not None and options.max_tokens is not None and options.max_tokens > facts.max_output:
         at = options.places.get("max_tokens", "/options/max_tokens")
         message = f"it cannot write {options.max_tokens} tokens"
-        found.append(UnsupportedFeature(at, message, f"Ask for {facts.max_output} tokens at most."))
-    return found
+        yield UnsupportedFeature(at, message, f"Ask for {facts.max_output} tokens at most.")
 
 
 def refuse(request: Request, facts: Facts, model: str) -> None:
     """Raise a fault that names everything that the model cannot do."""
-    found = refusals(request, facts)
+    found = list(refusals(request, facts))
     if found:
         message = "; ".join(dict.fromkeys(refusal.message for refusal in found))
         hint = " ".join(dict.fromkeys(refusal.hint for refusal in found))

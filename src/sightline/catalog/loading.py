@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, cast
+from typing import ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import inspect
@@ -28,7 +28,7 @@ from sightline.catalog.problem import (
 )
 from sightline.catalog.provider import LEADING_VARIABLE, SIGNING_SECRETS, Provider
 from sightline.catalog.reading import describe_type, describe_value, fields_of, names_dialect, plain, read, type_of
-from sightline.catalog.toml import TomlText, own_names, parse_toml
+from sightline.catalog.toml import TomlDocument, TomlText, own_names, parse_toml
 from sightline.model.json import Json, JsonObject
 
 PREFIX = "SIGHTLINE_"
@@ -46,30 +46,15 @@ class Setting:
     variable: str
     path: tuple[str, ...]
     value: Json
-
-    @property
-    def builtin(self) -> bool:
-        """It is the user's."""
-        return False
-
-    @property
-    def tree(self) -> JsonObject:
-        """The value in the tables around it."""
-        value = self.value
-        for step in reversed(self.path):
-            value = {step: value}
-        assert isinstance(value, dict)  # a path has one step at least
-        return value
+    builtin: ClassVar[bool] = False
 
     def place(self, path: Path) -> ConfigLocation:
         """The variable, whichever part of its value is meant."""
         return ConfigLocation("environment", variable=self.variable)
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    path: tuple[str, ...]
-    kind: inspect.Type
+_Target: TypeAlias = tuple[tuple[str, ...], inspect.Type]
+"""The path of a value and its type."""
 
 
 def settings_in(
@@ -88,11 +73,12 @@ def settings_in(
         if target is None:
             problems.append(_unknown(variable, schema, tree))
             continue
+        path, kind = target
         try:
-            settings.append(Setting(variable, target.path, _value(target.kind, environment[variable])))
+            settings.append(Setting(variable, path, _value(kind, environment[variable])))
         except ValueError:
-            message = f"{format_path(target.path)} must be {describe_type(target.kind)}, written as in the file"
-            problems.append(problem_at(ConfigLocation("environment", variable=variable), target.path, message))
+            message = f"{format_path(path)} must be {describe_type(kind)}, written as in the file"
+            problems.append(problem_at(ConfigLocation("environment", variable=variable), path, message))
     return settings, problems
 
 
@@ -126,7 +112,7 @@ class _Schema:
         self, kind: inspect.Type, rest: str, known: Mapping[str, Json], path: tuple[str, ...]
     ) -> _Target | None:
         if not rest:
-            return _Target(path, kind)
+            return path, kind
         match plain(kind):
             case inspect.StructType() as struct:
                 return self.match({name: field.type for name, field in fields_of(struct).items()}, rest, known, path)
@@ -139,7 +125,7 @@ class _Schema:
 
     def _new(self, item: inspect.Type, rest: str, path: tuple[str, ...]) -> _Target | None:
         if not isinstance(item, inspect.StructType):
-            return _Target((*path, rest.lower()), item)
+            return (*path, rest.lower()), item
         for cut in re.finditer("_", rest):
             target = self._target(item, rest[cut.end() :], {}, (*path, rest[: cut.start()].lower()))
             if cut.start() and cut.end() < len(rest) and target is not None:
@@ -188,17 +174,8 @@ def _every_name(kinds: Mapping[str, inspect.Type], known: Mapping[str, Json]) ->
             yield f"{form}_{rest}"
 
 
-class ValueOrigin(Protocol):
-    """Who set a value: a document, or a variable of the environment."""
-
-    @property
-    def builtin(self) -> bool:
-        """Whether it is one of Sightline's own tables."""
-        ...
-
-    def place(self, path: Path) -> ConfigLocation:
-        """The exact location of the value at this path."""
-        ...
+ValueOrigin: TypeAlias = TomlDocument | Setting
+"""Who set a value: a document, or a variable of the environment."""
 
 
 class Overlay:
@@ -208,15 +185,13 @@ class Overlay:
         self.tree: JsonObject = {}
         self._origins: dict[Path, ValueOrigin] = {}
 
-    def lay(self, tree: JsonObject, origin: ValueOrigin) -> None:
-        """Put a tree over what is there."""
-        self._lay(self.tree, tree, origin, (), lambda _: False)
+    def lay(self, tree: Json, origin: ValueOrigin, path: tuple[str, ...] = ()) -> None:
+        """Put a tree over what is there at `path`."""
+        self._lay(self.tree, _nest(tree, path), origin, (), lambda _: False)
 
     def lay_below_the_users(self, table: JsonObject, *path: str) -> None:
         """Put a table over what is built in at `path`, and below what the user has set there."""
-        for step in reversed(path):
-            table = {step: table}
-        self._lay(self.tree, table, self.origin(path), (), self.is_users)
+        self._lay(self.tree, _nest(table, path), self.origin(path), (), self.is_users)
 
     def is_users(self, path: Path) -> bool:
         """Whether the user has set this very value."""
@@ -247,6 +222,14 @@ class Overlay:
             elif not is_kept(here):
                 under[name] = value
                 self._origins[here] = origin
+
+
+def _nest(value: Json, path: tuple[str, ...]) -> JsonObject:
+    """A value in the tables around it."""
+    for step in reversed(path):
+        value = {step: value}
+    assert isinstance(value, dict)  # what has no table around it is one
+    return value
 
 
 T = TypeVar("T")
@@ -281,7 +264,7 @@ def load(
     schema = {**_kinds(Catalog), **_kinds(settings_type)}
     settings, unknown = settings_in(environment, schema, overlay.tree, dialects)
     for setting in settings:
-        overlay.lay(setting.tree, setting)
+        overlay.lay(setting.value, setting, setting.path)
     tree = overlay.tree
     for name in tree.keys() - schema.keys():
         hint = nearest(name, schema, "Known tables")

@@ -212,8 +212,8 @@ def _perceptible(outcome: ToolOutcome, facts: Facts) -> ToolOutcome:
     """The outcome without what this model is known not to take in: its provider would refuse the whole request."""
     parts: list[ResultPart] = []
     for part in outcome.parts:
-        found = refusals(Request(messages=(Message("user", (part,)),)), facts)
-        parts.append(Text(f"[left out: of the model it is known that {found[0].message}]") if found else part)
+        found = next(refusals(Request(messages=(Message("user", (part,)),)), facts), None)
+        parts.append(Text(f"[left out: of the model it is known that {found.message}]") if found else part)
     return msgspec.structs.replace(outcome, parts=tuple(parts))
 
 
