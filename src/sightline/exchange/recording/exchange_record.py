@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from sightline.model.exchange import (
     ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
+    Fact,
     FrameArrived,
     Received,
     Released,
@@ -37,6 +39,7 @@ from sightline.store.store import Store
 from sightline.store.summary import Summary
 from sightline.wire.jsontext import decode
 
+F = TypeVar("F", bound=Fact)
 _CODES = {code.value: code for code in Code}
 
 
@@ -59,13 +62,12 @@ class RecordedExchange:
     @cached_property
     def received(self) -> Received:
         """How it began."""
-        return next(entry.fact for entry in self.facts if isinstance(entry.fact, Received))
+        return self._of(Received)[0]
 
     @cached_property
     def attempt(self) -> AttemptStarted | None:
         """The last time that it was sent."""
-        tried = [entry.fact for entry in self.facts if isinstance(entry.fact, AttemptStarted)]
-        return tried[-1] if tried else None
+        return next(reversed(self._of(AttemptStarted)), None)
 
     @property
     def url(self) -> str:
@@ -81,7 +83,7 @@ class RecordedExchange:
     @cached_property
     def frames(self) -> tuple[FrameArrived, ...]:
         """The provider's answer in its pieces."""
-        return tuple(entry.fact for entry in self.facts if isinstance(entry.fact, FrameArrived))
+        return tuple(self._of(FrameArrived))
 
     @property
     def reply_body(self) -> bytes:
@@ -117,7 +119,7 @@ class RecordedExchange:
     @cached_property
     def passed(self) -> dict[str, BodyPassed]:
         """What has passed of the bodies of a raw exchange: `request` and `reply`, as far as they came."""
-        return {entry.fact.of: entry.fact for entry in self.facts if isinstance(entry.fact, BodyPassed)}
+        return {fact.of: fact for fact in self._of(BodyPassed)}
 
     def need_whole_request(self) -> None:
         """A fault where only a part of its request's body is on record."""
@@ -147,21 +149,20 @@ class RecordedExchange:
     @property
     def losses(self) -> tuple[Loss, ...]:
         """What translations did not carry, of the request and of the reply."""
-        return tuple(loss for fact in self._translations() for loss in fact.report)
+        return tuple(loss for fact in self._of(Translated) for loss in fact.report)
 
     @property
     def additions(self) -> tuple[Addition, ...]:
         """What translations had to add."""
-        return tuple(each for fact in self._translations() for each in fact.additions)
+        return tuple(each for fact in self._of(Translated) for each in fact.additions)
 
     @property
     def fault(self) -> Fault | None:
         """What it failed with, or was cancelled for."""
-        for entry in self.facts:
-            if isinstance(entry.fact, ExchangeCancelled):
-                reason = entry.fact.reason
-                message = f"the request was cancelled: {CANCEL_WORDS[reason]}"
-                return Fault(Code.CANCELLED, message, hint="Send it again if it is still wanted.", reason=reason)
+        for cancelled in self._of(ExchangeCancelled):
+            message = f"the request was cancelled: {CANCEL_WORDS[cancelled.reason]}"
+            hint = "Send it again if it is still wanted."
+            return Fault(Code.CANCELLED, message, hint=hint, reason=cancelled.reason)
         if not isinstance(self.end, ExchangeFailed):
             return None
         code = _CODES.get(self.end.code, Code.UPSTREAM_ERROR)
@@ -191,8 +192,9 @@ class RecordedExchange:
         """The answer, folded."""
         return fold(self.events(), self.spoken)
 
-    def _translations(self) -> Iterable[Translated]:
-        return (entry.fact for entry in self.facts if isinstance(entry.fact, Translated))
+    def _of(self, kind: type[F]) -> list[F]:
+        """The facts of this kind."""
+        return [entry.fact for entry in self.facts if isinstance(entry.fact, kind)]
 
 
 def read_request(spoken: str, body: bytes, model: str) -> Request:
@@ -223,7 +225,7 @@ async def load_exchange(store: Store, summary: Summary, *, needs_bodies: bool = 
     received, sent = hashes_of(facts)
     body = await _body(store, summary.id, received)
     replies = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
-    given = await _body(store, summary.id, replies[-1]) if replies else b""
+    given = await _body(store, summary.id, replies[-1] if replies else "")
     sent_body = body if sent == received else await _body(store, summary.id, sent)
     return RecordedExchange(summary, facts, body, sent_body, given)
 

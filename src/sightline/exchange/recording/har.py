@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from sightline.dialects.endpoint import match_path
+from sightline.dialects.endpoint import PathMatch, match_path
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
@@ -146,15 +145,7 @@ def _unreadable(message: str) -> Fault:
     return Fault(Code.USAGE, message, hint="Use a HAR file (version 1.2) with the contents of its answers.")
 
 
-class _PathSays(NamedTuple):
-    """What the path of a request says: its dialect, and in some dialects the model and that the answer streams."""
-
-    dialect: str
-    model: str
-    is_stream: bool
-
-
-def _model_call_of(entry: HarEntry) -> _PathSays | None:
+def _model_call_of(entry: HarEntry) -> PathMatch | None:
     """What a request asks for; None where it asks no model."""
     if entry.request.method != "POST" or entry.request.post_data is None:
         return None
@@ -162,12 +153,12 @@ def _model_call_of(entry: HarEntry) -> _PathSays | None:
     for start in reversed(range(len(segments))):  # a base URL may put anything before the path of an API
         found = match_path(segments[start:])
         if found is not None and not found.counts:
-            return _PathSays(found.dialect, found.model, found.is_stream)
+            return found
     return None
 
 
 def _exchange(
-    entry: HarEntry, number: int, model_call: _PathSays, provider_of: Callable[[str], str]
+    entry: HarEntry, number: int, model_call: PathMatch, provider_of: Callable[[str], str]
 ) -> tuple[Entry, ...]:
     at = _time(entry.started_date_time, number)
     url = urlsplit(entry.request.url)
@@ -226,21 +217,15 @@ def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> 
     if usage is not None:
         usage = msgspec.structs.replace(usage, at="", extras={})
     if fault is not None:
-        message = redaction.text(fault.message)
-        return [
-            *facts,
-            ExchangeFailed(
-                fault.code.value, message, fault.hint, response.status, headers, sha256, usage, first, elapsed
-            ),
-        ]
-    tools = tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
-    finish, model = reply.choice.finish or "stop", reply.model or ""
-    return [
-        *facts,
-        ExchangeFinished(
+        code, message = fault.code.value, redaction.text(fault.message)
+        end: Fact = ExchangeFailed(code, message, fault.hint, response.status, headers, sha256, usage, first, elapsed)
+    else:
+        tools = tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
+        finish, model = reply.choice.finish or "stop", reply.model or ""
+        end = ExchangeFinished(
             finish, response.status, headers, sha256, model, usage, tools, first, elapsed, reading.warning
-        ),
-    ]
+        )
+    return [*facts, end]
 
 
 def _time(text: str, number: int) -> float:
@@ -351,19 +336,11 @@ def _request(call: RequestTemplate, address: str) -> JsonObject:
         "cookies": [],
         "headers": _pairs(headers),
         "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
-        "postData": _post_data(kind, call.body),
+        # HAR has no place for a body that is no text, so that one is marked by a member of our own.
+        "postData": {"mimeType": kind, "params": [], **_body_text(call.body, "_encoding")},
         "headersSize": _UNKNOWN,
         "bodySize": len(call.body),
     }
-
-
-def _post_data(kind: str, body: bytes) -> JsonObject:
-    """The body of a request. HAR has no place for one that is no text, so that one is marked by a member of our own."""
-    try:
-        return {"mimeType": kind, "params": [], "text": body.decode()}
-    except UnicodeDecodeError:
-        encoded = base64.b64encode(body).decode()
-        return {"mimeType": kind, "params": [], "text": encoded, "_encoding": "base64"}
 
 
 def _response(recorded: RecordedExchange) -> JsonObject:
@@ -386,11 +363,15 @@ def _response(recorded: RecordedExchange) -> JsonObject:
 def _content(recorded: RecordedExchange) -> JsonObject:
     body = recorded.reply_body
     kind = next((value for name, value in recorded.headers if name.lower() == "content-type"), "")
-    content: JsonObject = {"size": len(body), "mimeType": kind or "application/octet-stream"}
+    return {"size": len(body), "mimeType": kind or "application/octet-stream", **_body_text(body, "encoding")}
+
+
+def _body_text(body: bytes, mark: str) -> JsonObject:
+    """A body as text; one that is none is in base64, and the member `mark` says so."""
     try:
-        return content | {"text": body.decode()}
+        return {"text": body.decode()}
     except UnicodeDecodeError:
-        return content | {"text": base64.b64encode(body).decode(), "encoding": "base64"}
+        return {"text": base64.b64encode(body).decode(), mark: "base64"}
 
 
 def _timings(recorded: RecordedExchange) -> JsonObject:

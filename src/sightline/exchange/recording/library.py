@@ -6,6 +6,7 @@ metadata, who the user is, whether the answer streams, and dates in the instruct
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -218,17 +219,7 @@ def _lasting(value: Json) -> Json:
 
 def _json(value: Json) -> str:
     """Its text, in which the order of keys does not matter."""
-    return encode(_sort_keys(value)).decode("utf-8", "replace")
-
-
-def _sort_keys(value: Json) -> Json:
-    match value:
-        case dict():
-            return {key: _sort_keys(value[key]) for key in sorted(value)}
-        case list():
-            return [_sort_keys(each) for each in value]
-        case _:
-            return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 _PAGE = 500
@@ -319,7 +310,10 @@ class Library:
         wanted = set(marks)
         if not self._recordings:
             return None
-        nearest = max(reversed(self._recordings), key=lambda each: _likeness(each.marks, marks, wanted))
+        nearest = max(
+            reversed(self._recordings),
+            key=lambda each: len(wanted.intersection(each.marks)) / (len(each.marks) + len(marks)),
+        )
         return NearestRecording(
             nearest.summary, _difference(_lines(await load_exchange(self._store, nearest.summary)), lines)
         )
@@ -328,12 +322,6 @@ class Library:
 def _lines(recorded: RecordedExchange) -> list[str]:
     received = recorded.received
     return lines_of(received.dialect, recorded.body, received.model, counts=recorded.is_count)
-
-
-def _likeness(recording: tuple[int, ...], marks: tuple[int, ...], wanted: set[int]) -> float:
-    """How much of both is the same."""
-    held = set(recording)
-    return len(held & wanted) / (len(recording) + len(marks))
 
 
 def _difference(before: list[str], after: list[str]) -> str:

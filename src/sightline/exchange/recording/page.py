@@ -301,7 +301,7 @@ def _reply(recorded: RecordedExchange) -> str:
         return _section("Answer", _raw_body(recorded, "reply", recorded.reply_body))
     reply = recorded.reply()
     articles = [
-        f'<article class="assistant"><h3>{_choice_name(number, len(reply.choices))}'
+        f'<article class="assistant"><h3>assistant{f", choice {number}" if len(reply.choices) > 1 else ""}'
         f"{f' · {escape(choice.finish)}' if choice.finish else ''}</h3>{parts_html(choice.parts)}</article>"
         for number, choice in enumerate(reply.choices, 1)
         if choice.parts or choice.finish
@@ -312,10 +312,6 @@ def _reply(recorded: RecordedExchange) -> str:
         articles.append(f'<article><p class="bad">{escape(words)}</p>{hint}</article>')
     raw = recorded.reply_body.decode("utf-8", "replace")
     return _section("Reply", "".join(articles) + (details_of("As it came", block(raw)) if raw else ""))
-
-
-def _choice_name(number: int, count: int) -> str:
-    return "assistant" if count == 1 else f"assistant, choice {number}"
 
 
 def _losses(recorded: RecordedExchange) -> str:
@@ -339,13 +335,7 @@ def _describe_facts(recorded: RecordedExchange) -> Iterator[tuple[FactEntry, tup
         if isinstance(entry.fact, FrameArrived):
             if not has_listed_frames:
                 has_listed_frames = True
-                yield (
-                    entry,
-                    (
-                        "frames",
-                        f"{_pieces(recorded)}, {len(recorded.reply_body):,} bytes",
-                    ),
-                )
+                yield entry, ("frames", f"{_pieces(recorded)}, {len(recorded.reply_body):,} bytes")
             continue
         plain: JsonObject = msgspec.to_builtins(entry.fact)
         kind = str(plain.pop("kind"))
