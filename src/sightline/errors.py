@@ -1,7 +1,7 @@
 """What can go wrong, as one exception class with a closed set of codes.
 
-The code is the interface: commands, dialects, the record and the page all switch on it. It says whose side the
-failure is on, whether trying again can help, and every code has an entry in `docs/reference/errors.md`.
+The code is the interface: commands, dialects, the record and the page all switch on it. It says whether trying again
+can help, and every code has an entry in `docs/reference/errors.md`.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-Side = Literal["caller", "provider", "network", "person"]
 Label = Literal["auth", "quota", "net", "model", "unknown"]
 
 
@@ -38,30 +37,6 @@ class Code(StrEnum):
     CONFIG = "config"
     LOCAL_UNAVAILABLE = "local_unavailable"
 
-
-SIDES: Mapping[Code, Side] = {
-    Code.INVALID_REQUEST: "caller",
-    Code.AUTH: "caller",
-    Code.PERMISSION: "caller",
-    Code.MODEL_UNKNOWN: "caller",
-    Code.CONTEXT_OVERFLOW: "caller",
-    Code.REQUEST_TOO_LARGE: "caller",
-    Code.REQUEST_TOO_LARGE_FOR_RATE: "caller",
-    Code.RATE_LIMITED: "provider",
-    Code.QUOTA: "provider",
-    Code.CAP_REACHED: "person",
-    Code.CONTENT_FILTERED: "provider",
-    Code.OVERLOADED: "provider",
-    Code.UPSTREAM_ERROR: "provider",
-    Code.UPSTREAM_PROTOCOL: "provider",
-    Code.TIMEOUT_IDLE: "network",
-    Code.NETWORK: "network",
-    Code.CANCELLED: "person",
-    Code.TRANSLATION_LOSS: "caller",
-    Code.USAGE: "caller",
-    Code.CONFIG: "caller",
-    Code.LOCAL_UNAVAILABLE: "caller",
-}
 
 RETRYABLE: frozenset[Code] = frozenset(
     {Code.RATE_LIMITED, Code.OVERLOADED, Code.UPSTREAM_ERROR, Code.TIMEOUT_IDLE, Code.NETWORK}
@@ -139,11 +114,6 @@ class Fault(Exception):
         self.details = details
         self.numbers = numbers
         self.reason = reason
-
-    @property
-    def side(self) -> Side:
-        """Whose doing it is."""
-        return SIDES[self.code]
 
     @property
     def label(self) -> Label:

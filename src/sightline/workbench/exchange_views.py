@@ -299,7 +299,7 @@ class Showing:
                 phase=hold.phase,
                 since=hold.since,
                 deadline=hold.deadline,
-                on_timeout=hold.on_timeout,
+                on_timeout=hold.rule.on_timeout,
                 client_deadline=hold.client_deadline,
                 queue=tuple(each.exchange for each in self._holds.waiting),
                 reason=hold.reason,

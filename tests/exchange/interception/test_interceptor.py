@@ -166,7 +166,7 @@ async def test_rule_decides_after_its_timeout(tmp_path: Path, on_timeout: str, l
         stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as (client,):
             hold = await held(stage)
-            assert (hold.deadline, hold.on_timeout) == (hold.since + 30, on_timeout)
+            assert (hold.deadline, hold.rule.on_timeout) == (hold.since + 30, on_timeout)
             stage.relay.holds.edit("x_1", Set(pointer="/messages/0/content", value="as it stands"))
             await clock.asleep()
             await clock.forward(29)

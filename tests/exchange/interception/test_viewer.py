@@ -98,11 +98,11 @@ async def test_counts_that_were_learned_change_what_every_section_takes(tmp_path
             hold = await held(stage)
             look = await viewing.view_hold(hold)
             assert look.budget is not None
-            assert stage.relay.holds.estimate(hold) == look.budget.whole
+            assert stage.relay.holds.estimate(hold) == look.budget.estimate
             raw = look.budget.estimate
             counted = Usage(input_tokens=2 * raw.tokens)
             for _ in range(20):
-                stage.memory.learn("acme", "m", look.budget.whole, counted, tools=False)
+                stage.memory.learn("acme", "m", look.budget.estimate, counted, tools=False)
             stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[1].id, text="uno"))
             later = viewing.now(hold)
             assert later.budget is not None

@@ -17,10 +17,10 @@ from sightline.editing.masks import Mask, MaskOutcome, project_of
 from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
 from sightline.editing.validity import Validity, check_draft
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, session_of
+from sightline.exchange.client_request import session_of
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
-from sightline.exchange.interception.core.rules import InterceptionRule, OnTimeout, Phase
+from sightline.exchange.interception.core.rules import InterceptionRule, Phase
 from sightline.exchange.interception.kept_edits import Kept, KeptEdits, masks_by_id
 from sightline.exchange.outbound import facts_for
 from sightline.exchange.phase import DroppedEnd, ExchangePhase
@@ -84,8 +84,9 @@ class PlannedEdit(NamedTuple):
 
 
 class Hold(ABC):
-    """An exchange that waits for a user. `since` and the deadlines are times of day. `report` says what a translation
-    lost; `masks` what became of the masks that were applied before."""
+    """An exchange that waits for a user: `exchange` is its id, `request` what it asked. `since` and the deadlines
+    are times of day. `report` says what a translation lost; `masks` what became of the masks that were applied before.
+    """
 
     phase: ClassVar[Phase]
     can_be_answered: ClassVar[bool] = True
@@ -103,6 +104,11 @@ class Hold(ABC):
         masks: tuple[MaskOutcome, ...] = (),
     ) -> None:
         self._exchange = exchange
+        self.exchange = exchange.id
+        self.request = exchange.request
+        self.session = session_of(exchange.request)
+        """The session that it belongs to; empty where the client names none."""
+        self.project = project_of(self.session)
         self._editing: EditHistory[Any] = EditHistory(draft)
         self.recorder = exchange.recorder
         self.choice = exchange.choice
@@ -157,24 +163,9 @@ class Hold(ABC):
         """What is wrong with the document on screen; it cannot be released with an error."""
 
     @property
-    def exchange(self) -> str:
-        """The id of its exchange."""
-        return self._exchange.id
-
-    @property
-    def request(self) -> ClientRequest:
-        """The client's request."""
-        return self._exchange.request
-
-    @property
     def deadline(self) -> float | None:
         """When the rule decides, if no user has; None where there is no limit."""
         return None if self.rule.timeout_s is None else self.since + self.rule.timeout_s
-
-    @property
-    def on_timeout(self) -> OnTimeout:
-        """What the rule decides then."""
-        return self.rule.on_timeout
 
     @property
     def client_deadline(self) -> float | None:
@@ -182,16 +173,6 @@ class Hold(ABC):
         program = self.request.headers_by_name().get("user-agent", "").lower()
         is_sdk = program.startswith(_SDKS)
         return self.since + _SDK_TIMEOUT if is_sdk and not self.request.is_stream else None
-
-    @property
-    def session(self) -> str:
-        """The session that it belongs to; empty where the client names none."""
-        return session_of(self.request)
-
-    @property
-    def project(self) -> str:
-        """The project of that session."""
-        return project_of(self.session)
 
     @property
     def is_open(self) -> bool:
@@ -226,7 +207,7 @@ class Hold(ABC):
         except asyncio.CancelledError:
             self._decision.cancel()
             raise
-        if self.is_open and self.on_timeout == "drop":
+        if self.is_open and self.rule.on_timeout == "drop":
             self.drop(f"no decision within {self.rule.timeout_s:g} s")
         elif self.is_open:
             self.release()

@@ -49,8 +49,9 @@ class Holds:
     `has_only_rules`, those that `allows` is True for are not.
 
     A change of mode, rules or masks is written to the file before it takes effect. Everything runs in one event loop,
-    so exactly one of several decisions is the first. With `unattended` no user can decide: what a rule would hold
-    passes, and this is called.
+    so exactly one of several decisions is the first. `interception` is mode and rules, another object after each change
+    of them; `masks` are the edits that are repeated on later requests. With `unattended` no user can decide: what a
+    rule would hold passes, and this is called.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Holds:
         self._unattended = unattended
         self._held: dict[str, Hold] = {}
         self._outcomes: BoundedCache[str, tuple[MaskOutcome, ...]] = BoundedCache(MOST_OUTCOMES)
-        self._interception, self._masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
+        self.interception, self.masks, self._counts = (Interception(), (), {}) if kept is None else kept.read_all()
         self._is_closing = False
         self._is_needed = False
         self._writing: asyncio.TimerHandle | None = None
@@ -81,50 +82,40 @@ class Holds:
     @property
     def mode(self) -> Mode:
         """off, next, every or rules."""
-        return self._interception.mode
-
-    @property
-    def interception(self) -> Interception:
-        """Mode and rules: another object after each change of them."""
-        return self._interception
+        return self.interception.mode
 
     @property
     def rules(self) -> tuple[InterceptionRule, ...]:
         """The active rules."""
-        return self._interception.rules.rules
-
-    @property
-    def masks(self) -> tuple[Mask, ...]:
-        """The edits that are repeated on later requests."""
-        return self._masks
+        return self.interception.rules.rules
 
     def set_mode(self, mode: str) -> None:
         """Another mode; holds that are there stay."""
-        self._change(self._interception.with_mode(mode), self._masks)
+        self._change(self.interception.with_mode(mode), self.masks)
 
     def set_rules(self, value: Json) -> None:
         """Other rules, all of them or none; holds that are there stay."""
-        self._change(self._interception.with_rules(Rules.of(value)), self._masks)
+        self._change(self.interception.with_rules(Rules.of(value)), self.masks)
 
     def set_masks(self, value: Json) -> None:
         """Other masks, all of them or none. One that does not say when it was made is made now."""
         now = self._now()
         dated = (mask if mask.created else msgspec.structs.replace(mask, created=now) for mask in read_masks(value))
-        self._change(self._interception, tuple(dated))
+        self._change(self.interception, tuple(dated))
 
     def add_mask(self, value: Json) -> Mask:
         """One more mask; it replaces the one of the same id. A fault says what is wrong with it."""
         (mask,) = read_masks([value])
         mask = msgspec.structs.replace(mask, created=self._now())
-        self._change(self._interception, (*(each for each in self._masks if each.id != mask.id), mask))
+        self._change(self.interception, (*(each for each in self.masks if each.id != mask.id), mask))
         return mask
 
     def remove_mask(self, name: str) -> None:
         """Without the mask of this id; a fault if there is none."""
-        if all(mask.id != name for mask in self._masks):
+        if all(mask.id != name for mask in self.masks):
             hint = "GET /api/masks lists them with their ids."
             raise Fault(Code.USAGE, f"there is no mask {name[:80]!r}", hint=hint, status=404)
-        self._change(self._interception, tuple(mask for mask in self._masks if mask.id != name))
+        self._change(self.interception, tuple(mask for mask in self.masks if mask.id != name))
 
     def count_of(self, mask: Mask) -> MaskCount:
         """How often a mask was applied, and how often it was not."""
@@ -135,12 +126,12 @@ class Holds:
         counts = {name: count for name, count in self._counts.items() if name in ids}
         if self._kept is not None:
             self._kept.write(interception, masks, counts)
-        self._interception, self._masks, self._counts = interception, masks, counts
+        self.interception, self.masks, self._counts = interception, masks, counts
         self._notice()
 
     def _notice(self) -> None:
-        self.has_only_rules = not self._masks and not self._is_needed
-        self.is_idle = self._interception.is_idle and self.has_only_rules
+        self.has_only_rules = not self.masks and not self._is_needed
+        self.is_idle = self.interception.is_idle and self.has_only_rules
         if self.on_change is not None:
             self.on_change()
 
@@ -156,41 +147,41 @@ class Holds:
 
     def decide(self, subject: FilterSubject, phase: Phase) -> InterceptionRule | None:
         """The rule for what is about to go on; one for a single time is used up by this."""
-        rule, after = self._interception.decide(subject, phase, now=self._now())
+        rule, after = self.interception.decide(subject, phase, now=self._now())
         if rule is not None and rule.action == "hold" and self._unattended is not None:
             self._unattended()  # a rule for one time is not used up by this
             return None
-        if after is not self._interception:
-            self._change_anyway(after, self._masks)  # a file that cannot be written refuses no client
+        if after is not self.interception:
+            self._change_anyway(after, self.masks)  # a file that cannot be written refuses no client
         return rule
 
     def allows(self, subject: FilterSubject) -> bool:
         """Whether mode and rules let this request pass, and the tool calls of its reply. No rule is used up by this."""
-        rule, after = self._interception.decide(subject, "request", now=self._now())
-        is_let = rule is None or (rule.action == "pass" and after is self._interception)
+        rule, after = self.interception.decide(subject, "request", now=self._now())
+        is_let = rule is None or (rule.action == "pass" and after is self.interception)
         return is_let and not self.may_want_calls(subject)
 
     def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
         """The same; if it cannot be written, it is active until the program ends."""
-        if (interception, masks) == (self._interception, self._masks):
+        if (interception, masks) == (self.interception, self.masks):
             return
         try:
             self._change(interception, masks)
         except Fault as fault:
             _LOG.error("what is intercepted could not be kept: %s", fault.message)
-            self._interception, self._masks = interception, masks
+            self.interception, self.masks = interception, masks
             self._notice()
 
     def may_want_calls(self, subject: FilterSubject) -> bool:
         """Whether the tool calls of the reply to this request may be held or dropped."""
         if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
             return False  # the reply can stream
-        return self._interception.may_want_calls(subject, now=self._now())
+        return self.interception.may_want_calls(subject, now=self._now())
 
     def final_body(self, body: bytes, dialect: str, model: str, *, session: str, masks: bool = True) -> FinalBody:
         """What is sent in place of this body, with the masks that are active now; without `masks` the very body.
         Nothing is noted by this: a preview asks here, too."""
-        return final_body(body, dialect, model, self._masks if masks else (), session=session)
+        return final_body(body, dialect, model, self.masks if masks else (), session=session)
 
     def note_outcomes(self, exchange: str, outcomes: tuple[MaskOutcome, ...]) -> None:
         """Masks were applied to a request that is sent: remember and count what became of them."""
@@ -212,7 +203,7 @@ class Holds:
         if self._kept is None:
             return
         try:
-            self._kept.write(self._interception, self._masks, self._counts)
+            self._kept.write(self.interception, self.masks, self._counts)
         except Fault as fault:
             _LOG.error("the counts of masks could not be kept: %s", fault.message)
 
@@ -271,16 +262,16 @@ class Holds:
         makes or takes away are in the file by then, too.
         """
         hold = self.hold_of(exchange)
-        before, masks = hold.draft, self._masks
+        before, masks = hold.draft, self.masks
         plan = hold.plan_edit(operation, masks, self._now())
         if plan.masks != masks:
-            self._change(self._interception, plan.masks)
+            self._change(self.interception, plan.masks)
         if plan.draft.sha256 != before.sha256:
             name, of_reply = word or str(type(operation).__struct_config__.tag), hold.phase == "tool_calls"
             try:
                 hold.recorder.record_edit(name, before.sha256, plan.draft.sha256, plan.draft.data, of_reply=of_reply)
             except Fault:
-                self._change_anyway(self._interception, masks)
+                self._change_anyway(self.interception, masks)
                 raise
         plan.commit()
         return hold
