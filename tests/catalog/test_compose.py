@@ -409,8 +409,3 @@ def test_disabling_parallel_calls_is_refused_where_unsupported() -> None:
     assert "one at a time" in refused("gemini", tools=(ADD,), parallel_tool_calls=False).message
     held = refused(tools=(ADD,), parallel_tool_calls=False, quirks=Quirks(parallel_tool_calls=False))
     assert "one at a time" in held.message
-
-
-def test_a_prompt_is_a_value() -> None:
-    prompt = Prompt((HELLO,))
-    assert dataclasses.replace(prompt, effort="low") == Prompt((HELLO,), effort="low")

@@ -275,18 +275,6 @@ def test_nothing_but_the_edited_text_changes():
     assert after.data == BODY.replace(b'"text":"c"', b'"text":"C\\n"')
 
 
-def test_a_document_is_equal_to_one_with_the_same_bytes():
-    assert body() == WireDocument(BODY)
-    assert hash(body()) == hash(WireDocument(BODY))
-    assert WireDocument(b"[1,2]") != WireDocument(b"[1, 2]")
-
-
-def test_an_edit_leaves_the_document_it_came_from():
-    document = body()
-    document.set("/model", "other")
-    assert document.data == BODY
-
-
 @pytest.mark.parametrize(
     ("pointer", "same", "other"),
     [("/top_p", 1.0, 1), ("/seed", 12345678901234567890123, 1), ("/messages/0/content", "café", "cafe")],
@@ -412,12 +400,7 @@ def test_an_addition_needs_a_free_place(pointer: str):
     with pytest.raises(Fault) as caught:
         body().insert(pointer, 1)
     assert caught.value.pointer == pointer
-
-
-def test_a_refused_addition_says_to_use_set():
-    with pytest.raises(Fault) as caught:
-        body().insert("/model", "x")
-    assert "set" in caught.value.hint
+    assert pointer not in ("", "/model") or "set" in caught.value.hint
 
 
 def test_the_whole_document_is_not_removed():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sightline.errors import Code, Fault
 from sightline.wire.sse import Frame, SseDecoder, comment, encode_frame
 
-STREAMS = Path(__file__).parents[3] / "shared" / "streams"
+STREAMS = Path(__file__).parents[1] / "wire_cases"
 
 LINES = st.sampled_from(
     [
@@ -53,14 +53,6 @@ def frames_of(*chunks: bytes) -> list[Frame]:
     decoder = SseDecoder()
     frames = [frame for chunk in chunks for frame in decoder.feed(chunk)]
     return frames + decoder.close()
-
-
-def is_json(data: bytes) -> bool:
-    try:
-        json.loads(data)
-    except ValueError:
-        return False
-    return True
 
 
 def data_of(*chunks: bytes) -> list[bytes]:
@@ -204,22 +196,9 @@ def test_a_pending_name_outlives_the_chunk():
 
 
 def test_recorded_streams_are_split_into_their_frames():
-    recorded = sorted(STREAMS.glob("*.sse"))
-    if not recorded:
-        pytest.skip("the recorded streams are not on this machine")
-    for path in recorded:
+    for path in sorted(STREAMS.glob("*/*/stream.sse")):
         lines = path.read_bytes().splitlines()
-        assert data_of(path.read_bytes()) == [line.removeprefix(b"data: ") for line in lines if line]
-
-
-def test_recorded_frames_are_json_but_for_two_that_were_recorded_broken():
-    recorded = sorted(STREAMS.glob("*.sse"))
-    if not recorded:
-        pytest.skip("the recorded streams are not on this machine")
-    frames = [data for path in recorded for data in data_of(path.read_bytes()) if data != b"[DONE]"]
-    broken = [data for data in frames if not is_json(data)]
-    assert len(frames) > 300
-    assert len(broken) == 2
+        assert data_of(path.read_bytes()) == [line[6:] for line in lines if line.startswith(b"data: ")], path
 
 
 # --- laws -----------------------------------------------------------------------------------------
