@@ -12,3 +12,17 @@ def _forget_vocabularies() -> Iterator[None]:
     """Free them when the tests of the package are over, so that a worker does not keep half a gigabyte."""
     yield
     text_count._load.cache_clear()
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that went to the tokenizer."""
+    seen: list[str] = []
+    real = text_count.count_tokens
+
+    def counting(name: str, text: str) -> int:
+        seen.append(text)
+        return real(name, text)
+
+    monkeypatch.setattr(text_count, "count_tokens", counting)
+    return seen

@@ -151,10 +151,6 @@ def test_models_are_forgotten_in_order_of_their_last_use(monkeypatch: pytest.Mon
     assert calibration.ratio("a") is not None
 
 
-def test_tools_are_learned_apart() -> None:
-    assert Calibration.key("acme", "large", tools=True) != KEY
-
-
 def test_what_was_learned_survives_a_restart() -> None:
     calibration = taught((100, 120), (900, 1090))
     calibration.observe("other/model", guess(5), 9)

@@ -208,6 +208,20 @@ def test_newest_items_are_included_until_the_budget_is_exceeded() -> None:
     assert (boundary.start, boundary.cost_included) == (2, 50)
 
 
+def test_each_change_moves_the_boundary_from_where_it_was() -> None:
+    boundary = boundary_of([1, 50, 20, 30], 60)
+    boundary.insert(0, 7)  # in front of all that fits
+    assert (boundary.items, boundary.start, boundary.cost_included) == ([7, 1, 50, 20, 30], 3, 50)
+    boundary.remove(4)
+    assert (boundary.items, boundary.start, boundary.cost_included) == ([7, 1, 50, 20], 3, 20)
+    boundary.change(2, 5)  # one that was too much fits now, and so do those before it
+    assert (boundary.start, boundary.cost_included) == (0, 33)
+    boundary.resize(26)
+    boundary.remove(0)
+    boundary.change(0, 2)
+    assert (boundary.items, boundary.start, boundary.cost_included) == ([2, 5, 20], 1, 25)
+
+
 def test_one_more_at_the_end_of_a_hundred_thousand_is_found_from_where_it_was() -> None:
     asked: list[int] = []
 

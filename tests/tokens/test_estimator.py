@@ -3,7 +3,6 @@ import pytest
 from sightline.catalog.facts import ChatTemplate, Facts
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import FunctionTool, Message, Options, Reasoning, Request, SchemaFormat
-from sightline.tokens import text_count
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, exactly, sum_estimates
 from sightline.tokens.estimator import CountedRequest, Estimator
@@ -92,15 +91,6 @@ def test_an_exact_vocabulary_is_corrected_within_its_own_doubt() -> None:
     raw, corrected = estimator.estimate_by_rules(request), estimator.request(request)
     assert raw.low <= corrected.low <= corrected.tokens <= corrected.high <= raw.high
     assert corrected.tokens == raw.high
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that went to the tokenizer."""
-    seen: list[str] = []
-    real = text_count.count_tokens
-    monkeypatch.setattr(text_count, "count_tokens", lambda name, text: (seen.append(text), real(name, text))[1])
-    return seen
 
 
 def test_a_keystroke_counts_one_message_of_two_thousand(counted: list[str]) -> None:

@@ -3,7 +3,6 @@ import json
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -30,20 +29,6 @@ from tests.tiktoken_truth import true_count
 
 EXACT = Facts(tokenizer="o200k_base")
 TEXT = "The quick brown fox jumps over the lazy dog."
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that went to the tokenizer."""
-    seen: list[str] = []
-    real: Callable[[str, str], int] = text_count.count_tokens
-
-    def counting(name: str, text: str) -> int:
-        seen.append(text)
-        return real(name, text)
-
-    monkeypatch.setattr(text_count, "count_tokens", counting)
-    return seen
 
 
 def test_a_model_with_a_public_vocabulary_is_counted_exactly() -> None:

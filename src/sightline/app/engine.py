@@ -379,7 +379,7 @@ async def engine_here(
     """An engine of this process, and the hub that publishes what it does. The masks and rules of the data folder apply.
     No one can release what a rule would hold, so it is sent and the user gets one notice."""
     from sightline.exchange.engine import Engine
-    from sightline.exchange.interception.store import BorrowedInterception
+    from sightline.exchange.interception.store import KeptInterception
 
     has_said: list[str] = []
 
@@ -389,7 +389,7 @@ async def engine_here(
             notice("note: interception is on, but no server is running to hold the request; it was sent")
 
     aside, _ = await make_relay(loaded, means, nowhere, stack)
-    kept = BorrowedInterception(folder)
+    kept = KeptInterception(folder, is_borrowed=True)
     relay, hub = await make_relay(
         loaded, means, record, stack, is_observed=is_observed, interception=kept, unattended=warn_unattended
     )
@@ -482,7 +482,7 @@ async def open_relay(
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
     """A relay without a server, and the record that it writes to. With `unattended`, a request that a rule would hold
     is sent, and this is called."""
-    from sightline.exchange.interception.store import BorrowedInterception
+    from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.recording.records import Records
     from sightline.store.summary import price_list
 
@@ -490,7 +490,7 @@ async def open_relay(
     async with AsyncExitStack() as stack:
         record = await open_configured_store(loaded, folder, store, clock)
         stack.push_async_callback(record.close)
-        means, kept = means_of(loaded, folder, stack), BorrowedInterception(folder)
+        means, kept = means_of(loaded, folder, stack), KeptInterception(folder, is_borrowed=True)
         relay, _ = await make_relay(
             loaded, means, record.record, stack, is_observed=True, interception=kept, unattended=unattended
         )

@@ -5,38 +5,16 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 Tokenizer: TypeAlias = Literal[
-    "",
-    "cl100k_base",
-    "deepseek_v3",
-    "gemma3",
-    "gemma4",
-    "glm4",
-    "gpt_oss",
-    "kimi_k2",
-    "kimi_k3",
-    "llama3",
-    "mistral_v1",
-    "mistral_v2",
-    "mistral_v3",
-    "o200k_base",
-    "phi4",
-    "qwen3",
-    "smollm2",
-]
+    "", "cl100k_base", "deepseek_v3", "gemma3", "gemma4", "glm4", "gpt_oss", "kimi_k2", "kimi_k3", "llama3",
+    "mistral_v1", "mistral_v2", "mistral_v3", "o200k_base", "phi4", "qwen3", "smollm2",
+]  # fmt: skip
 """The public vocabularies that tokens can be counted with; that of SmolLM2 is in the weights of the embedded model."""
 
 Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
 Sampler: TypeAlias = Literal[
-    "temperature",
-    "top_p",
-    "top_k",
-    "stop",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
+    "temperature", "top_p", "top_k", "stop", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs",
     "top_logprobs",
-]
+]  # fmt: skip
 """Options of a request that some models refuse, under their canonical names."""
 
 PartRule: TypeAlias = Literal["assistant_documents", "user_citations"]

@@ -180,17 +180,11 @@ def meaning(term: AgeTerm | DateTerm | FlagTerm, now: float) -> Expression:
 
 
 def _range_of_date(term: DateTerm) -> Expression:
-    since, before = NumberTerm("at", ">=", term.since), NumberTerm("at", "<", term.until)
-    match term.operator:
-        case "=":
-            return both(since, before)
-        case "<":
-            return NumberTerm("at", "<", term.since)
-        case "<=":
-            return before
-        case ">":
-            return NumberTerm("at", ">=", term.until)
-        case ">=":
-            return since
-        case unreachable:
-            assert_never(unreachable)
+    meanings: Mapping[Operator, Expression] = {
+        "=": both(NumberTerm("at", ">=", term.since), NumberTerm("at", "<", term.until)),
+        "<": NumberTerm("at", "<", term.since),
+        "<=": NumberTerm("at", "<", term.until),
+        ">": NumberTerm("at", ">=", term.until),
+        ">=": NumberTerm("at", ">=", term.since),
+    }
+    return meanings[term.operator]

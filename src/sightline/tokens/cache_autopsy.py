@@ -31,32 +31,11 @@ from sightline.tokens.estimate import cost_of
 from sightline.tokens.estimator import Estimator
 
 Cause: TypeAlias = Literal[
-    "",
-    "unknown",
-    "cold_start",
-    "provider",
-    "model",
-    "organisation",
-    "key",
-    "cache_key",
-    "in_flight",
-    "tier",
-    "expired",
-    "format",
-    "tools",
-    "tools_order",
-    "system",
-    "settings",
-    "messages",
-    "marks_missing",
-    "marks_moved",
-    "marks_limit",
-    "below_minimum",
-    "version",
-    "beta",
-    "evicted",
-]
-"""Why tokens were lost; empty where none were."""
+    "", "unknown", "cold_start", "provider", "model", "organisation", "key", "cache_key", "in_flight", "tier",
+    "expired", "format", "tools", "tools_order", "system", "settings", "messages", "marks_missing", "marks_moved",
+    "marks_limit", "below_minimum", "version", "beta", "evicted",
+]  # fmt: skip
+"""Why tokens were lost, as `REASONS` says it; empty where none were."""
 
 REASONS: Final[Mapping[Cause, str]] = {
     "": "nothing was lost",

@@ -13,7 +13,7 @@ from sightline.exchange.interception.core.rules import Interception, Rules
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
-from sightline.exchange.interception.store import FILE_NAME, BorrowedInterception, KeptInterception, MaskCount
+from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from tests.exchange.interception.test_holds import holds_in
 from tests.holding import JSON, asking, held
 from tests.relay_stage import Stage, asks, open_stage, play
@@ -231,7 +231,7 @@ def test_a_command_reads_rules_and_masks_and_writes_nothing(tmp_path: Path) -> N
     kept.write(Interception().with_mode("every"), MASKS, {MASKS[0].id: MaskCount(1, 2, "x_1")})
     assert kept.read_all()[2] == {MASKS[0].id: MaskCount(1, 2, "x_1")}
     before = (tmp_path / FILE_NAME).read_bytes()
-    alone = BorrowedInterception(tmp_path)
+    alone = KeptInterception(tmp_path, is_borrowed=True)
     interception, masks, counts = alone.read_all()
     assert (interception.mode, masks, counts) == ("every", MASKS, {})
     alone.write(Interception(), ())

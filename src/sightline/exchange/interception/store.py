@@ -32,10 +32,12 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class KeptInterception:
-    """The file of one data folder."""
+    """The file of one data folder. One that `is_borrowed` is read by a command that sends without a server: its rules
+    and masks apply, but the file is the server's, which also counts, so that nothing is written."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_borrowed: bool = False) -> None:
         self._path = folder / FILE_NAME
+        self._is_borrowed = is_borrowed
 
     def read(self) -> tuple[Interception, tuple[Mask, ...]]:
         """What was kept last. A file that cannot be read is a fault: nothing may pass by a rule that is only lost."""
@@ -46,7 +48,7 @@ class KeptInterception:
         """The same, with the counts of each mask by its id."""
         try:
             kept = msgspec.convert(decode(self._path.read_bytes()), _Kept)
-            return Interception.of(kept.interception), kept.masks, kept.counts
+            return Interception.of(kept.interception), kept.masks, {} if self._is_borrowed else kept.counts
         except (FileNotFoundError, NotADirectoryError):
             return Interception(), (), {}
         except (OSError, *MISFIT, Fault) as error:
@@ -57,6 +59,8 @@ class KeptInterception:
         self, interception: Interception, masks: tuple[Mask, ...], counts: Mapping[str, MaskCount] | None = None
     ) -> None:
         """Keep this, whole or not at all, for its owner alone."""
+        if self._is_borrowed:
+            return
         data = encode(msgspec.to_builtins(_Kept(interception.plain(), masks, dict(counts or {}))))
         fresh = self._path.with_name(f"{FILE_NAME}.{os.getpid()}")
         try:
@@ -69,18 +73,3 @@ class KeptInterception:
         except OSError as error:
             hint = "Check the folder's permissions and the space on the disk; until then it is as it was."
             raise Fault(Code.CONFIG, f"{self._path}: {error.strerror}", hint=hint) from None
-
-
-class BorrowedInterception(KeptInterception):
-    """The same file for a command that sends without a server: its rules and masks apply, but the file is the server's,
-    so that nothing is written."""
-
-    def read_all(self) -> tuple[Interception, tuple[Mask, ...], dict[str, MaskCount]]:
-        """Rules and masks; who counts is the server."""
-        interception, masks, _ = super().read_all()
-        return interception, masks, {}
-
-    def write(
-        self, interception: Interception, masks: tuple[Mask, ...], counts: Mapping[str, MaskCount] | None = None
-    ) -> None:
-        """The file is the server's."""
