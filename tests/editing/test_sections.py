@@ -2,7 +2,6 @@
 
 import json
 
-import msgspec
 import pytest
 
 from sightline.editing.deletions import Deletions
@@ -11,9 +10,7 @@ from sightline.editing.operations import Delete, Restore, Set, SetText
 from sightline.editing.reading import DocumentReading, list_of, options_of, outline_of, pairs_of, tools_of, type_of
 from sightline.editing.section import (
     CallReference,
-    Section,
     SectionPart,
-    Tokens,
     call_words,
     can_gain_text,
     category_of,
@@ -23,7 +20,6 @@ from sightline.editing.section import (
     text_of,
     tool_name,
 )
-from sightline.model.json import Json
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -42,30 +38,6 @@ from sightline.model.parts import (
 )
 from sightline.model.request import CustomTool, Message, OpaqueTool, Role
 from tests.editing.bodies import PNG, anthropic, chat, draft, gemini, raw, responses, round_of_tools, said, text
-
-
-def test_section_is_serialised_with_all_its_fields() -> None:
-    part = SectionPart(id="s1.p1", type="text", pointer="/messages/0/content", text="hi", editable=True)
-    section = Section(
-        id="s1",
-        kind="user",
-        role="user",
-        label="User 1",
-        pointer="/messages/0",
-        text="hi",
-        editable=True,
-        deleted=False,
-        parts=(part,),
-        category="user",
-        tokens=Tokens(1, 1, 2),
-        answers=(CallReference("c1", "Bash", "{}", "s0"),),
-    )
-    told = msgspec.to_builtins(section)
-    assert {"id", "kind", "role", "pointer", "text", "editable", "deleted", "parts"} <= told.keys()
-    assert {"id", "type", "pointer", "text", "call_id", "editable", "deleted"} <= told["parts"][0].keys()
-    assert told["tokens"] == {"tokens": 1, "low": 1, "high": 2}
-    assert list(told["answers"]) == [{"call_id": "c1", "name": "Bash", "arguments": "{}", "section": "s0"}]
-
 
 TOOL = {"name": "Bash", "description": "runs", "input_schema": {"type": "object"}}
 A, B, C = said("user", "a"), said("assistant", "b"), said("user", "c")
@@ -391,6 +363,8 @@ def test_the_outline_has_items_then_tools_then_options() -> None:
 
 def test_what_cannot_be_read_is_one_section() -> None:
     reading = DocumentReading.of("anthropic", {"messages": 5})
+    assert (reading.request, reading.pairs) == (None, ())
+    assert reading.fault is not None
     assert outline_of(reading) == [("other", [])]
     assert tools_of(reading) == ()
     assert options_of(reading) == {}
@@ -427,10 +401,6 @@ def test_words_for_types_and_lists() -> None:
     assert list_of("/requestOptions/tools/1") == "/requestOptions/tools"
 
 
-def places(*parts: Part) -> list[tuple[str, str]]:
-    return [(call.at, result.at) for call, result in pairs_of([Message("user", parts)])]
-
-
 def call(at: str, call_id: str = "", name: str = "f") -> ToolCall:
     return ToolCall(call_id, name, "{}", at=at)
 
@@ -443,63 +413,44 @@ def foreign(at: str, **value: str) -> Opaque:
     return Opaque("anthropic", dict(value), at=at)
 
 
-def test_pairs_share_an_id() -> None:
-    assert places(call("/1", "a"), call("/2", "b"), result("/3", "b"), result("/4", "a"), Text("x")) == [
-        ("/2", "/3"),
-        ("/1", "/4"),
-    ]
-    assert places(call("/1", "a"), result("/2", "other", None)) == []
+USED, FOUND = (
+    foreign("/1", type="server_tool_use", id="w"),
+    foreign("/2", type="web_search_tool_result", tool_use_id="w"),
+)
+SHELL = foreign("/3", type="local_shell_call", call_id="c")
+SHELL_OUTPUT = foreign("/4", type="local_shell_call_output", call_id="c")
+ASKED = foreign("/1", type="mcp_approval_request", id="mcpr_1", name="f", arguments="{}")
+APPROVED = foreign("/2", type="mcp_approval_response", approval_request_id="mcpr_1")
 
 
-def test_without_ids_the_name_and_the_order_tell() -> None:
-    assert places(call("/1"), call("/2"), call("/3", name="g"), result("/4", name="g"), result("/5")) == [
-        ("/3", "/4"),
-        ("/1", "/5"),
-    ]
-
-
-def test_where_only_one_of_the_two_has_an_id_the_name_tells() -> None:
-    assert places(call("/1", "a"), result("/2")) == [("/1", "/2")]
-    assert places(call("/1"), result("/2", "a")) == [("/1", "/2")]
-    assert places(call("/1", "a"), result("/2", name="g")) == []
-
-
-def test_tools_of_the_server_are_paired_too() -> None:
-    used = foreign("/1", type="server_tool_use", id="w")
-    found = foreign("/2", type="web_search_tool_result", tool_use_id="w")
-    shell = foreign("/3", type="local_shell_call", call_id="c")
-    output = foreign("/4", type="local_shell_call_output", call_id="c")
-    assert places(used, found, shell, output) == [("/1", "/2"), ("/3", "/4")]
-    assert places(found, foreign("/5", type="compaction"), foreign("/6"), Opaque("raw", 1, at="/7")) == []
-
-
-def test_an_approval_answers_its_request() -> None:
-    request = foreign("/1", type="mcp_approval_request", id="mcpr_1", name="f", arguments="{}")
-    response = foreign("/2", type="mcp_approval_response", approval_request_id="mcpr_1")
-    assert places(request, response) == [("/1", "/2")]
-
-
-THOUGHT = {"text": "hm", "thought": True}
-CHAT: Json = {"messages": [said("system", "s"), said("user", [text("a")]), said("assistant", "b")]}
-ANTHROPIC: Json = {"system": "s", "messages": [said("user", "a"), *round_of_tools(), said("user", "c")]}
-GEMINI: Json = {
-    "systemInstruction": "s",
-    "contents": [{"parts": [{"text": "a"}]}, {"role": "model", "parts": [THOUGHT, {"text": "b"}]}],
-}
-TOOL_CALL = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
-RESPONSES: Json = {"instructions": "s", "input": [TOOL_CALL, {"type": "additional_tools", "tools": []}]}
-SHELL = {"type": "shell_call", "call_id": "d", "action": {}}
-SHELLS: Json = {"input": [SHELL, {"type": "shell_call_output", "call_id": "d", "output": []}]}
-RAW: Json = {"messages": [{"role": 1, "content": "a"}]}
-
-
-def test_what_cannot_be_read_says_why() -> None:
-    broken = DocumentReading.of("openai-chat", {"messages": 5})
-    assert broken.request is None
-    assert broken.fault is not None
-    assert broken.pairs == ()
+@pytest.mark.parametrize(
+    ("parts", "pairs"),
+    [
+        # They share an id.
+        (
+            [call("/1", "a"), call("/2", "b"), result("/3", "b"), result("/4", "a"), Text("x")],
+            [("/2", "/3"), ("/1", "/4")],
+        ),
+        ([call("/1", "a"), result("/2", "other", None)], []),
+        # Without ids the name and the order tell.
+        (
+            [call("/1"), call("/2"), call("/3", name="g"), result("/4", name="g"), result("/5")],
+            [("/3", "/4"), ("/1", "/5")],
+        ),
+        # Where only one of the two has an id, the name tells.
+        ([call("/1", "a"), result("/2")], [("/1", "/2")]),
+        ([call("/1"), result("/2", "a")], [("/1", "/2")]),
+        ([call("/1", "a"), result("/2", name="g")], []),
+        # Tools of the server are paired too, and an approval with what it is asked for.
+        ([USED, FOUND, SHELL, SHELL_OUTPUT], [("/1", "/2"), ("/3", "/4")]),
+        ([FOUND, foreign("/5", type="compaction"), foreign("/6"), Opaque("raw", 1, at="/7")], []),
+        ([ASKED, APPROVED], [("/1", "/2")]),
+    ],
+)
+def test_which_result_answers_which_call(parts: list[Part], pairs: list[tuple[str, str]]) -> None:
+    assert [(one.at, other.at) for one, other in pairs_of([Message("user", tuple(parts))])] == pairs
 
 
 def test_the_conversation_is_a_list_somewhere() -> None:
-    assert DocumentReading.of("openai-responses", RESPONSES).container == "/input"
+    assert DocumentReading.of("openai-responses", {"input": []}).container == "/input"
     assert DocumentReading.of("raw", []).container == ""

@@ -179,54 +179,37 @@ def test_calls_and_results_of_built_in_tools_are_edited_in_their_own_fields() ->
     ]
 
 
+OTHER = "other words " * 30
+
+
 @pytest.mark.parametrize(
-    ("new", "parts"),
+    ("old", "new", "parts"),
     [
-        ("aaabbb", ["aaa", "bbb"]),
-        ("aaaXbbb", ["aaaX", "bbb"]),
-        ("aaabbbX", ["aaa", "bbbX"]),
-        ("Xaaabbb", ["Xaaa", "bbb"]),
-        ("aabb", ["aa", "bb"]),
-        ("aZbbb", ["aZ", "bbb"]),
-        ("", ["", ""]),
-        ("updated aggregate text", ["updated aggregate text", ""]),
+        (["aaa", "bbb"], "aaabbb", ["aaa", "bbb"]),
+        (["aaa", "bbb"], "aaaXbbb", ["aaaX", "bbb"]),
+        (["aaa", "bbb"], "aaabbbX", ["aaa", "bbbX"]),
+        (["aaa", "bbb"], "Xaaabbb", ["Xaaa", "bbb"]),
+        (["aaa", "bbb"], "aabb", ["aa", "bb"]),
+        (["aaa", "bbb"], "aZbbb", ["aZ", "bbb"]),
+        (["aaa", "bbb"], "", ["", ""]),
+        (["aaa", "bbb"], "updated aggregate text", ["updated aggregate text", ""]),
+        (["aaa"], "quite another", ["quite another"]),
+        # Several hunks go to several parts, one over three parts belongs to the first.
+        (["a b c d", "e f g h"], "a X c de Y g h", ["a X c d", "e Y g h"]),
+        (["long head ", "middle", " long tail"], "long heXg tail", ["long heX", "", "g tail"]),
+        # An insertion goes to the left, also before other changes of a part, and past an empty one.
+        (["aaa", "bcbb"], "aaaXbYbb", ["aaaX", "bYbb"]),
+        (["aaa", "", "bbb"], "aaaXbbb", ["aaaX", "", "bbb"]),
+        (["", "aaa"], "Xaaa", ["X", "aaa"]),
+        # A rewrite leaves the parts at both ends that are in it too.
+        (["Hello.", "abc", "def", "Bye."], f"Hello.{OTHER}Bye.", ["Hello.", OTHER, "", "Bye."]),
+        (["First.", "Last."], "Something else, and longer too", ["Something else, and longer too", ""]),
+        (["x", "y"], f"x{OTHER}", ["x", OTHER]),
+        (["ab", "ab"], f"ab{'z' * 25}ab", [f"ab{'z' * 25}", "ab"]),
     ],
 )
-def test_the_worked_values(new: str, parts: list[str]) -> None:
-    assert divide_over_parts(["aaa", "bbb"], new) == parts
-
-
-def test_one_part_takes_it_all() -> None:
-    assert divide_over_parts(["aaa"], "quite another") == ["quite another"]
-
-
-def test_several_hunks_go_to_several_parts() -> None:
-    assert divide_over_parts(["a b c d", "e f g h"], "a X c de Y g h") == ["a X c d", "e Y g h"]
-
-
-def test_a_hunk_over_three_parts_belongs_to_the_first() -> None:
-    assert divide_over_parts(["long head ", "middle", " long tail"], "long heXg tail") == ["long heX", "", "g tail"]
-
-
-def test_an_insertion_before_other_changes_of_a_part_still_goes_to_the_left() -> None:
-    assert divide_over_parts(["aaa", "bcbb"], "aaaXbYbb") == ["aaaX", "bYbb"]
-
-
-def test_an_empty_part_takes_nothing_from_its_left_neighbour() -> None:
-    assert divide_over_parts(["aaa", "", "bbb"], "aaaXbbb") == ["aaaX", "", "bbb"]
-    assert divide_over_parts(["", "aaa"], "Xaaa") == ["X", "aaa"]
-
-
-def test_a_rewrite_leaves_the_parts_at_both_ends_that_stand_in_it_too() -> None:
-    long = "other words " * 30
-    assert divide_over_parts(["Hello.", "abc", "def", "Bye."], f"Hello.{long}Bye.") == ["Hello.", long, "", "Bye."]
-    assert divide_over_parts(["First words.", "Last words."], "Something else entirely, and longer too.")[1] == ""
-    assert divide_over_parts(["x", "y"], "x" + long) == ["x", long]
-
-
-def test_a_rewrite_that_ends_in_a_part_twice_over_loses_nothing() -> None:
-    parts = divide_over_parts(["ab", "ab"], "ab" + "q" * 0 + "zzzzzzzzzzzzzzzzzzzzzzzzzab")
-    assert "".join(parts) == "abzzzzzzzzzzzzzzzzzzzzzzzzzab"
+def test_the_worked_values(old: list[str], new: str, parts: list[str]) -> None:
+    assert divide_over_parts(old, new) == parts
 
 
 def lines(random: Random, count: int) -> list[str]:
