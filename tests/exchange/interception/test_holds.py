@@ -189,21 +189,6 @@ async def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_pa
             holds.drop("x_1")
 
 
-async def test_tokens_are_counted_for_the_model_that_it_is_meant_for(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        holds = stage.relay.holds
-        holds.set_mode("every")
-        async with asking(stage, asks("openai-chat"), asks("openai-chat", body=b"[]")) as _:
-            readable, other = holds.waiting
-            estimate = holds.estimate(readable)
-            assert estimate is not None
-            assert estimate.low <= estimate.tokens <= estimate.high
-            assert holds.estimate(other) is None
-            assert holds.estimator(readable.choice) is holds.estimator(readable.choice)
-            for hold in (readable, other):
-                holds.drop(hold.exchange)
-
-
 async def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds

@@ -27,7 +27,6 @@ from sightline.model.exchange import Released
 from sightline.model.json import Json
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
-from sightline.tokens.estimate import Estimate
 from sightline.tokens.estimator import Estimator
 from sightline.wire.cache import BoundedCache
 
@@ -243,11 +242,6 @@ class Holds:
     def estimator(self, choice: ModelChoice) -> Estimator:
         """Counts for the model that a hold is meant for; it remembers what it has counted."""
         return self._counter.estimator(choice)
-
-    def estimate(self, hold: Hold) -> Estimate | None:
-        """How many tokens the request on screen has; None where it cannot be read, or is no request."""
-        request = hold.draft.request
-        return None if request is None else self._counter.estimate(hold.choice, request)
 
     def validity(self, hold: Hold) -> Validity:
         """What is wrong with the document on screen; it cannot be released with an error."""

@@ -43,10 +43,9 @@ class HarPair(msgspec.Struct, frozen=True):
     value: str = ""
 
 
-class HarPost(msgspec.Struct, frozen=True, rename="camel"):
+class HarPost(msgspec.Struct, frozen=True):
     """The body of a request; `encoding` is Sightline's own member for bodies that are no text."""
 
-    mime_type: str = ""
     text: str = ""
     encoding: str = msgspec.field(default="", name="_encoding")
 
@@ -60,10 +59,9 @@ class HarRequest(msgspec.Struct, frozen=True, rename="camel"):
     post_data: HarPost | None = None
 
 
-class HarContent(msgspec.Struct, frozen=True, rename="camel"):
+class HarContent(msgspec.Struct, frozen=True):
     """The body of an answer, after its coding."""
 
-    mime_type: str = ""
     text: str = ""
     encoding: str = ""
 
