@@ -4,17 +4,29 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.interception.hold import Hold
-from tests.relay_stage import Got, Stage
+from tests.relay_stage import Got, Stage, open_stage
+from tests.reply_samples import SAYS, whole
+from tests.upstream import answer
 
 SSE = [("Content-Type", "text/event-stream")]
 JSON = [("Content-Type", "application/json")]
 CODED = [*SSE, ("Content-Encoding", "gzip")]
 
 T = TypeVar("T")
+
+
+@asynccontextmanager
+async def holding(folder: Path, spoken: str = "openai-chat", **settings: Any) -> AsyncIterator[Stage]:
+    """A stage on which every request is held, before a provider that gives a whole answer."""
+    async with open_stage(folder, spoken, **settings) as stage:
+        stage.relay.holds.set_mode("every")
+        stage.upstream.script = [answer(200, whole(spoken, SAYS), JSON)]
+        yield stage
 
 
 @asynccontextmanager

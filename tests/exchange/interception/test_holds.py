@@ -18,7 +18,7 @@ from sightline.model.exchange import Edited
 from sightline.model.parts import Text
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
-from tests.holding import JSON, asking, held, let_go, promptly, said_by
+from tests.holding import JSON, asking, held, holding, let_go, promptly, said_by
 from tests.relay_stage import asks, open_stage
 from tests.reply_samples import SAYS, whole
 from tests.stepping_clock import SteppingClock
@@ -75,10 +75,8 @@ def test_a_change_that_cannot_be_kept_is_not_made(tmp_path: Path) -> None:
 
 
 async def test_release_wants_the_hash_of_what_is_on_screen(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as _:
             hold = await held(stage)
             old = hold.draft.sha256
@@ -101,10 +99,8 @@ async def test_release_wants_the_hash_of_what_is_on_screen(tmp_path: Path) -> No
 
 
 async def test_what_is_invalid_is_not_sent_and_stays_held(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as _:
             orphan = {"role": "tool", "tool_call_id": "c", "content": "found"}
             body = json.dumps({"model": "m", "messages": [orphan]})
@@ -149,9 +145,7 @@ async def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_pat
 
 
 async def test_what_the_version_of_a_clients_api_refuses_is_shown(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, "anthropic") as stage:
-        stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
+    async with holding(tmp_path, "anthropic") as stage:
         body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"top_k":4}'
         for version, pointers in (("2023-06-01", []), ("2026-10-21", ["/top_k"])):
             headers = (("Content-Type", "application/json"), ("anthropic-version", version))
@@ -163,9 +157,7 @@ async def test_what_the_version_of_a_clients_api_refuses_is_shown(tmp_path: Path
 
 
 async def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
+    async with holding(tmp_path) as stage:
         body = b'{"model":"m","messages":[{"role":"tool","tool_call_id":"c","content":"found"}]}'
         async with asking(stage, asks("openai-chat", body=body), asks("openai-chat", body=b'{"model":"m"}')) as _:
             for hold in stage.relay.holds.waiting:
@@ -174,9 +166,8 @@ async def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) ->
 
 
 async def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
         async with asking(stage, asks("openai-chat")) as _:
             hold = await held(stage)
             with pytest.raises(Fault):
@@ -190,9 +181,8 @@ async def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_pa
 
 
 async def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a@shop")) as _:
             section = (await held(stage)).draft.sections[0].id
             holds.edit("x_1", SetText(section=section, text="one", keep="project"))
@@ -209,9 +199,8 @@ async def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Pa
 
 
 async def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a")) as _:
             section = (await held(stage)).draft.sections[0].id
             came = holds.hold_of("x_1").draft.section(section).text
@@ -228,9 +217,8 @@ async def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_sessio
 
 
 async def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
         async with asking(stage, asks("openai-chat", session="a")) as _:
             section = (await held(stage)).draft.sections[0].id
             came = holds.hold_of("x_1").draft.section(section).text
@@ -270,9 +258,8 @@ async def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
 
 
 async def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
         async with asking(stage, asks("openai-chat")) as _:
             hold = await held(stage)
             (tmp_path / "full").write_text("a file in the place of the folder")
@@ -339,8 +326,7 @@ async def test_request_is_held_even_if_the_mode_cannot_be_saved(
 
 
 async def test_request_during_shutdown_is_rejected_instead_of_held(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path) as stage:
         stage.relay.holds.close()
         got = await stage.ask(asks("openai-chat"))
         assert got.status == 503
@@ -413,17 +399,15 @@ def test_counts_go_with_their_masks(tmp_path: Path) -> None:
 async def test_a_library_that_waits_for_a_whole_answer_does_not_wait_forever(
     tmp_path: Path, program: str, stream: bool, patience: float | None
 ) -> None:
-    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
-        stage.relay.holds.set_mode("every")
-        async with asking(stage, asks("openai-chat", stream=stream, headers=(("User-Agent", program),))) as _:
-            hold = await held(stage)
-            assert hold.client_deadline == (None if patience is None else hold.since + patience)
-            stage.relay.holds.drop("x_1")
+    asked = asks("openai-chat", stream=stream, headers=(("User-Agent", program),))
+    async with holding(tmp_path, clock=SteppingClock()) as stage, asking(stage, asked):
+        hold = await held(stage)
+        assert hold.client_deadline == (None if patience is None else hold.since + patience)
+        stage.relay.holds.drop("x_1")
 
 
 async def test_it_knows_whose_it_is(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, "anthropic") as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, "anthropic") as stage:
         named = asks("anthropic", session="claude-1@shop")
         unnamed = asks("anthropic", headers=(("session-id", "s9"),))
         async with asking(stage, named, unnamed) as _:
@@ -435,15 +419,13 @@ async def test_it_knows_whose_it_is(tmp_path: Path) -> None:
 
 
 async def test_the_first_decision_counts(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        stage.relay.holds.set_mode("every")
-        async with asking(stage, asks("openai-chat")) as _:
-            hold = await held(stage)
-            hold.decide(Drop("no"))
-            assert not hold.is_open
-            with pytest.raises(Fault, match="not held") as caught:
-                hold.decide(Shutdown())
-            assert caught.value.status == 409
+    async with holding(tmp_path) as stage, asking(stage, asks("openai-chat")) as _:
+        hold = await held(stage)
+        hold.decide(Drop("no"))
+        assert not hold.is_open
+        with pytest.raises(Fault, match="not held") as caught:
+            hold.decide(Shutdown())
+        assert caught.value.status == 409
 
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"What is two and two?"}]}'

@@ -32,7 +32,7 @@ from sightline.model.exchange import (
     Translated,
 )
 from sightline.store.entries import FactEntry
-from tests.holding import JSON, SSE, asking, held, let_go, promptly, said_by
+from tests.holding import JSON, SSE, asking, held, holding, let_go, promptly, said_by
 from tests.relay_stage import DIALECTS, asks, is_error_of, open_stage
 from tests.reply_samples import SAYS, streamed, whole
 from tests.stepping_clock import SteppingClock
@@ -51,8 +51,7 @@ def digest(data: bytes) -> str:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("spoken", DIALECTS)
 async def test_what_was_shown_is_sent_and_nothing_before(tmp_path: Path, spoken: str, stream: bool) -> None:
-    async with open_stage(tmp_path, spoken, clock=SteppingClock()) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, spoken, clock=SteppingClock()) as stage:
         frames = streamed(spoken, SAYS)
         stage.upstream.script = [
             answer(200, b"".join(frames), SSE) if stream else answer(200, whole(spoken, SAYS), JSON)
@@ -74,9 +73,7 @@ async def test_edited_body_is_recorded_first_and_sent_uncompressed(tmp_path: Pat
     packed = gzip.compress(ODD)
     headers = (("Content-Encoding", "gzip"), ("Content-Length", str(len(packed))))
 
-    async with open_stage(tmp_path) as stage:
-        stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
+    async with holding(tmp_path) as stage:
         asked = asks("openai-chat", body=ODD, coded=packed, coding="gzip", headers=headers)
         async with asking(stage, asked) as _:
             edit = Set(pointer="/messages/0/content", value="tea")
@@ -97,9 +94,7 @@ async def test_edited_body_is_recorded_first_and_sent_uncompressed(tmp_path: Pat
 async def test_an_edit_that_was_undone_sends_the_clients_own_bytes(tmp_path: Path) -> None:
     packed = gzip.compress(ODD)
 
-    async with open_stage(tmp_path) as stage:
-        stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
+    async with holding(tmp_path) as stage:
         asked = asks("openai-chat", body=ODD, coded=packed, coding="gzip", headers=(("Content-Encoding", "gzip"),))
         async with asking(stage, asked) as _:
             stage.relay.holds.edit("x_1", Set(pointer="/zeta", value=2))
@@ -110,9 +105,7 @@ async def test_an_edit_that_was_undone_sends_the_clients_own_bytes(tmp_path: Pat
 
 
 async def test_what_is_held_of_a_translated_request_is_what_the_provider_gets(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, "anthropic") as stage:
-        stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
+    async with holding(tmp_path, "anthropic") as stage:
         async with asking(stage, asks("openai-chat")) as (client,):
             hold = await held(stage)
             assert json.loads(hold.draft.data)["max_tokens"]
@@ -131,9 +124,7 @@ async def test_what_is_held_of_a_translated_request_is_what_the_provider_gets(tm
 
 
 async def test_the_model_of_a_path_stays_where_the_body_names_another(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, "gemini") as stage:
-        stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("gemini", SAYS), JSON)]
+    async with holding(tmp_path, "gemini") as stage:
         async with asking(stage, asks("gemini")) as _:
             body = b'{"model":"other","contents":[{"role":"user","parts":[{"text":"hi"}]}]}'
             let_go(stage, stage.relay.holds.edit("x_1", SetBody(body=body.decode())))
@@ -144,8 +135,7 @@ async def test_the_model_of_a_path_stays_where_the_body_names_another(tmp_path: 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("spoken", DIALECTS)
 async def test_dropped_request_is_a_non_retryable_error(tmp_path: Path, spoken: str, stream: bool) -> None:
-    async with open_stage(tmp_path, spoken, clock=SteppingClock()) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, spoken, clock=SteppingClock()) as stage:
         async with asking(stage, asks(spoken, stream=stream)) as (client,):
             stage.relay.holds.drop("x_1", "not today")
             assert stage.facts()[-1] == Dropped("not today")
@@ -211,8 +201,7 @@ async def test_a_client_that_leaves_ends_its_hold_at_once(tmp_path: Path, stream
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_shutdown_answers_each_held_client_and_cancels_its_hold(tmp_path: Path, stream: bool) -> None:
-    async with open_stage(tmp_path, "anthropic", clock=SteppingClock()) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, "anthropic", clock=SteppingClock()) as stage:
         async with asking(stage, asks("anthropic", stream=stream), asks("anthropic", stream=stream)) as clients:
             await promptly(stage.relay.close(3600))
         assert [client.result().status for client in clients] == [503, 503]
@@ -222,10 +211,8 @@ async def test_shutdown_answers_each_held_client_and_cancels_its_hold(tmp_path: 
 
 
 async def test_holds_stand_in_order_of_arrival_and_do_not_end_each_other(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         first = asks("openai-chat", session="same")
         body = b'{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"user","content":"more"}]}'
         async with asking(stage, first, asks("openai-chat", body=body, session="same"), first) as clients:
@@ -245,9 +232,7 @@ async def test_one_that_is_held_does_not_take_the_embedded_models_turn(tmp_path:
     local = Provider(
         dialect="openai-chat", base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
     )
-    async with open_stage(tmp_path, others={"local": local}, routes=(Route(provider="local"),)) as stage:
-        stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
+    async with holding(tmp_path, others={"local": local}, routes=(Route(provider="local"),)) as stage:
         async with asking(stage, asks("openai-chat"), asks("openai-chat")) as clients:
             assert len(stage.relay.holds.waiting) == 2
             for hold in stage.relay.holds.waiting:
@@ -289,8 +274,7 @@ async def test_a_rule_for_once_and_the_next_request_are_used_up(tmp_path: Path) 
 
 
 async def test_token_counting_request_is_not_held(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, "anthropic") as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, "anthropic") as stage:
         stage.upstream.script = [says({"input_tokens": 3})]
         got = await stage.ask(asks("anthropic", path="/v1/messages/count_tokens", counts=True))
         assert got.json() == {"input_tokens": 3}
@@ -336,8 +320,7 @@ async def test_what_is_looked_at_is_translated_once(tmp_path: Path, monkeypatch:
 async def test_a_person_may_answer_in_the_models_place(tmp_path: Path, spoken: str, stream: bool) -> None:
     call = {"type": "tool_call", "name": "Bash", "arguments": '{"command":"ls"}'}
 
-    async with open_stage(tmp_path, spoken, clock=SteppingClock()) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, spoken, clock=SteppingClock()) as stage:
         async with asking(stage, asks(spoken, stream=stream)) as (client,):
             stage.relay.holds.answer("x_1", {"parts": [{"type": "text", "text": "I look."}, call]})
             answered = stage.facts()[-1]
@@ -357,8 +340,7 @@ async def test_a_person_may_answer_in_the_models_place(tmp_path: Path, spoken: s
 
 
 async def test_chat_client_gets_usage_of_a_written_reply_only_if_requested(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, clock=SteppingClock()) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
         body = json.loads(asks("openai-chat", stream=True).body) | {"stream_options": {"include_usage": True}}
         wanting = asks("openai-chat", stream=True, body=json.dumps(body).encode())
         unread = asks("openai-chat", stream=True, body=b'{"messages":3}')
@@ -373,8 +355,7 @@ async def test_request_that_cannot_be_recorded_is_rejected_instead_of_held(tmp_p
     def full(_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    async with open_stage(tmp_path) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path) as stage:
         stage.hub._record = full
         got = await stage.ask(asks("anthropic"))
         assert got.status == 503

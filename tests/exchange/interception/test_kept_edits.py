@@ -15,10 +15,8 @@ from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
 from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from tests.exchange.interception.test_holds import holds_in
-from tests.holding import JSON, asking, held
-from tests.relay_stage import Stage, asks, open_stage, play
-from tests.reply_samples import SAYS, whole
-from tests.upstream import answer
+from tests.holding import asking, held, holding
+from tests.relay_stage import Stage, asks, play
 
 BODY = (
     b'{"model":"m","messages":[{"role":"system","content":"You are kind and patient."},'
@@ -98,10 +96,8 @@ def test_a_mask_that_a_kept_edit_replaced_is_back_after_undo(tmp_path: Path) -> 
 
 
 async def test_a_mask_of_an_earlier_request_is_back_after_undo_too(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat", body=BODY)) as _:
             hold = await held(stage)
             edit = SetText(section=hold.draft.sections[0].id, text="You are terse and patient.", keep="all")
@@ -147,10 +143,8 @@ def test_the_edits_made_so_far_are_kept_and_each_undo_takes_its_own_away(tmp_pat
 
 
 async def test_release_keeps_too_and_is_refused_where_that_cannot_be(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
+    async with holding(tmp_path) as stage:
         holds = stage.relay.holds
-        holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat", body=BODY)) as _:
             hold = await held(stage)
             section = hold.draft.sections[0].id
