@@ -143,6 +143,11 @@ def test_a_request_without_a_name_says_the_model() -> None:
 # --- reasoning --------------------------------------------------------------------------------------
 
 ADAPTIVE, BUDGET = Facts(thinking=("adaptive",)), Facts(thinking=("budget", "off"))
+BETWEEN_TOOLS = Facts(thinking=("adaptive", "between_tools"))
+THREE, NO_EFFORTS = Facts(efforts=("low", "medium", "high")), Facts(efforts=())
+LOUD = Facts(efforts=("medium", "high"))
+CLAUDE = Facts(efforts=(), thinking=("budget", "off"))
+AT = {"budget": "/b", "effort": "/e", "mode": "/m"}
 
 
 def thought(facts: Facts, form: ReasoningForm, **reasoning: object) -> tuple[Reasoning | None, list[str]]:
@@ -150,55 +155,82 @@ def thought(facts: Facts, form: ReasoningForm, **reasoning: object) -> tuple[Rea
     return request.options.reasoning, [f"{loss.pointer} {loss.what}: {loss.why} ({loss.severity})" for loss in losses]
 
 
-def test_a_budget_becomes_adaptive_where_only_that_is_taken() -> None:
-    places = {"budget": "/thinking/budget_tokens"}
-    reasoning, losses = thought(ADAPTIVE, "mode", mode="on", budget=4000, places=places)
-    assert reasoning == Reasoning(mode="adaptive", places=places)
-    assert losses == ["/thinking/budget_tokens a thinking budget of 4000: m-1 takes adaptive thinking only (option)"]
-    reasoning, losses = thought(Facts(thinking=("off",)), "mode", budget=4000)
-    assert reasoning == Reasoning()
-    assert losses == ["/thinking a thinking budget of 4000: m-1 takes no budget (option)"]
-
-
-def test_adaptive_thinking_goes_where_only_a_budget_is_taken() -> None:
-    for asked, word in (({"mode": "adaptive"}, "adaptive"), ({"mode": "on"}, "on"), ({"budget": -1}, "adaptive")):
-        reasoning, losses = thought(BUDGET, "mode", **asked)
-        assert reasoning == Reasoning()
-        assert losses == [f"/thinking thinking {word}: m-1 thinks with a budget only (option)"]
+@pytest.mark.parametrize(
+    ("facts", "form", "asked", "fitted", "loss"),
+    [
+        # A budget becomes adaptive where only that is taken, and the other way round.
+        (ADAPTIVE, "mode", {"mode": "on", "budget": 4000}, {"mode": "adaptive"},
+         "/b a thinking budget of 4000: m-1 takes adaptive thinking only (option)"),
+        (Facts(thinking=("off",)), "mode", {"budget": 4000}, {},
+         "/b a thinking budget of 4000: m-1 takes no budget (option)"),
+        (BUDGET, "mode", {"mode": "adaptive"}, {}, "/m thinking adaptive: m-1 thinks with a budget only (option)"),
+        (BUDGET, "mode", {"mode": "on"}, {}, "/m thinking on: m-1 thinks with a budget only (option)"),
+        (BUDGET, "mode", {"budget": -1}, {}, "/m thinking adaptive: m-1 thinks with a budget only (option)"),
+        # Thinking that cannot be switched off.
+        (ADAPTIVE, "mode", {"effort": "none"}, {}, "/m thinking switched off: m-1 takes no such setting (option)"),
+        (Facts(thinking=("adaptive",), reasons_unasked=False), "mode", {"mode": "off"}, {},
+         "/m thinking switched off: m-1 takes no such setting (identity)"),
+        (BETWEEN_TOOLS, "mode", {"mode": "off", "effort": "low"}, {"mode": "between_tools", "effort": "low"},
+         "/m thinking switched off: the least that m-1 takes is between_tools (option)"),
+        (Facts(thinking=("budget",)), "level", {"mode": "off", "budget": 0}, {},
+         "/m thinking switched off: m-1 always thinks (option)"),
+        # An effort that a model does not have becomes the nearest; so does off, where efforts are all there is.
+        (THREE, "effort", {"effort": "max"}, {"effort": "high"},
+         "/e effort 'max': the nearest that m-1 takes is high (option)"),
+        (THREE, "effort", {"effort": "wild"}, {}, "/e effort 'wild': m-1 does not know it (option)"),
+        (THREE, "effort", {"mode": "off"}, {"effort": "low"},
+         "/e effort 'none': the nearest that m-1 takes is low (option)"),
+        (NO_EFFORTS, "mode", {"effort": "high"}, {}, "/e effort 'high': m-1 takes no effort (option)"),
+        # An effort becomes a budget, and a budget an effort.
+        (NO_EFFORTS, "level", {"effort": "medium"}, {"budget": 8192},
+         "/e effort 'medium': m-1 takes a budget; the nearest is 8192 tokens (option)"),
+        (NO_EFFORTS, "level", {"effort": "max"}, {"budget": 24_576},
+         "/e effort 'max': m-1 takes a budget; the nearest is 24576 tokens (option)"),
+        (NO_EFFORTS, "level", {"effort": "low", "budget": 7}, {"budget": 7},
+         "/e effort 'low': m-1 takes no effort (option)"),
+        (CLAUDE, "mode", {"effort": "medium"}, {"budget": 8192},
+         "/e effort 'medium': m-1 takes a budget; the nearest is 8192 tokens (option)"),
+        (Facts(efforts=(), thinking=("off",)), "mode", {"effort": "medium"}, {},
+         "/e effort 'medium': m-1 takes no effort (option)"),
+        (LOUD, "effort", {"budget": 100}, {"effort": "medium"},
+         "/b reasoning budget of 100 tokens: the nearest effort that m-1 takes is medium (option)"),
+        (NO_EFFORTS, "effort", {"budget": 100}, {}, "/b reasoning budget of 100 tokens: m-1 takes no effort (option)"),
+    ],
+)  # fmt: skip
+def test_reasoning_that_does_not_fit_becomes_what_does(
+    facts: Facts, form: ReasoningForm, asked: dict[str, object], fitted: dict[str, object], loss: str
+) -> None:
+    assert thought(facts, form, **asked, places=AT) == (Reasoning(**fitted, places=AT), [loss])
 
 
 @pytest.mark.parametrize(
-    ("facts", "asked"),
+    ("facts", "form", "asked"),
     [
-        (ADAPTIVE, {"mode": "adaptive", "budget": 100}),
-        (ADAPTIVE, {"mode": "on"}),
-        (ADAPTIVE, {"summary": "auto"}),
-        (BUDGET, {"mode": "on", "budget": 2000}),
-        (BUDGET, {"mode": "off"}),
-        (BUDGET, {"effort": "none"}),
+        (ADAPTIVE, "mode", {"mode": "adaptive", "budget": 100}),
+        (ADAPTIVE, "mode", {"mode": "on"}),
+        (ADAPTIVE, "mode", {"summary": "auto"}),
+        (ADAPTIVE, "effort", {"mode": "on", "budget": 4000}),
+        (ADAPTIVE, "level", {"mode": "on", "budget": 4000}),
+        (BUDGET, "mode", {"mode": "on", "budget": 2000}),
+        (BUDGET, "mode", {"mode": "off"}),
+        (BUDGET, "mode", {"effort": "none"}),
+        (BUDGET, "level", {"mode": "off"}),
+        (THREE, "effort", {"effort": "low"}),
+        (THREE, "mode", {"mode": "off"}),
+        (THREE, "level", {"mode": "off"}),
+        (LOUD, "effort", {"budget": 9000}),
     ],
 )
-def test_what_fits_stays(facts, asked) -> None:
-    assert thought(facts, "mode", **asked) == (Reasoning(**asked), [])
+def test_reasoning_that_fits_stays(facts: Facts, form: ReasoningForm, asked: dict[str, object]) -> None:
+    assert thought(facts, form, **asked) == (Reasoning(**asked), [])
 
 
-def test_thinking_that_cannot_be_switched_off() -> None:
-    reasoning, losses = thought(ADAPTIVE, "mode", effort="none", places={"effort": "/reasoning_effort"})
-    assert reasoning == Reasoning(places={"effort": "/reasoning_effort"})
-    assert losses == ["/reasoning_effort thinking switched off: m-1 takes no such setting (option)"]
-    unasked = Facts(thinking=("adaptive",), reasons_unasked=False)
-    assert thought(unasked, "mode", mode="off")[1] == [
-        "/thinking thinking switched off: m-1 takes no such setting (identity)"
-    ]
-    sonnet = Facts(thinking=("adaptive", "between_tools"))
-    reasoning, losses = thought(sonnet, "mode", mode="off", effort="low")
-    assert reasoning == Reasoning(mode="between_tools", effort="low")
-    assert losses == ["/thinking thinking switched off: the least that m-1 takes is between_tools (option)"]
-
-
-def test_modes_are_only_of_the_dialect_that_has_them() -> None:
-    for form in ("effort", "level"):
-        assert thought(ADAPTIVE, form, mode="on", budget=4000) == (Reasoning(mode="on", budget=4000), [])
+def test_a_loss_without_a_place_is_where_the_dialect_has_reasoning() -> None:
+    assert thought(ADAPTIVE, "mode", budget=4000)[1][0].startswith("/thinking a thinking budget")
+    assert thought(ADAPTIVE, "mode", mode="off")[1][0].startswith("/thinking thinking switched off")
+    assert thought(THREE, "effort", effort="wild")[1][0].startswith("/reasoning effort")
+    assert thought(LOUD, "effort", budget=100)[1][0].startswith("/reasoning reasoning budget")
+    assert [effort_for(budget) for budget in (0, 2048, 8192)] == ["low", "medium", "high"]
 
 
 @pytest.mark.parametrize(
@@ -216,62 +248,6 @@ def test_modes_are_only_of_the_dialect_that_has_them() -> None:
 )
 def test_the_nearest_effort(effort, efforts, nearest) -> None:
     assert nearest_effort(effort, efforts) == nearest
-
-
-def test_an_effort_that_a_model_does_not_have_becomes_the_nearest() -> None:
-    facts = Facts(efforts=("low", "medium", "high"))
-    places = {"effort": "/output_config/effort"}
-    reasoning, losses = thought(facts, "effort", effort="max", places=places)
-    assert reasoning == Reasoning(effort="high", places=places)
-    assert losses == ["/output_config/effort effort 'max': the nearest that m-1 takes is high (option)"]
-    assert thought(facts, "effort", effort="wild") == (
-        Reasoning(),
-        ["/reasoning effort 'wild': m-1 does not know it (option)"],
-    )
-    assert thought(Facts(efforts=()), "mode", effort="high") == (
-        Reasoning(),
-        ["/reasoning effort 'high': m-1 takes no effort (option)"],
-    )
-    assert thought(facts, "effort", effort="low") == (Reasoning(effort="low"), [])
-
-
-def test_switching_off_thinking_is_dropped_for_an_always_thinking_model() -> None:
-    reasoning, losses = thought(Facts(thinking=("budget",)), "level", budget=0, mode="off", places={"mode": "/b"})
-    assert (reasoning.mode, reasoning.budget) == (None, None)
-    assert losses == ["/b thinking switched off: m-1 always thinks (option)"]
-    assert thought(Facts(thinking=("budget", "off")), "level", mode="off")[1] == []
-
-
-def test_off_is_an_effort_where_efforts_are_all_there_is() -> None:
-    facts = Facts(efforts=("low", "high"))
-    reasoning, losses = thought(facts, "effort", mode="off", places={"mode": "/thinking/type"})
-    assert (reasoning.mode, reasoning.effort) == (None, "low")
-    assert losses == ["/thinking/type effort 'none': the nearest that m-1 takes is low (option)"]
-    for form in ("mode", "level"):
-        assert thought(facts, form, mode="off") == (Reasoning(mode="off"), [])
-
-
-def test_an_effort_becomes_a_budget_for_a_model_of_levels_that_has_none() -> None:
-    facts = Facts(efforts=())
-    assert thought(facts, "level", effort="medium") == (
-        Reasoning(budget=8192),
-        ["/reasoning effort 'medium': m-1 takes a budget; the nearest is 8192 tokens (option)"],
-    )
-    assert thought(facts, "level", effort="max")[0] == Reasoning(budget=24_576)
-    assert thought(facts, "level", effort="low", budget=7)[0] == Reasoning(budget=7)
-
-
-def test_a_budget_becomes_an_effort_that_the_model_has() -> None:
-    assert [effort_for(budget) for budget in (0, 2048, 8192)] == ["low", "medium", "high"]
-    facts = Facts(efforts=("medium", "high"))
-    reasoning, losses = thought(facts, "effort", budget=100)
-    assert reasoning == Reasoning(effort="medium")
-    assert losses == ["/reasoning reasoning budget of 100 tokens: the nearest effort that m-1 takes is medium (option)"]
-    assert thought(facts, "effort", budget=9000) == (Reasoning(budget=9000), [])
-    assert thought(Facts(efforts=()), "effort", budget=100) == (
-        Reasoning(),
-        ["/reasoning reasoning budget of 100 tokens: m-1 takes no effort (option)"],
-    )
 
 
 def test_reasoning_is_dropped_for_a_model_without_reasoning() -> None:
@@ -314,12 +290,3 @@ def test_parts_that_stand_where_they_are_taken_stay(facts: Facts) -> None:
 def test_each_rule_is_for_one_of_them(facts: Facts) -> None:
     _, losses = spoken(facts, Message("user", (CITED,)), Message("assistant", (FILE,)))
     assert len(losses) == 1
-
-
-def test_an_effort_becomes_a_budget_for_a_claude_model_without_efforts() -> None:
-    facts = Facts(efforts=(), thinking=("budget", "off"))
-    request, losses = fitted(facts, "mode", reasoning=Reasoning(effort="medium"))
-    assert request.options.reasoning == Reasoning(budget=8192)
-    assert [loss.why for loss in losses] == ["m-1 takes a budget; the nearest is 8192 tokens"]
-    request, _ = fitted(Facts(efforts=(), thinking=("off",)), "mode", reasoning=Reasoning(effort="medium"))
-    assert request.options.reasoning == Reasoning()
