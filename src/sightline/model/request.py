@@ -211,7 +211,7 @@ def change_parts(
 def of_part(part: Part) -> Part:
     """The part without its place and the ids that only the wire needs."""
     match part:
-        case Text():
+        case Text() if part.citations:
             citations = tuple(msgspec.structs.replace(citation, at="") for citation in part.citations)
             return msgspec.structs.replace(part, at="", citations=citations)
         case ToolCall():
