@@ -47,11 +47,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
 
     def insert(self, pointer: str, value: Json) -> "WireDocument":
         """Add a value: before a position of an array, at its end (`-`), or under a new key of an object."""
-        return self._with(pointer, jsontext.encode(value))
-
-    def insert_text(self, pointer: str, text: bytes) -> "WireDocument":
-        """Add a value, spelled exactly so; the text is one JSON value."""
-        return self._with(pointer, text)
+        return self.insert_text(pointer, jsontext.encode(value))
 
     def remove(self, pointer: str) -> "WireDocument":
         """Take out an element, or a member with every repetition of its key."""
@@ -69,9 +65,10 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
             return self
         if covers(source, pointer):
             raise refusal(pointer, f"{source!r} cannot be moved into itself")
-        return self.remove(source)._with(pointer, text)
+        return self.remove(source).insert_text(pointer, text)
 
-    def _with(self, pointer: str, text: bytes) -> "WireDocument":
+    def insert_text(self, pointer: str, text: bytes) -> "WireDocument":
+        """Add a value, spelled exactly so; the text is one JSON value."""
         if not pointer:
             raise refusal(pointer, "the document is there already", hint="Use set to replace it.")
         layout, token = spans.parent(self.data, pointer)

@@ -116,8 +116,7 @@ def _texts_in(value: Json) -> Iterator[str]:
 
 def _requests(entries: Sequence[Entry], summary: Summary) -> Iterator[Request]:
     """The requests of an exchange, read: what the client sent, what was sent, and what stood between."""
-    facts = tuple(entry for entry in entries if isinstance(entry, FactEntry))
-    recorded = RecordedExchange(summary, facts, b"", b"")
+    recorded = with_frames(entries, summary)
     for entry in entries:
         if not isinstance(entry, BodyEntry):
             continue
