@@ -9,7 +9,7 @@
     key_env = "ACME_API_KEY"
 
 A dialect that resembles a built-in one is that one with other values where it differs. One that resembles none fills in
-each field of `Dialect`.
+each field of `Dialect` that has no default.
 """
 
 from dataclasses import replace

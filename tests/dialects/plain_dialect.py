@@ -2,32 +2,15 @@
 
 A request is `{"model", "turns": [{"who", "says"}], "limit", "stream"}`, a reply `{"id", "model", "says", "why",
 "counts"}`, and a stream has frames `{"piece"}` and one last frame with all but the text. It shows how little a dialect
-needs, and what: every field of the record.
+needs: what has no default in the record.
 """
 
 from collections.abc import Mapping
 from typing import cast, get_args
 
 from sightline.catalog.compose import DialectSupport
-from sightline.dialects.conversation import SYSTEM_ROLES, has_mirrored_part, with_policy
-from sightline.dialects.dialect import (
-    CacheRules,
-    Client,
-    Clients,
-    Dialect,
-    Editing,
-    Endpoint,
-    LeafPaths,
-    Problem,
-    RequestRules,
-    Target,
-    TokenRules,
-    Unread,
-    comment_keep_alive,
-    list_models,
-    show_model,
-    state_fault,
-)
+from sightline.dialects.conversation import SYSTEM_ROLES, with_policy
+from sightline.dialects.dialect import Client, Clients, Dialect, Editing, Endpoint, Problem, Target
 from sightline.dialects.fault_codes import status_of
 from sightline.dialects.faults import provider_fault
 from sightline.dialects.fields import as_object, as_str, compact, merge, opt_int, opt_list, opt_str, rest, unknown
@@ -239,93 +222,16 @@ DIALECT = Dialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
-    read_plain=None,
-    plain_texts=None,
     write_reply=write_reply,
     stream_reader=lambda: StreamReader(_Machine()),
     stream_writer=_Writer,
     owns_frame=lambda frame: "piece" in frame,
     read_error=read_error,
     write_error=write_error,
-    error_event="",
     problems=problems,
-    vendor_problems=lambda _document: [],
-    model_in_path=False,
-    ends_with_bytes=False,
-    carries_parts=False,
-    keeps_kinds=False,
     names=ANY_NAME,
-    reasoning="effort",
-    versions=None,
-    operation="chat",
-    endpoint=Endpoint(
-        path="/plain/turns", stream_path="", version="/v1", credential=("x-plain-key", ""), headers=(), counting=None
-    ),
-    clients=Clients(
-        headers=frozenset({"x-plain-key"}),
-        key_parameter="",
-        versions=None,
-        keep_alive=comment_keep_alive,
-        streams_array=lambda _query: False,
-        beta_header="",
-        tries_websocket=False,
-        list_models=list_models,
-        show_model=show_model,
-        state_fault=state_fault,
-    ),
-    support=DialectSupport(
-        options=frozenset({"max_tokens"}),
-        efforts=(),
-        summaries=("none",),
-        verbosity=False,
-        strict_schemas=False,
-        one_call=False,
-        custom_tools=False,
-        hosted_tools={},
-        cache_key="never",
-        store="never",
-        reasoning_include=None,
-        summary_mode=None,
-        states_defaults=False,
-        asks_for_usage=False,
-    ),
-    rules=RequestRules(
-        needs_max_tokens=False,
-        needs_tools_for_calls=False,
-        needs_result_names=False,
-        needs_declared_properties=False,
-        takes_model_media=False,
-        names_last_reply=False,
-        may_hide_length=False,
-        codes_signatures=False,
-    ),
-    editing=Editing(
-        container="turns",
-        parts_key="says",
-        roles=_ROLES,
-        adds_role=False,
-        text_part=lambda _role, text: {"says": text},
-        respell_part=lambda part, _role: part,
-        leaves=LeafPaths(arguments=(), actions=(), responses=(), outputs=(), thinking=()),
-        reads_items_alone=True,
-        is_linked=has_mirrored_part,
-        drops_reasoning=False,
-        alternates=False,
-        signature_keys=frozenset(),
-    ),
-    tokens=TokenRules(
-        page=(0, 900, 4500),
-        second=(7, 10, 25),
-        json_share=(0.5, 1.0, 1.3),
-        call=(0, 6, 24),
-        result=(0, 6, 24),
-        picture=(0, 2, 6),
-        frames_system=True,
-        has_chat_tools=False,
-        shows_schema=True,
-    ),
-    cache=CacheRules(order=("format", "tools", "system"), needs_marks=False),
-    unread=Unread(
-        bookkeeping=frozenset(), echoes=frozenset(), containers=frozenset(), stateful=frozenset(), private_lines=()
-    ),
+    endpoint=Endpoint(path="/plain/turns", version="/v1", credential=("x-plain-key", "")),
+    clients=Clients(headers=frozenset({"x-plain-key"})),
+    support=DialectSupport(options=frozenset({"max_tokens"}), summaries=("none",)),
+    editing=Editing(container="turns", parts_key="says", roles=_ROLES, text_part=lambda _role, text: {"says": text}),
 )

@@ -6,7 +6,7 @@ quirks say what to send. What the model or its dialect cannot be asked for is re
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -83,20 +83,20 @@ class DialectSupport:
     the API would assume. `asks_for_usage`: a stream reports its usage only if the request asks for it.
     """
 
-    options: frozenset[str]
-    efforts: tuple[str, ...] | None
-    summaries: tuple[str, ...]
-    verbosity: bool
-    strict_schemas: bool
-    one_call: bool
-    custom_tools: bool
-    hosted_tools: Mapping[HostedTool, JsonObject]
-    cache_key: StatedWhen
-    store: StatedWhen
-    reasoning_include: tuple[str, ...] | None
-    summary_mode: str | None
-    states_defaults: bool
-    asks_for_usage: bool
+    options: frozenset[str] = frozenset()
+    efforts: tuple[str, ...] | None = ()
+    summaries: tuple[str, ...] = ()
+    verbosity: bool = False
+    strict_schemas: bool = False
+    one_call: bool = False
+    custom_tools: bool = False
+    hosted_tools: Mapping[HostedTool, JsonObject] = field(default_factory=dict)
+    cache_key: StatedWhen = "never"
+    store: StatedWhen = "never"
+    reasoning_include: tuple[str, ...] | None = None
+    summary_mode: str | None = None
+    states_defaults: bool = False
+    asks_for_usage: bool = False
 
 
 _INSTEAD: Mapping[HostedTool, str] = {

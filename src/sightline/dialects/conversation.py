@@ -197,13 +197,6 @@ def safe_id(call_id: str, at: str, report: Report, dialect: str) -> str:
     return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def has_mirrored_part(message: Message) -> bool:
-    """Whether it holds a piece of something that is read as a whole elsewhere."""
-    return Opaque in map(type, message.parts) and any(
-        isinstance(part, Opaque) and part.mirrored for part in message.parts
-    )
-
-
 def is_mirrored(message: Message) -> bool:
     """Whether everything in this message is also elsewhere in the request."""
     return Opaque in map(type, message.parts) and all(

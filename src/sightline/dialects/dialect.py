@@ -1,7 +1,8 @@
 """What a dialect is: one record of pure functions and facts, in both directions, because we are client and server.
 
-Everything that differs between provider APIs is a field of `Dialect`. The fields have no defaults, so that a dialect
-without an entry is a type error and not a failure at run time; no other package compares a dialect's name.
+Everything that differs between provider APIs is a field of `Dialect`; no other package compares a dialect's name. What
+every dialect must decide has no default, so that a missing entry is a type error and not a failure at run time. What
+most of them have alike, or only one of them has, has a default: a dialect's record says how it differs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from sightline.dialects.tool_names import NameRule
 from sightline.errors import Code, Fault
 from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Opaque
 from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
@@ -61,8 +63,6 @@ Paths: TypeAlias = tuple[tuple[str, ...], ...]
 Band: TypeAlias = tuple[float, float, float]
 """The least, the usual and the most of a figure that a provider does not publish."""
 CacheGroup = Literal["format", "tools", "system", "settings"]
-
-
 _NO_QUIRKS = Quirks()
 
 
@@ -129,11 +129,11 @@ class Unread:
     provider alone, and no model is meant to read it.
     """
 
-    bookkeeping: frozenset[str]
-    echoes: frozenset[str]
-    containers: frozenset[str]
-    stateful: frozenset[str]
-    private_lines: tuple[str, ...]
+    bookkeeping: frozenset[str] = frozenset()
+    echoes: frozenset[str] = frozenset()
+    containers: frozenset[str] = frozenset()
+    stateful: frozenset[str] = frozenset()
+    private_lines: tuple[str, ...] = ()
 
 
 class StreamReading(Protocol):
@@ -187,11 +187,11 @@ class Endpoint:
     """
 
     path: str
-    stream_path: str
-    version: str
-    credential: tuple[str, str]
-    headers: tuple[tuple[str, str], ...]
-    counting: Counting | None
+    stream_path: str = ""
+    version: str = ""
+    credential: tuple[str, str] = ("authorization", "Bearer ")
+    headers: tuple[tuple[str, str], ...] = ()
+    counting: Counting | None = None
     embeddings: EmbeddingsApi | None = None
     stored: StoredApi | None = None
 
@@ -203,6 +203,42 @@ class ListedModel:
     id: str
     provider: str
     facts: Facts
+
+
+KEEP_ALIVE_COMMENT = b": held\n\n"
+
+
+def comment_keep_alive(_headers: Mapping[str, str]) -> bytes:
+    """A comment, which is what the standard of server-sent events has for it."""
+    return KEEP_ALIVE_COMMENT
+
+
+def show_model(model: ListedModel) -> JsonObject:
+    """One entry of the list of models."""
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
+
+
+def list_models(models: Sequence[ListedModel]) -> JsonObject:
+    return {"object": "list", "data": [show_model(model) for model in models]}
+
+
+def state_fault(field: str) -> Fault:
+    """The fault of a request that refers to a conversation which another provider keeps. The code is the one upon
+    which clients of the Responses API send their whole history again."""
+    return Fault(
+        Code.INVALID_REQUEST,
+        f"{field} is not known to the provider of this request; send the whole conversation",
+        hint="Send the whole conversation with each request.",
+        pointer=f"/{field}",
+        details={"param": field, "code": "previous_response_not_found"},
+    )
+
+
+def has_mirrored_part(message: Message) -> bool:
+    """Whether it holds a piece of something that is read as a whole elsewhere."""
+    return Opaque in map(type, message.parts) and any(
+        isinstance(part, Opaque) and part.mirrored for part in message.parts
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,16 +266,16 @@ class Clients:
     `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
     """
 
-    headers: frozenset[str]
-    key_parameter: str
-    versions: Pattern[str] | None
-    keep_alive: Callable[[Mapping[str, str]], bytes]
-    streams_array: Callable[[str], bool]
-    beta_header: str
-    tries_websocket: bool
-    list_models: Callable[[Sequence[ListedModel]], JsonObject]
-    show_model: Callable[[ListedModel], JsonObject]
-    state_fault: Callable[[str], Fault]
+    headers: frozenset[str] = frozenset()
+    key_parameter: str = ""
+    versions: Pattern[str] | None = None
+    keep_alive: Callable[[Mapping[str, str]], bytes] = comment_keep_alive
+    streams_array: Callable[[str], bool] = lambda _query: False
+    beta_header: str = ""
+    tries_websocket: bool = False
+    list_models: Callable[[Sequence[ListedModel]], JsonObject] = list_models
+    show_model: Callable[[ListedModel], JsonObject] = show_model
+    state_fault: Callable[[str], Fault] = state_fault
     raw_paths: Pattern[str] | None = None
     request_id: str = ""
     limits: LimitHeaders | None = None
@@ -250,11 +286,11 @@ class LeafPaths:
     """Where a part's text is, below the part: the arguments of a call and the output of a result, each for functions
     and for built-in tools, and the text of a thought."""
 
-    arguments: Paths
-    actions: Paths
-    responses: Paths
-    outputs: Paths
-    thinking: Paths
+    arguments: Paths = ()
+    actions: Paths = ()
+    responses: Paths = ()
+    outputs: Paths = ()
+    thinking: Paths = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,15 +311,15 @@ class Editing:
     container: str
     parts_key: str
     roles: Mapping[str, Json]
-    adds_role: bool
+    adds_role: bool = False
     text_part: Callable[[str, str], JsonObject]
-    respell_part: Callable[[Json, str], Json]
-    leaves: LeafPaths
-    reads_items_alone: bool
-    is_linked: Callable[[Message], bool]
-    drops_reasoning: bool
-    alternates: bool
-    signature_keys: frozenset[str]
+    respell_part: Callable[[Json, str], Json] = lambda part, _role: part
+    leaves: LeafPaths = LeafPaths()
+    reads_items_alone: bool = True
+    is_linked: Callable[[Message], bool] = has_mirrored_part
+    drops_reasoning: bool = False
+    alternates: bool = False
+    signature_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,14 +334,14 @@ class RequestRules:
     complete although its limit cut it off. `codes_signatures`: what stands in place of a signature has to be base64.
     """
 
-    needs_max_tokens: bool
-    needs_tools_for_calls: bool
-    needs_result_names: bool
-    needs_declared_properties: bool
-    takes_model_media: bool
-    names_last_reply: bool
-    may_hide_length: bool
-    codes_signatures: bool
+    needs_max_tokens: bool = False
+    needs_tools_for_calls: bool = False
+    needs_result_names: bool = False
+    needs_declared_properties: bool = False
+    takes_model_media: bool = False
+    names_last_reply: bool = False
+    may_hide_length: bool = False
+    codes_signatures: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,15 +354,15 @@ class TokenRules:
     `shows_schema` an output schema only constrains the answer and is not part of the prompt.
     """
 
-    page: Band
-    second: Band
-    json_share: Band
-    call: Band
-    result: Band
-    picture: Band
-    frames_system: bool
-    has_chat_tools: bool
-    shows_schema: bool
+    page: Band = (0, 900, 4500)
+    second: Band = (7, 10, 25)
+    json_share: Band = (0.5, 1.0, 1.3)
+    call: Band = (0, 6, 24)
+    result: Band = (0, 6, 24)
+    picture: Band = (0, 2, 6)
+    frames_system: bool = True
+    has_chat_tools: bool = False
+    shows_schema: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,14 +394,13 @@ class CacheRules:
     says that nothing else than its marks is cached, and the value that says so.
 
     With `omits_zero` a reply does not say that nothing was read from the cache. `named_by` are the fields of a request
-    that name a cache. `accounts` are the headers of a reply that name the
-    account whose cache it is; `versions` and `betas` are headers of a request on which the cache may depend.
-    `place_marks` says what to set where in a body (None: to take away), so that its marks ask for this lifetime, or are
-    placed anew without one.
+    that name a cache. `accounts` are the headers of a reply that name the account whose cache it is; `versions` and
+    `betas` are headers of a request on which the cache may depend. `place_marks` says what to set where in a body
+    (None: to take away), so that its marks ask for this lifetime, or are placed anew without one.
     """
 
-    order: tuple[CacheGroup, ...]
-    needs_marks: bool
+    order: tuple[CacheGroup, ...] = ("format", "tools", "system")
+    needs_marks: bool = False
     step: int = 1
     lifetime: Mapping[str, float] = field(default_factory=dict)
     most_marks: int = 4
@@ -416,9 +451,8 @@ class Dialect:
     `read_reply` reads; `read_ending` only how such a reply ended, its model and its counts, from its bytes;
     `plain_stream` reads a stream of the most frequent kind; `plain_texts` reads words alone. `problems` are what the
     API rejects; `vendor_problems` are what the vendor's own server refuses in a document, while other servers of the
-    dialect may take it. `owns_frame`
-    recognises a frame of this dialect's streams. `error_event` is the event name without which clients do not see a
-    stream's frame as an error.
+    dialect may take it. `owns_frame` recognises a frame of this dialect's streams. `error_event` is the event name
+    without which clients do not see a stream's frame as an error.
 
     `model_in_path`: the URL, not the body, names the model. `ends_with_bytes`: nothing but the end of its bytes ends a
     stream. `begins_with_count`: a stream begins with the tokens of its request, which are estimated where the provider
@@ -432,63 +466,33 @@ class Dialect:
     read_request: Callable[[Json], Request]
     write_request: Callable[[Request, Target, Report], Json]
     read_reply: Callable[[Json], list[StreamEvent]]
-    read_plain: Callable[[Json, str], Reply | None] | None
+    read_plain: Callable[[Json, str], Reply | None] | None = None
     read_ending: Callable[[bytes], Reply | None] | None = None
     plain_stream: PlainStream | None = None
-    plain_texts: PlainTexts | None
+    plain_texts: PlainTexts | None = None
     write_reply: Callable[[Reply, Client, Report], JsonObject]
     stream_reader: Callable[[], StreamReading]
     stream_writer: Callable[[Client, Report], StreamWriting]
     owns_frame: Callable[[JsonObject], bool]
     read_error: Callable[[int, Json, Mapping[str, str]], Fault]
     write_error: Callable[[Fault], tuple[int, JsonObject]]
-    error_event: str
+    error_event: str = ""
     problems: Callable[[Request], list[Problem]]
-    vendor_problems: Callable[[Json], list[Problem]]
-    model_in_path: bool
-    ends_with_bytes: bool
+    vendor_problems: Callable[[Json], list[Problem]] = lambda _document: []
+    model_in_path: bool = False
+    ends_with_bytes: bool = False
     begins_with_count: bool = True
-    carries_parts: bool
-    keeps_kinds: bool
+    carries_parts: bool = False
+    keeps_kinds: bool = False
     names: NameRule
-    reasoning: ReasoningForm
-    versions: ApiVersions | None
-    operation: str
+    reasoning: ReasoningForm = "effort"
+    versions: ApiVersions | None = None
+    operation: str = "chat"
     endpoint: Endpoint | None
-    clients: Clients
+    clients: Clients = Clients()
     support: DialectSupport
-    rules: RequestRules
+    rules: RequestRules = RequestRules()
     editing: Editing
-    tokens: TokenRules
-    cache: CacheRules
-    unread: Unread
-
-
-KEEP_ALIVE_COMMENT = b": held\n\n"
-RESEND_HINT = "Send the whole conversation with each request."
-
-
-def comment_keep_alive(_headers: Mapping[str, str]) -> bytes:
-    """A comment, which is what the standard of server-sent events has for it."""
-    return KEEP_ALIVE_COMMENT
-
-
-def show_model(model: ListedModel) -> JsonObject:
-    """One entry of the list of models."""
-    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
-
-
-def list_models(models: Sequence[ListedModel]) -> JsonObject:
-    return {"object": "list", "data": [show_model(model) for model in models]}
-
-
-def state_fault(field: str) -> Fault:
-    """The fault of a request that refers to a conversation which another provider keeps. The code is the one upon
-    which clients of the Responses API send their whole history again."""
-    return Fault(
-        Code.INVALID_REQUEST,
-        f"{field} is not known to the provider of this request; send the whole conversation",
-        hint=RESEND_HINT,
-        pointer=f"/{field}",
-        details={"param": field, "code": "previous_response_not_found"},
-    )
+    tokens: TokenRules = TokenRules()
+    cache: CacheRules = CacheRules()
+    unread: Unread = Unread()

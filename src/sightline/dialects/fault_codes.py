@@ -178,8 +178,7 @@ NOT_FOUND: Final = frozenset({"not_found_error", "NOT_FOUND", "NotFoundError", "
 _BY_WORD: Mapping[str, Code] = {
     **{code.value: code for code in Code},
     **dict.fromkeys(
-        ("context_length_exceeded", "model_context_window_exceeded", "exceed_context_size_error"),
-        Code.CONTEXT_OVERFLOW,
+        ("context_length_exceeded", "model_context_window_exceeded", "exceed_context_size_error"), Code.CONTEXT_OVERFLOW
     ),
     **dict.fromkeys(
         (

@@ -92,11 +92,7 @@ def _read(match: re.Match[str]) -> Numbers:
     figures = {name: _figure(match, name) for name in match.groupdict() if not name.endswith("_scale")}
     if "a" in figures:
         return Numbers(limit=figures["limit"], requested=figures["a"] + figures["b"])
-    return Numbers(
-        limit=figures.get("limit"),
-        requested=figures.get("requested"),
-        excess=figures.get("excess"),
-    )
+    return Numbers(limit=figures.get("limit"), requested=figures.get("requested"), excess=figures.get("excess"))
 
 
 def _figure(match: re.Match[str], name: str) -> int:

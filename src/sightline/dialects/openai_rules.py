@@ -135,8 +135,6 @@ def cache_rules(diagnosis: CacheDiagnosis | None = None) -> CacheRules:
     end of the newest message, unless the request says `explicit`, and up to three that a request has.
     """
     return CacheRules(
-        order=("format", "tools", "system"),
-        needs_marks=False,
         step=128,
         lifetime=_CACHE_LIFETIME,
         keeps_last_marks=True,

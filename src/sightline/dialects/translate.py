@@ -119,13 +119,7 @@ class StreamTranslation:
     """
 
     def __init__(
-        self,
-        source: str,
-        target: str,
-        *,
-        client: Client | None = None,
-        request: Request | None = None,
-        model: str = "",
+        self, source: str, target: str, *, client: Client | None = None, request: Request | None = None, model: str = ""
     ) -> None:
         self._reading = dialect(source)
         self.report = Report()

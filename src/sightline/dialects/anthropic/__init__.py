@@ -20,7 +20,7 @@ from sightline.dialects.anthropic.reply_write import write_reply
 from sightline.dialects.anthropic.request import read_request, write_request
 from sightline.dialects.anthropic.sources import IMAGE_TYPES
 from sightline.dialects.anthropic.stream_write import MessagesWriter
-from sightline.dialects.conversation import has_mirrored_part, leading_count
+from sightline.dialects.conversation import leading_count
 from sightline.dialects.dialect import (
     ApiVersions,
     CacheDiagnosis,
@@ -321,25 +321,18 @@ DIALECT = Dialect(
     problems=problems,
     vendor_problems=vendor_problems,
     names=NAMES,
-    read_plain=None,
     plain_texts=PLAIN_TEXTS,
     owns_frame=lambda frame: str(frame.get("type", "")).startswith(("message_", "content_block_")),
     # Anthropic's SDKs dispatch on the name of the event and ignore a frame without one.
     error_event="error",
-    model_in_path=False,
-    ends_with_bytes=False,
-    carries_parts=False,
-    keeps_kinds=False,
     reasoning="mode",
     # "Migrating to API version 2026-10-21" (platform.claude.com): these are errors for every model.
     versions=ApiVersions(
         "anthropic-version",
         (("2026-10-21", ("temperature", "top_p", "top_k"), ("assistant_documents", "user_citations")),),
     ),
-    operation="chat",
     endpoint=Endpoint(
         path="/messages",
-        stream_path="",
         version="/v1",
         credential=("x-api-key", ""),
         headers=(("anthropic-version", "2023-06-01"),),
@@ -350,12 +343,8 @@ DIALECT = Dialect(
     ),
     clients=Clients(
         headers=frozenset({"anthropic-version"}),
-        key_parameter="",
-        versions=None,
         keep_alive=lambda _headers: b'event: ping\ndata: {"type": "ping"}\n\n',
-        streams_array=lambda _query: False,
         beta_header="anthropic-beta",
-        tries_websocket=False,
         list_models=_list_models,
         show_model=_show_model,
         state_fault=_state_fault,
@@ -370,60 +359,20 @@ DIALECT = Dialect(
         options=frozenset({"max_tokens", "temperature", "top_p", "top_k", "stop"}),
         efforts=("none", "low", "medium", "high", "xhigh", "max"),
         summaries=("none", "auto"),
-        verbosity=False,
-        strict_schemas=False,
         one_call=True,
-        custom_tools=False,
         hosted_tools={"web_search": {"type": "web_search_20250305", "name": "web_search"}},
-        cache_key="never",
-        store="never",
-        reasoning_include=None,
         # Anthropic shows thinking only beside the setting that switches it on.
         summary_mode="adaptive",
-        states_defaults=False,
-        asks_for_usage=False,
     ),
-    rules=RequestRules(
-        needs_max_tokens=True,
-        needs_tools_for_calls=True,
-        needs_result_names=False,
-        needs_declared_properties=False,
-        takes_model_media=False,
-        names_last_reply=False,
-        may_hide_length=False,
-        codes_signatures=False,
-    ),
+    rules=RequestRules(needs_max_tokens=True, needs_tools_for_calls=True),
     editing=Editing(
         container="messages",
         parts_key="content",
         roles={role: role for role in ("user", "assistant", "system")},
-        adds_role=False,
         text_part=lambda _role, text: {"type": "text", "text": text},
-        respell_part=lambda part, _role: part,
-        leaves=LeafPaths(
-            arguments=(("input",),),
-            actions=(),
-            responses=(),
-            outputs=(),
-            thinking=(("thinking",),),
-        ),
-        reads_items_alone=True,
-        is_linked=has_mirrored_part,
-        drops_reasoning=False,
-        alternates=False,
-        signature_keys=frozenset(),
+        leaves=LeafPaths(arguments=(("input",),), thinking=(("thinking",),)),
     ),
-    tokens=TokenRules(
-        page=(1000, 2200, 5000),
-        second=(7, 10, 25),
-        json_share=(0.5, 1.0, 1.3),
-        call=(20, 38, 60),
-        result=(8, 14, 30),
-        picture=(0, 2, 6),
-        frames_system=False,
-        has_chat_tools=False,
-        shows_schema=True,
-    ),
+    tokens=TokenRules(page=(1000, 2200, 5000), call=(20, 38, 60), result=(8, 14, 30), frames_system=False),
     # "Prompt caching" and "Cache diagnostics", platform.claude.com, 2026-11. What is before the messages stays cached
     # although thinking or the choice of a tool change.
     cache=CacheRules(
@@ -449,7 +398,6 @@ DIALECT = Dialect(
         ),
     ),
     unread=Unread(
-        echoes=frozenset(),
         bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id", "details"}),
         containers=frozenset({"format", "output_config", "thinking"}),
         stateful=frozenset({"thread"}),

@@ -24,13 +24,7 @@ from sightline.dialects.conversation import (
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, rest, unknown, wrong
 from sightline.dialects.gemini.field_names import NAME, both, either, restore_extras, spelling_of
-from sightline.dialects.gemini.options import (
-    CONFIG_KEYS,
-    TABLE,
-    read_format,
-    read_reasoning,
-    write_all,
-)
+from sightline.dialects.gemini.options import CONFIG_KEYS, TABLE, read_format, read_reasoning, write_all
 from sightline.dialects.gemini.parts import call_part, media_part, read_part, sign_calls, with_carried_thoughts
 from sightline.dialects.gemini.tools import read_tool_config, read_tools, write_choice, write_tools
 from sightline.dialects.losses import describe

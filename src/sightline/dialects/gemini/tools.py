@@ -213,11 +213,7 @@ def _declaration(value: Json, at: str) -> FunctionTool:
         if schema is not None:
             schema = read_schema(schema, "parameters", is_openapi=True)
     return FunctionTool(
-        str_of(entry, "name", at),
-        opt_str(entry, "description", at),
-        schema,
-        at=at,
-        extras=rest(entry, _NAMED | known),
+        str_of(entry, "name", at), opt_str(entry, "description", at), schema, at=at, extras=rest(entry, _NAMED | known)
     )
 
 

@@ -5,7 +5,6 @@ servers is a named setting of the target. Imports the shared pieces of `dialects
 """
 
 from sightline.catalog.compose import DialectSupport
-from sightline.dialects.conversation import has_mirrored_part
 from sightline.dialects.dialect import (
     Clients,
     Counting,
@@ -15,13 +14,8 @@ from sightline.dialects.dialect import (
     LeafPaths,
     LimitHeaders,
     PlainStream,
-    RequestRules,
     TokenRules,
     Unread,
-    comment_keep_alive,
-    list_models,
-    show_model,
-    state_fault,
 )
 from sightline.dialects.embeddings import OPENAI
 from sightline.dialects.openai_chat.errors import read_error, write_error
@@ -54,37 +48,16 @@ DIALECT = Dialect(
     vendor_problems=vendor_problems,
     names=NAMES,
     owns_frame=lambda frame: "choices" in frame,
-    error_event="",
-    model_in_path=False,
-    ends_with_bytes=False,
     begins_with_count=False,
-    carries_parts=False,
-    keeps_kinds=False,
-    reasoning="effort",
-    versions=None,
-    operation="chat",
     endpoint=Endpoint(
         path="/chat/completions",
-        stream_path="",
-        version="",
-        credential=("authorization", "Bearer "),
-        headers=(),
         # Only the embedded model counts tokens here; the API itself has no such path.
         counting=Counting("/chat/completions/input_tokens", is_served=False),
         embeddings=OPENAI,
         stored=COMPLETIONS,
     ),
     clients=Clients(
-        headers=frozenset(),
-        key_parameter="",
-        versions=None,
-        keep_alive=comment_keep_alive,
-        streams_array=lambda _query: False,
         beta_header="openai-beta",
-        tries_websocket=False,
-        list_models=list_models,
-        show_model=show_model,
-        state_fault=state_fault,
         request_id="x-request-id",
         limits=LimitHeaders("x-ratelimit-{role}-{counted}", frozenset({"requests", "tokens"}), "duration"),
     ),
@@ -98,62 +71,25 @@ DIALECT = Dialect(
         strict_schemas=True,
         one_call=True,
         custom_tools=True,
-        hosted_tools={},
         cache_key="if_known",
         # Chat Completions stores nothing by default, and many providers refuse the field.
         store="if_known",
-        reasoning_include=None,
-        summary_mode=None,
-        states_defaults=False,
         asks_for_usage=True,
-    ),
-    rules=RequestRules(
-        needs_max_tokens=False,
-        needs_tools_for_calls=False,
-        needs_result_names=False,
-        needs_declared_properties=False,
-        takes_model_media=False,
-        names_last_reply=False,
-        may_hide_length=False,
-        codes_signatures=False,
     ),
     editing=Editing(
         container="messages",
         parts_key="content",
         roles={role: role for role in ("system", "developer", "user", "assistant")},
-        adds_role=False,
         text_part=lambda _role, text: {"type": "text", "text": text},
-        respell_part=lambda part, _role: part,
         leaves=LeafPaths(
             arguments=(("arguments",), ("function", "arguments"), ("custom", "input")),
-            actions=(),
-            responses=(),
-            outputs=(),
             thinking=(("thinking",), ("text",)),
         ),
-        reads_items_alone=True,
-        is_linked=has_mirrored_part,
-        drops_reasoning=False,
-        alternates=False,
-        signature_keys=frozenset(),
     ),
-    tokens=TokenRules(
-        page=(0, 900, 4500),
-        second=(7, 10, 25),
-        json_share=(0.5, 1.0, 1.3),
-        call=(2, 7, 14),
-        result=(0, 6, 24),
-        picture=(0, 0, 0),
-        frames_system=True,
-        has_chat_tools=True,
-        shows_schema=True,
-    ),
+    tokens=TokenRules(call=(2, 7, 14), picture=(0, 0, 0), has_chat_tools=True),
     # OpenAI puts the schema of the answer and the tools before all text.
     cache=cache_rules(),
     unread=Unread(
-        echoes=frozenset(),
-        stateful=frozenset(),
-        private_lines=(),
         bookkeeping=frozenset(
             {
                 "object",

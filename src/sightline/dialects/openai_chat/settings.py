@@ -257,12 +257,7 @@ def write_tools(request: Request, document: JsonObject, report: Report, *, same:
 
 def _write_function(tool: FunctionTool) -> JsonObject:
     return compact(
-        {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.schema,
-            "strict": tool.strict,
-        }
+        {"name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": tool.strict}
     )
 
 

@@ -23,9 +23,6 @@ from sightline.dialects.dialect import (
     RequestRules,
     TokenRules,
     Unread,
-    list_models,
-    show_model,
-    state_fault,
 )
 from sightline.dialects.embeddings import OPENAI
 from sightline.dialects.openai_responses.errors import read_error, write_error
@@ -85,24 +82,12 @@ DIALECT = Dialect(
     problems=problems,
     vendor_problems=vendor_problems,
     names=NAMES,
-    read_plain=None,
     plain_texts=PlainTexts(request=lambda _body: None, reply=lambda _body: None, named_reply=read_words),
     owns_frame=lambda frame: str(frame.get("type", "")).startswith("response."),
-    error_event="",
-    model_in_path=False,
-    ends_with_bytes=False,
     begins_with_count=False,
-    carries_parts=False,
     keeps_kinds=True,
-    reasoning="effort",
-    versions=None,
-    operation="chat",
     endpoint=Endpoint(
         path="/responses",
-        stream_path="",
-        version="",
-        credential=("authorization", "Bearer "),
-        headers=(),
         embeddings=OPENAI,
         stored=RESPONSES,
         counting=Counting(
@@ -125,18 +110,11 @@ DIALECT = Dialect(
         ),
     ),
     clients=Clients(
-        headers=frozenset(),
-        key_parameter="",
-        versions=None,
         keep_alive=_keep_alive,
-        streams_array=lambda _query: False,
         beta_header="openai-beta",
         # Codex opens a WebSocket first, and opencode by default. Codex 0.166 falls back to HTTP at once on a 426; after
         # a 401, 404 or 501 it makes seven attempts in about six seconds (seen with a recording server, 2026-11).
         tries_websocket=True,
-        list_models=list_models,
-        show_model=show_model,
-        state_fault=state_fault,
         request_id="x-request-id",
         limits=LimitHeaders("x-ratelimit-{role}-{counted}", frozenset({"requests", "tokens"}), "duration"),
     ),
@@ -153,51 +131,25 @@ DIALECT = Dialect(
         store="always",
         # Our requests leave no reasoning with the provider, so it hands it over.
         reasoning_include=("reasoning.encrypted_content",),
-        summary_mode=None,
         states_defaults=True,
-        asks_for_usage=False,
     ),
-    rules=RequestRules(
-        needs_max_tokens=False,
-        needs_tools_for_calls=False,
-        needs_result_names=False,
-        needs_declared_properties=False,
-        takes_model_media=False,
-        names_last_reply=True,
-        may_hide_length=True,
-        codes_signatures=False,
-    ),
+    rules=RequestRules(names_last_reply=True, may_hide_length=True),
     editing=Editing(
         container="input",
         parts_key="content",
         roles={role: role for role in ("system", "developer", "user", "assistant")},
-        adds_role=False,
         text_part=_text_part,
         respell_part=_respell_part,
         leaves=LeafPaths(
             arguments=(("arguments",), ("input",)),
             actions=(("action",), ("operation",), ("actions",), ("arguments",)),
-            responses=(),
             outputs=(("output",), ("tools",)),
             thinking=(("text",),),
         ),
-        reads_items_alone=True,
         is_linked=_is_linked,
         drops_reasoning=True,
-        alternates=False,
-        signature_keys=frozenset(),
     ),
-    tokens=TokenRules(
-        page=(0, 900, 4500),
-        second=(7, 10, 25),
-        json_share=(0.5, 1.0, 1.3),
-        call=(2, 7, 16),
-        result=(0, 6, 24),
-        picture=(0, 0, 0),
-        frames_system=True,
-        has_chat_tools=False,
-        shows_schema=True,
-    ),
+    tokens=TokenRules(call=(2, 7, 16), picture=(0, 0, 0)),
     # "Prompt cache diagnostics", developers.openai.com, 2026-11: in replies to `comparison_response_id`.
     cache=cache_rules(
         CacheDiagnosis(
@@ -225,6 +177,5 @@ DIALECT = Dialect(
             {"allowed_tools", "custom", "environment", "format", "function", "reasoning", "stream_options", "text"}
         ),
         stateful=frozenset({"conversation"}),
-        private_lines=(),
     ),
 )

@@ -49,12 +49,7 @@ from sightline.model.report import Report
 from sightline.model.request import CustomTool, FunctionTool, Message, OpaqueTool, Request, Role, Tool
 from sightline.wire.jsontext import encode
 
-ROLES: dict[str, Role] = {
-    "user": "user",
-    "assistant": "assistant",
-    "system": "system",
-    "developer": "developer",
-}
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "developer"}
 
 STATE = ("previous_response_id", "conversation", "prompt")
 """Fields that bring a conversation with them, so that a request may have no input of its own."""

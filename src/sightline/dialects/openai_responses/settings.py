@@ -281,12 +281,7 @@ def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None)
     if kept:
         extras = {**extras, "format": kept}
     return CustomTool(
-        str_of(holder, "name", place),
-        opt_str(holder, "description", place),
-        grammar,
-        namespace,
-        at=at,
-        extras=extras,
+        str_of(holder, "name", place), opt_str(holder, "description", place), grammar, namespace, at=at, extras=extras
     )
 
 

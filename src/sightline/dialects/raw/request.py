@@ -204,10 +204,7 @@ def _with_kinds(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple
 def problems(request: Request) -> list[Problem]:
     """Everything in this request that would be refused."""
     in_object = bool(request.messages) and request.messages[0].at.startswith("/messages/")
-    return [
-        *no_messages(request, "/messages" if in_object else ""),
-        *pairing_problems(request, adjacent=True),
-    ]
+    return [*no_messages(request, "/messages" if in_object else ""), *pairing_problems(request, adjacent=True)]
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
