@@ -21,8 +21,8 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import Fold, fold, update_usage
-from sightline.model.parts import Citation, Image, Inline, Opaque, Refusal, Text, Thinking, ToolCall
+from sightline.model.fold import Fold, fold, part_events, update_usage
+from sightline.model.parts import Citation, Image, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled, Usage, reply_json
 
 STOP: list[StreamEvent] = [Finished("stop"), Ended()]
@@ -163,6 +163,27 @@ def test_what_a_call_needs_in_its_own_dialect_comes_with_its_end() -> None:
     begun = ToolCallBegun(0, "c", "shell", kind="shell")
     reply = fold([begun, ArgumentsReceived(0, "{}"), ToolCallCompleted(0, extras={"environment": None}), *STOP])
     assert reply.choice.parts == (ToolCall("c", "shell", "{}", "shell", extras={"environment": None}),)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Text("a", (Citation(url="https://example.com"),), "s", "d", at="/t"),
+        Refusal("no", at="/r"),
+        Thinking("one\n\ntwo", ("one", "two"), id="i", signature="s", signed_by="d", at="/s"),
+        Thinking("all of it", ("one",)),
+        Thinking(signature="s", signed_by="d", redacted=True),
+        ToolCall("c", "f", "{}", "custom", "ns", "i", "s", "d", at="/c"),
+        ToolCall("c", "f", "{}", "shell", extras={"environment": None}),
+        Opaque("d", 1),
+    ],
+)
+def test_a_part_is_folded_from_its_own_events(part: Part) -> None:
+    assert folded_parts(*part_events(part, 3)) == (part,)
+
+
+def test_an_empty_signature_is_none() -> None:
+    assert part_events(Thinking("hm", signature="", signed_by="d"), 0) == [ThinkingReceived(0, "hm")]
 
 
 def test_the_public_form_names_what_is_known_and_leaves_out_the_rest() -> None:

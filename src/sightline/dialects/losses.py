@@ -102,6 +102,12 @@ def describe(value: Part | OpaqueTool) -> str:
     return f"{noun} {kind!r} of {value.dialect}" if isinstance(kind, str) else f"opaque {noun} of {value.dialect}"
 
 
+def lose_unknown(part: Opaque, target: str, report: Report) -> None:
+    """Report a part that only its own dialect knows, unless its content stands elsewhere too."""
+    if not part.mirrored:
+        report.lose(part.at, describe(part), f"{target} does not know it", "content")
+
+
 def lose_call_kind(event: StreamEvent, target: Dialect, report: Report) -> None:
     """Report a call of a built-in tool, which is a function's call in every dialect that cannot tell them apart."""
     if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN and not target.keeps_kinds:

@@ -251,6 +251,11 @@ class Machine(ABC):
         return []
 
 
+def fields_of(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
+    """What is not modelled, each as an event."""
+    return [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
+
+
 def unread_fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
     """What is not modelled, reported once per name and stream: `known` grows."""
     if holder.keys() <= known:

@@ -1,4 +1,6 @@
-"""One fold turns the events of an answer into a `Reply`, whether they were streamed or decoded from a whole body."""
+"""One fold turns the events of an answer into a `Reply`, whether they were streamed or decoded from a whole body; and
+back, a part into the events that it would have been.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -81,7 +83,7 @@ class Fold:
             case Finished(choice=choice):
                 self._choice(choice).finished = event
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
+                self._usage = update_usage(self._usage, usage)
             case FieldReceived(at, value) | FrameBroken(at, value):
                 self._unmodelled.append(Unmodelled(at, value))
             case ArgumentsReceived(part, fragment, choice):
@@ -194,8 +196,40 @@ def _part(draft: _Draft) -> Part:
             return value
 
 
-def update_usage(usage: Usage, newer: Usage) -> Usage:
+def part_events(part: Part, number: int, choice: int = 0) -> list[StreamEvent]:
+    """A part as events: what can grow in a stream as if it had grown in one step, anything else whole."""
+    events: list[StreamEvent]
+    match part:
+        case Text(text, citations):
+            events = [TextReceived(number, text, choice, at=part.at)]
+            events += [CitationReceived(number, citation, choice) for citation in citations]
+        case Refusal(text):
+            return [RefusalReceived(number, text, choice, at=part.at)]
+        case Thinking(text, summary, redacted=False):
+            events = [
+                ThinkingReceived(number, piece, choice, index, summary=True, at=part.at)
+                for index, piece in enumerate(summary)
+            ]
+            if not summary or text != "\n\n".join(summary):
+                events.append(ThinkingReceived(number, text, choice, at=part.at))
+        case ToolCall(call_id, name, _, kind, namespace, item):
+            events = [ToolCallBegun(number, call_id, name, choice, kind, namespace, item, part.at)]
+        case _:
+            return [PartReceived(number, part, choice)]
+    if part.signed_by is not None and part.signature != "":
+        # Directly behind the beginning of a call: some writers must say the signature before the call.
+        bound = part.id if isinstance(part, Thinking) else None
+        events.append(SignatureReceived(number, part.signature, part.signed_by, choice, bound))
+    if isinstance(part, ToolCall):
+        extras = {} if part.kind in ("function", "custom") else part.extras
+        events += [ArgumentsReceived(number, part.arguments, choice), ToolCallCompleted(number, choice, extras)]
+    return events
+
+
+def update_usage(usage: Usage | None, newer: Usage) -> Usage:
     """The counts, with those that the newer ones have."""
+    if usage is None:
+        return newer
     known = {name: value for name, value in msgspec.structs.asdict(newer).items() if value not in (None, "", {})}
     if newer.extras:
         known["extras"] = usage.extras | newer.extras

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.dialects.anthropic.names import finish_of, stop_reason_of
+from sightline.dialects.anthropic.names import finish_of
 from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
 from sightline.dialects.anthropic.usage import Counter, write_usage
 from sightline.errors import Code, Fault
@@ -165,29 +165,6 @@ def test_what_an_error_says_besides_its_words_comes_before_it():
 )
 def test_every_stop_reason_is_understood(word, sequence, finish, detail):
     assert finish_of(word, sequence) == (finish, detail)
-
-
-@pytest.mark.parametrize("word", ["end_turn", "max_tokens", "model_context_window_exceeded", "refusal", "pause_turn"])
-def test_a_stop_reason_comes_back_as_it_was(word):
-    assert stop_reason_of(*finish_of(word, None), None, has_calls=False) == word
-
-
-def test_stop_reason_is_tool_use_only_if_there_is_a_call():
-    assert stop_reason_of("stop", None, None, has_calls=True) == "tool_use"
-    assert stop_reason_of("tool_calls", None, None, has_calls=False) == "end_turn"
-
-
-def test_stop_sequence_gives_the_stop_sequence_reason():
-    assert stop_reason_of("stop", None, "END", has_calls=False) == "stop_sequence"
-
-
-def test_another_providers_word_is_not_ours():
-    assert stop_reason_of("content_filter", "SAFETY", None, has_calls=False) == "refusal"
-
-
-@pytest.mark.parametrize("finish", ["error", "cancelled"])
-def test_a_failure_has_no_stop_reason(finish):
-    assert stop_reason_of(finish, None, None, has_calls=False) is None
 
 
 WIRE: dict[str, Any] = {

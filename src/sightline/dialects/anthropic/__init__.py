@@ -16,10 +16,9 @@ from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
 from sightline.dialects.anthropic.plain import PLAIN_TEXTS
 from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
-from sightline.dialects.anthropic.reply_write import write_reply
+from sightline.dialects.anthropic.reply_write import MessagesWriter, write_reply
 from sightline.dialects.anthropic.request import read_request, write_request
 from sightline.dialects.anthropic.sources import IMAGE_TYPES
-from sightline.dialects.anthropic.stream_write import MessagesWriter
 from sightline.dialects.conversation import leading_count
 from sightline.dialects.dialect import (
     ApiVersions,

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from sightline.dialects.fault_codes import status_of
 from sightline.dialects.faults import provider_fault
+from sightline.dialects.fields import compact
+from sightline.dialects.streaming import fields_of
 from sightline.errors import Code, Fault
-from sightline.model.events import FieldReceived, StreamEvent
+from sightline.model.events import StreamEvent
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode
-from sightline.wire.pointer import join
 
 _NOT_FOUND = "not_found_error"
 _TYPES: Mapping[Code, str] = {
@@ -75,9 +76,7 @@ def error_fields(body: JsonObject, at: str) -> list[StreamEvent]:
 
 def extra_fields(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
     """The fields that we do not model and that say something."""
-    return [
-        FieldReceived(join(at, key), value) for key, value in holder.items() if key not in known and value is not None
-    ]
+    return fields_of(compact(holder), known, at)
 
 
 def is_error(body: JsonObject) -> bool:

@@ -29,8 +29,9 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
+from sightline.model.fold import part_events
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolCall
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolCall
 from sightline.model.reply import Finish
 from sightline.wire.jsontext import decode, encode
 
@@ -66,27 +67,10 @@ def read_identity(message: JsonObject, at: str) -> Started:
 
 def events_of(number: int, part: Part) -> list[StreamEvent]:
     """One block of the reply, as it would have been streamed."""
-    events: list[StreamEvent] = []
-    match part:
-        case Text(text, citations):
-            events.append(TextReceived(number, text, at=part.at))
-            events += (CitationReceived(number, citation) for citation in citations)
-        case Thinking(text) if not part.redacted:
-            events.append(ThinkingReceived(number, text, at=part.at))
-            events += signature_of(number, part)
-        case ToolCall(call_id, name, arguments):
-            events.append(ToolCallBegun(number, call_id, name, at=part.at))
-            events += [ArgumentsReceived(number, arguments), ToolCallCompleted(number)]
-        case _:
-            return [PartReceived(number, part)]
-    return [*events, *extra_fields(part.extras, part.at, frozenset())]
-
-
-def signature_of(number: int, part: Thinking) -> list[StreamEvent]:
-    """The signature over a thinking block; an empty signature is none."""
-    if part.signed_by is None or part.signature == "":
-        return []
-    return [SignatureReceived(number, part.signature, part.signed_by, id=part.id)]
+    events = part_events(part, number)
+    return (
+        events if isinstance(events[0], PartReceived) else [*events, *extra_fields(part.extras, part.at, frozenset())]
+    )
 
 
 def details_of(holder: JsonObject, at: str, number: int, finish: Finish) -> list[StreamEvent]:

@@ -1,35 +1,51 @@
-"""A reply to a Messages body for a client of this API."""
+"""A reply for a client of this API: as a stream, one block after another and exactly one end, or as the body that the
+frames of this stream come to.
+"""
 
 import hashlib
-from typing import assert_never
+from dataclasses import dataclass, field
+from typing import Literal, assert_never
 
 from sightline.dialects.anthropic.blocks import arguments_object, write_citation
 from sightline.dialects.anthropic.errors import error_body
-from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, stop_reason_of
+from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, STOP_REASONS, stop_reason_of
 from sightline.dialects.anthropic.usage import write_usage
 from sightline.dialects.dialect import Client
-from sightline.dialects.losses import describe, lose_choices, lose_partial, lose_pieces, thinking_words
+from sightline.dialects.fields import object_at, opt_list, rest
+from sightline.dialects.losses import lose_choices, lose_partial, lose_pieces, lose_unknown
 from sightline.dialects.signatures import NEXT, wrap
-from sightline.dialects.streaming import truncation_fault
-from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
-from sightline.model.events import Finished
-from sightline.model.json import Json, JsonObject
-from sightline.model.parts import (
-    Audio,
-    CacheBreakpoint,
-    Document,
-    Image,
-    Opaque,
-    Part,
-    Refusal,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
+from sightline.dialects.streaming import Sequencer, fault_of_broken_frame, truncation_fault
+from sightline.dialects.text_runs import GrowingText, TextFraming
+from sightline.dialects.tool_names import INPUT, flat_name
+from sightline.errors import Fault
+from sightline.model.events import (
+    ArgumentsReceived,
+    CitationReceived,
+    Ended,
+    Failed,
+    FieldReceived,
+    Finished,
+    FrameBroken,
+    LogprobsReceived,
+    PartReceived,
+    RefusalReceived,
+    SignatureReceived,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+    ToolCallCompleted,
+    UsageReceived,
 )
+from sightline.model.fold import part_events, update_usage
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Opaque, Part, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Reply, Usage
 from sightline.model.report import Report
+from sightline.wire.jsontext import encode
 from sightline.wire.pointer import parse_pointer
+from sightline.wire.sse import Frame, encode_frame
 
 UNSIGNED = "unsigned"
 """The maker of thinking that is not signed, so that we recognise it when the client sends it back."""
@@ -46,207 +62,421 @@ _INVENTED = f"{NAME} demands it and it is not known"
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     """The body. A failure has no form among messages: it is the API's error body."""
     choice = reply.choice
-    finish = choice.finish
-    ended = None if finish is None else Finished(finish, 0, choice.detail, choice.stop_sequence, choice.finish_at)
-    stop_reason = None if ended is None else write_finish(ended, report, has_calls=bool(choice.tool_calls))
-    if reply.fault is not None or (finish is not None and stop_reason is None):
+    if reply.fault is not None or (choice.finish is not None and choice.finish not in STOP_REASONS):
         lose_partial(reply, NAME, report)
         return error_body(reply.fault or truncation_fault())
     lose_choices(reply, NAME, report)
-    lose_created(reply.created, reply.places, report)
+    writer = MessagesWriter(client, report)
+    writer.write(Started(reply.id, reply.model, reply.created, reply.places))
+    for number, part in enumerate(choice.parts):
+        for event in part_events(part, number):
+            writer.write(event)
     if choice.logprobs:
-        lose_logprobs(choice.logprobs_at, report)
-    identity, model = identity_of(reply.id, reply.model, client, report)
-    kept: JsonObject = {}
-    for field in reply.unmodelled:
-        keep(kept, field.at, field.value)
-    content: list[Json] = []
-    for part in choice.parts:
-        if isinstance(part, Refusal) and is_explanation(part.at):
-            keep(kept, part.at, part.text)
+        writer.write(LogprobsReceived(choice.logprobs, at=choice.logprobs_at))
+    for unread in reply.unmodelled:
+        writer.write(FieldReceived(unread.at, unread.value))
+    if reply.usage is not None:
+        writer.write(UsageReceived(reply.usage))
+    ended = (choice.detail, choice.stop_sequence, choice.finish_at)
+    writer.end(None if choice.finish is None else Finished(choice.finish, 0, *ended))
+    return _message_of(writer.frames)
+
+
+def _message_of(frames: list[JsonObject]) -> JsonObject:
+    """The message that the frames of a stream come to."""
+    body: JsonObject = {}
+    content: list[JsonObject] = []
+    for frame in frames:
+        match frame["type"]:
+            case "message_start":
+                body = object_at(frame, "message")
+            case "content_block_start":
+                content.append({**object_at(frame, "content_block")})
+            case "content_block_delta":
+                _grow(content[-1], object_at(frame, "delta"))
+            case "message_delta":
+                body |= object_at(frame, "delta") | rest(frame, _MESSAGE_DELTA)
+            case _:
+                pass
+    for block in content:
+        if isinstance(text := block.get("input"), str):
+            value = arguments_object(text)
+            block["input"] = {INPUT: text} if value is None else value
+    return body | {"content": list(content)}
+
+
+_MESSAGE_DELTA = frozenset({"type", "delta"})
+
+
+def _grow(block: JsonObject, delta: JsonObject) -> None:
+    """Add a delta to a block; the input of a call stays a text until all of it is there."""
+    *_, key = delta
+    match key:
+        case "citation":
+            block["citations"] = [*opt_list(block, "citations", ""), delta[key]]
+        case "partial_json":
+            block["input"] = f"{block['input'] or ''}{delta[key]}"
+        case _:
+            block[key] = f"{block[key]}{delta[key]}"
+
+
+@dataclass(slots=True)
+class _Block:
+    """The part that is being written. Its start waits until there is something to say (`is_written`)."""
+
+    part: int
+    kind: Literal["text", "thinking", "call"]
+    is_written: bool = False
+    call: ToolCallBegun | None = None
+    arguments: list[str] = field(default_factory=list)
+    signing: SignatureReceived | None = None
+    piece: tuple[bool, int] = (False, 0)
+    at: str = ""
+
+
+class MessagesWriter(TextFraming):
+    """Feed it the events of one reply; it gives the bytes of the stream. `frames` are those that were not given yet."""
+
+    def __init__(self, client: Client, report: Report) -> None:
+        self.frames: list[JsonObject] = []
+        self._client = client
+        self._report = report
+        self._sequencer = Sequencer(report, NAME)
+        self._usage: Usage | None = None
+        self._seen: set[int] = set()
+        self._id = ""
+        self._index = -1
+        self._block: _Block | None = None
+        self._has_calls = False
+        self._has_logprobs = False
+        self._is_dated = False
+        self._finished: Finished | None = None
+        self._kept: JsonObject = {}
+        self._is_over = False
+
+    def feed(self, event: StreamEvent) -> bytes:
+        """The bytes that this event amounts to."""
+        if self._is_over:
+            return b""
+        events = [event]
+        part = getattr(event, "part", None)
+        if part is not None and part not in self._seen and not getattr(event, "choice", 0):
+            self._seen.add(part)
+            if isinstance(event, SignatureReceived):
+                # A part that begins with its signature is thinking without words.
+                events = [ThinkingReceived(part, ""), event]
+        for each in events:
+            for placed in self._sequencer.feed(each):
+                self.write(placed)
+        frames, self.frames = self.frames, []
+        return b"".join([_encode(frame) for frame in frames])
+
+    def text_frame(self, event: GrowingText) -> bytes:
+        """The delta of one more piece, whose block is open."""
+        key = "text" if isinstance(event, TextReceived) else "thinking"
+        delta: JsonObject = {"type": f"{key}_delta", key: event.text}
+        return _encode({"type": "content_block_delta", "index": self._index, "delta": delta})
+
+    def note_text(self, event: GrowingText) -> None:
+        """Nothing that follows depends on it."""
+
+    def write(self, event: StreamEvent) -> None:  # noqa: C901 - one flat case per event
+        """Make the frames of one more event, which comes in an order without overlaps."""
+        match event:
+            case TextReceived(part, text, _, at):
+                self._text(part, text, at)
+            case ThinkingReceived():
+                self._thinking(event)
+            case ArgumentsReceived(part, fragment):
+                self._arguments(part, fragment)
+            case RefusalReceived():
+                self._refuse(event)
+            case ToolCallBegun(part):
+                self._lose_call_form(event)
+                self._has_calls = True
+                self._open(_Block(part, "call", call=event))
+            case ToolCallCompleted(part):
+                if self._is_open(part):
+                    self._close()
+            case SignatureReceived():
+                self._sign(event)
+            case CitationReceived(part, citation):
+                value = write_citation(citation, self._report)
+                if value is not None:
+                    self._start_text(part, citation.at)
+                    self._delta("citations_delta", citation=value)
+            case PartReceived():
+                self._part(event)
+            case Started():
+                self._begin(event)
+            case UsageReceived(usage):
+                self._usage = update_usage(self._usage, usage)
+            case FieldReceived(at, value):
+                self._keep(at, value)
+            case LogprobsReceived():
+                if not self._has_logprobs:
+                    self._report.lose(event.at, "logprobs", f"{NAME} has no such field", "option")
+                self._has_logprobs = True
+            case Finished():
+                self._finished = event
+                self._close()
+            case Failed(fault):
+                self._fail(fault)
+            case FrameBroken():
+                self._fail(fault_of_broken_frame(event))
+            case Ended():
+                if self._finished is None or self._finished.finish not in STOP_REASONS:
+                    self._fail(truncation_fault())
+                else:
+                    self.end(self._finished)
+            case unreachable:
+                assert_never(unreachable)
+
+    # --- the message ----------------------------------------------------------------------------------
+
+    def _begin(self, started: Started | None = None) -> None:
+        """message_start, once."""
+        started = started or Started()
+        if started.created is not None and not self._is_dated:
+            self._is_dated = True
+            place = started.places.get("created", "/created")
+            self._report.lose(place, "time of the reply", f"{NAME} has no such field", "identity")
+        if self._id:
+            return
+        self._id, model = started.id or self._client.id, started.model or self._client.model
+        if not self._id:
+            self._id = DEFAULT_ID
+            self._report.add("/id", "id of the reply", _INVENTED, "identity")
+        if not model:
+            self._report.add("/model", "an empty name of the model", _INVENTED, "identity")
+        message: JsonObject = {
+            "id": self._id,
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": write_usage(None, self._client.input_tokens),
+        }
+        self.frames.append({"type": "message_start", "message": message})
+
+    def _fail(self, fault: Fault) -> None:
+        self._is_over = True
+        self.frames.append(error_body(fault))
+
+    def end(self, finished: Finished | None) -> None:
+        """The end of the message, which claims no reason where there is none."""
+        self._close()
+        self._begin()
+        self._is_over = True
+        usage = self._usage or Usage()
+        if usage.input_tokens is None and not self._client.input_tokens:
+            self._report.add("/usage/input_tokens", "a count of 0", _INVENTED, "identity")
+        if usage.output_tokens is None:
+            self._report.add("/usage/output_tokens", "a count of 0", _INVENTED, "identity")
+        delta: JsonObject = {"stop_reason": None, "stop_sequence": None}
+        if finished is not None:
+            delta = {"stop_reason": self._stop_reason(finished), "stop_sequence": finished.stop_sequence}
+        counts = write_usage(usage, self._client.input_tokens)
+        message_delta: JsonObject = {"type": "message_delta", "delta": delta, "usage": counts}
+        for key, value in self._kept.items():
+            (message_delta if key == "context_management" else delta)[key] = value
+        self.frames += [message_delta, {"type": "message_stop"}]
+
+    def _stop_reason(self, finished: Finished) -> str | None:
+        finish, detail = finished.finish, finished.detail
+        word = stop_reason_of(finish, detail, finished.stop_sequence, has_calls=self._has_calls)
+        if finish == "content_filter":
+            why = "the nearest stop reason is refusal"
+            self._report.lose(finished.at, "that a filter stopped it", why, "option")
+        if detail is not None and word != detail:
+            self._report.lose(finished.at, f"the provider's own word {detail!r}", f"{NAME} says {word}", "identity")
+        return word
+
+    def _keep(self, at: str, value: Json) -> None:
+        """Collect a field that only this API has under the name that it has here; any other is left out."""
+        *_, holder, key = ("", "", *parse_pointer(at))
+        if key in KEPT:
+            self._kept[key] = value
+        elif holder == STOP_DETAILS:
+            details = self._kept.setdefault(STOP_DETAILS, {})
+            if isinstance(details, dict):
+                details[key] = value
+
+    # --- blocks ---------------------------------------------------------------------------------------
+
+    def _is_open(self, part: int) -> bool:
+        return self._block is not None and self._block.part == part
+
+    def _open(self, block: _Block) -> None:
+        self._close()
+        self._block = block
+        self._begin()
+
+    def _start(self, block: JsonObject) -> None:
+        self._index += 1
+        self.frames.append({"type": "content_block_start", "index": self._index, "content_block": block})
+
+    def _delta(self, kind: str, **delta: Json) -> None:
+        self.frames.append({"type": "content_block_delta", "index": self._index, "delta": {"type": kind, **delta}})
+
+    def _stop(self) -> None:
+        self.frames.append({"type": "content_block_stop", "index": self._index})
+
+    def _whole(self, block: JsonObject) -> None:
+        self._start(block)
+        self._stop()
+
+    def _part(self, event: PartReceived) -> None:
+        """A part that came whole: as if it had grown in one step, if this API has such parts grow."""
+        value: Part = event.value
+        if isinstance(value, (Text, Refusal, ToolCall)) or (isinstance(value, Thinking) and not value.redacted):
+            for each in part_events(value, event.part):
+                self.write(each)
+            return
+        self._close()
+        self._begin()
+        if isinstance(value, Thinking):
+            self._whole({"type": "redacted_thinking", "data": _signature(value.signature, value.signed_by, value.id)})
+        elif isinstance(value, Opaque):
+            if value.dialect == NAME and isinstance(value.value, dict):
+                self._whole(value.value)
+            else:
+                lose_unknown(value, NAME, self._report)
         else:
-            content += reply_blocks(part, identity, len(content), report)
-    add_uncounted(reply.usage, client, report)
-    body: JsonObject = {
-        "id": identity,
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": content,
-        "stop_reason": stop_reason,
-        "stop_sequence": choice.stop_sequence,
-        "usage": write_usage(reply.usage, client.input_tokens),
-    }
-    return body | kept
+            what = f"{type(value).__name__.lower()} in a reply"
+            self._report.lose(value.at, what, f"a reply of {NAME} holds none", "content")
+
+    def _close(self) -> None:
+        """The end of the block that is open."""
+        block, self._block = self._block, None
+        if block is None:
+            return
+        if block.call is not None:
+            self._close_call(block, block.call)
+        elif block.kind == "thinking" and (block.is_written or block.signing is not None):
+            signing = block.signing
+            if not block.is_written:
+                self._start(_thinking_block(""))
+            if signing is None or not signing.signed_by:  # the provider has not signed its reasoning
+                what, why = "signature of reasoning that is not signed", f"{NAME} demands one"
+                self._report.add(f"/content/{self._index}/signature", what, why, "identity")
+            given = (None, None, None) if signing is None else (signing.signature, signing.signed_by, signing.id)
+            self._delta("signature_delta", signature=_signature(*given))
+        elif not block.is_written:
+            return
+        self._stop()
+
+    # --- text and thinking ----------------------------------------------------------------------------
+
+    def _text(self, part: int, text: str, at: str) -> None:
+        if text:
+            self._start_text(part, at)
+            self._delta("text_delta", text=text)
+        elif not self._is_open(part):
+            self._open(_Block(part, "text", at=at))
+
+    def _refuse(self, event: RefusalReceived) -> None:
+        if event.at.endswith(_EXPLANATION):  # it explains the end of the message and is no block of it
+            self._keep(event.at, event.text)
+            return
+        if not self._is_open(event.part):
+            self._report.lose(event.at, "that these words are a refusal", f"{NAME} has no such block", "identity")
+        self._text(event.part, event.text, event.at)
+
+    def _start_text(self, part: int, at: str) -> None:
+        block = self._block
+        if block is None or block.part != part:
+            block = _Block(part, "text", at=at)
+            self._open(block)
+        if not block.is_written:
+            block.is_written = True
+            self._start({"type": "text", "text": ""})
+
+    def _thinking(self, event: ThinkingReceived) -> None:
+        block = self._block
+        if block is None or block.part != event.part:
+            block = _Block(event.part, "thinking", at=event.at)
+            self._open(block)
+        if not event.text:
+            return
+        text, piece = event.text, (event.summary, event.piece)
+        if not block.is_written:
+            block.is_written = True
+            self._start(_thinking_block(""))
+        elif piece != block.piece:
+            text = f"\n\n{text}"
+            if event.summary or block.piece[0]:
+                lose_pieces(block.at, NAME, self._report)
+        block.piece = piece
+        self._delta("thinking_delta", thinking=text)
+
+    def _sign(self, event: SignatureReceived) -> None:
+        block = self._block
+        if block is None or block.part != event.part or (block.is_written and block.kind != "thinking"):
+            # Words leave before their signature is known, and behind them it would belong to something else.
+            at = block.at if block is not None and block.part == event.part else ""
+            self._report.lose(at, "a signature over text", f"{NAME} has no place for it", "identity")
+        elif block.kind == "thinking":
+            block.signing = event
+        else:  # an empty thinking block carries the signature of the part behind it
+            self._whole(_thinking_block(wrap(event.signature or "", event.signed_by or UNSIGNED, NEXT)))
+
+    # --- calls ----------------------------------------------------------------------------------------
+
+    def _lose_call_form(self, call: ToolCallBegun) -> None:
+        """What a tool_use block does not say of a call."""
+        if call.item is not None:
+            self._report.lose(call.at, "id of the item", f"{NAME} has blocks, not items", "identity")
+        if call.kind == "custom":
+            why = "it became an object with one string"
+            self._report.lose(call.at, "that the call takes free text", why, "identity")
+
+    def _arguments(self, part: int, fragment: str) -> None:
+        block = self._block
+        if block is None or block.call is None or block.part != part or not fragment:
+            return
+        block.arguments.append(fragment)
+        # The first fragment waits for the next event: it may be the call's signature, which goes before the call.
+        if block.call.kind != "custom" and len(block.arguments) > 1:
+            self._start_call(block, block.call)
+            self._delta("input_json_delta", partial_json=fragment)
+
+    def _start_call(self, block: _Block, call: ToolCallBegun) -> None:
+        if block.is_written:
+            return
+        block.is_written = True
+        call_id = call.id or self._make_call_id()
+        name = flat_name(call.name, call.namespace)
+        self._start({"type": "tool_use", "id": call_id, "name": name, "input": {}})
+        if call.kind != "custom" and block.arguments:
+            self._delta("input_json_delta", partial_json=block.arguments[0])
+
+    def _make_call_id(self) -> str:
+        """An id for a call that came without one; the same for the same reply, another in the next."""
+        index = self._index + 1
+        self._report.add(f"/content/{index}/id", "id of a tool call", f"{NAME} demands one", "identity")
+        return "toolu_" + hashlib.sha256(f"{self._id}/{index}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+    def _close_call(self, block: _Block, call: ToolCallBegun) -> None:
+        self._start_call(block, call)
+        arguments = "".join(block.arguments)
+        if call.kind == "custom":
+            self._delta("input_json_delta", partial_json=encode({INPUT: arguments}).decode())
+        elif arguments_object(arguments) is None:
+            why = f"{NAME} takes a JSON object only"
+            self._report.lose(call.at, "arguments as they were written", why, "content")
 
 
-def keep(kept: JsonObject, at: str, value: Json) -> None:
-    """Collect a field that only this API has under the name that it has here; any other is left out."""
-    *_, holder, key = ("", "", *parse_pointer(at))
-    if key in KEPT:
-        kept[key] = value
-    elif holder == STOP_DETAILS:
-        details = kept.setdefault(STOP_DETAILS, {})
-        if isinstance(details, dict):
-            details[key] = value
+def _thinking_block(signature: str) -> JsonObject:
+    return {"type": "thinking", "thinking": "", "signature": signature}
 
 
-def is_explanation(at: str) -> bool:
-    """Whether a refusal that stood here explains the end of the message and is no block of it."""
-    return at.endswith(_EXPLANATION)
-
-
-def identity_of(reply_id: str | None, model: str | None, client: Client, report: Report) -> tuple[str, str]:
-    """The id and the model that a message names; what is not known is listed."""
-    reply_id, model = reply_id or client.id, model or client.model
-    if not reply_id:
-        report.add("/id", "id of the reply", _INVENTED, "identity")
-    if not model:
-        report.add("/model", "an empty name of the model", _INVENTED, "identity")
-    return reply_id or DEFAULT_ID, model
-
-
-def add_uncounted(usage: Usage | None, client: Client, report: Report) -> None:
-    """List the counts that are zero because they were not counted."""
-    usage = usage or Usage()
-    if usage.input_tokens is None and not client.input_tokens:
-        report.add("/usage/input_tokens", "a count of 0", _INVENTED, "identity")
-    if usage.output_tokens is None:
-        report.add("/usage/output_tokens", "a count of 0", _INVENTED, "identity")
-
-
-def lose_created(created: int | None, places: dict[str, str], report: Report) -> None:
-    """The API dates nothing."""
-    if created is not None:
-        report.lose(places.get("created", "/created"), "time of the reply", f"{NAME} has no such field", "identity")
-
-
-def lose_logprobs(at: str, report: Report) -> None:
-    """The API tells no probabilities."""
-    report.lose(at, "logprobs", f"{NAME} has no such field", "option")
-
-
-def write_finish(finished: Finished, report: Report, *, has_calls: bool) -> str | None:
-    """The stop reason; None for a failure, which has none."""
-    finish, detail = finished.finish, finished.detail
-    word = stop_reason_of(finish, detail, finished.stop_sequence, has_calls=has_calls)
-    if finish == "content_filter":
-        report.lose(finished.at, "that a filter stopped it", "the nearest stop reason is refusal", "option")
-    if detail is not None and word is not None and word != detail:
-        report.lose(finished.at, f"the provider's own word {detail!r}", f"{NAME} says {word}", "identity")
-    return word
-
-
-def reply_blocks(part: Part, message_id: str, index: int, report: Report) -> list[JsonObject]:
-    """The blocks of one part: usually one, with one before it for a signature that has no place in it, or none."""
-    match part:
-        case Text():
-            return _text_blocks(part, report)
-        case Refusal(text):
-            lose_refusal(part.at, report)
-            return _text_blocks(Text(text), report)
-        case Thinking():
-            if part.redacted:
-                return [{"type": "redacted_thinking", "data": signature_text(part.signature, part.signed_by, part.id)}]
-            text = thinking_words(part)
-            if not text and part.signed_by is None:
-                return []
-            if part.summary and text != part.summary[0]:
-                lose_pieces(part.at, NAME, report)
-            note_signature(part.signed_by, index, report)
-            return [thinking_block(text, signature_text(part.signature, part.signed_by, part.id))]
-        case ToolCall():
-            before = [] if part.signature is None else [signature_block(part.signature, part.signed_by)]
-            return [*before, _tool_use(part, message_id, index + len(before), report)]
-        case Opaque(dialect, value):
-            if dialect == NAME and isinstance(value, dict):
-                return [value]
-            if not part.mirrored:
-                report.lose(part.at, describe(part), f"{NAME} does not know it", "content")
-            return []
-        case Image() | Audio() | Document() | ToolResult() | CacheBreakpoint():
-            kind = type(part).__name__.lower()
-            report.lose(part.at, f"{kind} in a reply", f"a reply of {NAME} holds none", "content")
-            return []
-        case unreachable:
-            assert_never(unreachable)
-
-
-def _text_blocks(part: Text, report: Report) -> list[JsonObject]:
-    written = [write_citation(citation, report) for citation in part.citations]
-    citations: list[Json] = [value for value in written if value is not None]
-    if not part.text and not citations:
-        return [] if part.signature is None else [signature_block(part.signature, part.signed_by)]
-    if part.signature is not None:
-        lose_signature(part.at, report)
-    block: JsonObject = {"type": "text", "text": part.text}
-    if citations:
-        block["citations"] = citations
-    return [block]
-
-
-def thinking_block(text: str, signature: str) -> JsonObject:
-    return {"type": "thinking", "thinking": text, "signature": signature}
-
-
-def signature_text(signature: str | None, signed_by: str | None, item: str | None) -> str:
+def _signature(signature: str | None, signed_by: str | None, item: str | None) -> str:
     """The value of the signature field: our own as it is, another's under its maker's name."""
-    if signed_by == NAME:
-        return signature or ""
-    return wrap(signature, signed_by or UNSIGNED, item)
+    return (signature or "") if signed_by == NAME else wrap(signature, signed_by or UNSIGNED, item)
 
 
-def note_signature(signed_by: str | None, index: int, report: Report) -> None:
-    """Report a signature that stands for none: the provider has not signed its reasoning."""
-    if not signed_by:
-        what, why = "signature of reasoning that is not signed", f"{NAME} demands one"
-        report.add(f"/content/{index}/signature", what, why, "identity")
-
-
-def signature_block(signature: str, signed_by: str | None) -> JsonObject:
-    """An empty thinking block that carries the signature of the part behind it."""
-    return thinking_block("", wrap(signature, signed_by or UNSIGNED, NEXT))
-
-
-def lose_signature(at: str, report: Report) -> None:
-    """Words leave before their signature is known, and behind them it would belong to something else."""
-    report.lose(at, "a signature over text", f"{NAME} has no place for it", "identity")
-
-
-def lose_refusal(at: str, report: Report) -> None:
-    """A refusal is ordinary text here."""
-    report.lose(at, "that these words are a refusal", f"{NAME} has no such block", "identity")
-
-
-def _tool_use(part: ToolCall, message_id: str, index: int, report: Report) -> JsonObject:
-    lose_call_form(part.at, part.item, part.kind, report)
-    arguments = as_function_arguments(part)
-    value = arguments_object(arguments)
-    if value is None:
-        lose_arguments(part.at, report)
-        value = {INPUT: arguments}
-    call_id = part.id or call_id_for(message_id, index, report)
-    return tool_use_block(call_id, flat_name(part.name, part.namespace), value)
-
-
-def tool_use_block(call_id: str, name: str, value: JsonObject) -> JsonObject:
-    return {"type": "tool_use", "id": call_id, "name": name, "input": value}
-
-
-def call_id_for(message_id: str, index: int, report: Report) -> str:
-    """An id for a call that came without one; the same for the same reply, another in the next."""
-    report.add(f"/content/{index}/id", "id of a tool call", f"{NAME} demands one", "identity")
-    return "toolu_" + hashlib.sha256(f"{message_id}/{index}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
-
-
-def lose_call_form(at: str, item: str | None, kind: str, report: Report) -> None:
-    """What a tool_use block does not say of a call."""
-    if item is not None:
-        report.lose(at, "id of the item", f"{NAME} has blocks, not items", "identity")
-    if kind == "custom":
-        report.lose(at, "that the call takes free text", "it became an object with one string", "identity")
-
-
-def lose_arguments(at: str, report: Report) -> None:
-    """The API takes an object."""
-    report.lose(at, "arguments as they were written", f"{NAME} takes a JSON object only", "content")
+def _encode(frame: JsonObject) -> bytes:
+    return encode_frame(Frame(encode(frame), event=str(frame["type"])))

@@ -26,7 +26,6 @@ from sightline.dialects.gemini.reply_fields import (
 from sightline.dialects.streaming import Machine, StreamReader, finish_for_content, read_frames, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
-    ArgumentsReceived,
     CitationReceived,
     Ended,
     Failed,
@@ -40,9 +39,9 @@ from sightline.model.events import (
     TextReceived,
     ThinkingReceived,
     ToolCallBegun,
-    ToolCallCompleted,
     UsageReceived,
 )
+from sightline.model.fold import part_events
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Text, Thinking, ToolCall
 from sightline.wire.pointer import join
@@ -234,14 +233,9 @@ class ReplyMachine(Machine):
                 self._text(part, choice, number, events)
             case ToolCall():
                 choice.has_calls = True
-                index = choice.begin()
-                events.append(ToolCallBegun(index, part.id, part.name, number, at=part.at))
-                if part.signed_by is not None:
-                    events.append(SignatureReceived(index, part.signature, part.signed_by, number))
-                events.append(ArgumentsReceived(index, part.arguments, number))
-                events.append(ToolCallCompleted(index, number))
+                events += part_events(part, choice.begin(), number)
             case _:
-                events.append(PartReceived(choice.begin(), part, number))
+                events += part_events(part, choice.begin(), number)
                 return
         for key, value in part.extras.items():
             nested = value if key in ("functionCall", "function_call") and type(value) is dict else {key: value}

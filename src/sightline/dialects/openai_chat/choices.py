@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, rest, wrong
+from sightline.dialects.fields import as_list, as_object, opt_int, opt_str, wrong
 from sightline.dialects.openai_chat.names import (
     FIRST_CALL,
     NAME,
@@ -26,6 +26,7 @@ from sightline.dialects.openai_chat.names import (
     THINKING_TEXT,
 )
 from sightline.dialects.signatures import unwrap
+from sightline.dialects.streaming import fields_of
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -45,7 +46,6 @@ from sightline.model.parts import Citation, Refusal, Thinking, ToolKind
 from sightline.model.reply import Choice, Finish, TokenLogprob
 from sightline.model.report import Report
 from sightline.wire.partial_json import PartialJson
-from sightline.wire.pointer import join
 
 
 @dataclass(slots=True, eq=False)
@@ -402,9 +402,7 @@ def read_logprobs(value: Json, choice: int, at: str) -> list[StreamEvent]:
         for key in _LOGPROBS
         for index, token in enumerate(as_list(value.get(key) or [], f"{at}/{key}"))
     )
-    unread = rest(value, frozenset(_LOGPROBS))
-    events: list[StreamEvent] = [LogprobsReceived(tokens, choice, at=at)]
-    return events + [FieldReceived(join(at, key), inner) for key, inner in unread.items()]
+    return [LogprobsReceived(tokens, choice, at=at), *fields_of(value, frozenset(_LOGPROBS), at)]
 
 
 def read_token(value: Json, at: str, *, nested: bool = True) -> TokenLogprob:

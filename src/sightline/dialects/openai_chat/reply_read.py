@@ -31,10 +31,9 @@ from sightline.dialects.openai_chat.names import (
 )
 from sightline.dialects.openai_chat.request_read import CUSTOM, FUNCTION, read_arguments, read_call, read_signature
 from sightline.dialects.openai_chat.usage import read_usage, with_tier
-from sightline.dialects.streaming import Machine, unread_fields
+from sightline.dialects.streaming import Machine, fields_of, unread_fields
 from sightline.errors import Fault
 from sightline.model.events import (
-    ArgumentsReceived,
     Ended,
     Failed,
     FieldReceived,
@@ -48,9 +47,9 @@ from sightline.model.events import (
     TextReceived,
     ThinkingReceived,
     ToolCallBegun,
-    ToolCallCompleted,
     UsageReceived,
 )
+from sightline.model.fold import part_events
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Inline, Opaque, Text, ToolCall
 from sightline.model.reply import Choice, Reply, Unmodelled
@@ -74,7 +73,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
     if not choices:
         raise wrong(body.get("choices"), "/choices", "at least one choice")
     events: list[StreamEvent] = [read_started(body, "")]
-    events += fields(body, BODY, "")
+    events += fields_of(body, BODY, "")
     if body.get("usage") is not None:
         events.append(UsageReceived(with_tier(read_usage(body["usage"], "/usage"), body)))
     for index, value in enumerate(choices):
@@ -128,18 +127,13 @@ def read_started(body: JsonObject, at: str) -> Started:
     return Started(reply_id or None, model or None, seconds or None, places)
 
 
-def fields(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
-    """What is not modelled, each as an event."""
-    return [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
-
-
 def _read_choice(holder: JsonObject, position: int, at: str) -> list[StreamEvent]:
     choice = read_index(holder, position, at)
     message = opt_object(holder, "message", at)
     if message is None:
         message = {"content": as_str(holder.get("text"), f"{at}/message")}
     events = _read_message(message, choice, f"{at}/message")
-    events += fields(holder, CHOICE, at)
+    events += fields_of(holder, CHOICE, at)
     events += read_logprobs(holder.get("logprobs"), choice, f"{at}/logprobs")
     word, error = opt_str(holder, "finish_reason", at) or "stop", holder.get("error")
     if word in FAILURES or error is not None:
@@ -162,11 +156,9 @@ def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent
     if audio is not None:
         events.append(PartReceived(AUDIO_PART, read_audio(audio, f"{at}/audio"), choice))
     for index, call in enumerate(_read_calls(message, at)):
-        if isinstance(call, Opaque):
-            events.append(PartReceived(FIRST_CALL + index, call, choice))
-        else:
-            events += _whole_call(call, FIRST_CALL + index, choice)
-    return events + fields(message, MESSAGE, at)
+        events += part_events(call, FIRST_CALL + index, choice)
+        events += fields_of(call.extras, frozenset(), call.at)
+    return events + fields_of(message, MESSAGE, at)
 
 
 def _read_calls(message: JsonObject, at: str) -> list[ToolCall | Opaque]:
@@ -179,17 +171,6 @@ def _read_calls(message: JsonObject, at: str) -> list[ToolCall | Opaque]:
         name, arguments = opt_str(legacy, "name", place) or "", read_arguments(legacy, "arguments", place)
         calls.append(ToolCall("", name, arguments, at=place, extras=rest(legacy, FUNCTION)))
     return calls
-
-
-def _whole_call(call: ToolCall, part: int, choice: int) -> list[StreamEvent]:
-    events: list[StreamEvent] = [
-        ToolCallBegun(part, call.id, call.name, choice, call.kind, at=call.at),
-        ArgumentsReceived(part, call.arguments, choice),
-        ToolCallCompleted(part, choice),
-    ]
-    if call.signature is not None and call.signed_by is not None:
-        events.insert(1, SignatureReceived(part, call.signature, call.signed_by, choice))
-    return events + [FieldReceived(join(call.at, key), value) for key, value in call.extras.items()]
 
 
 def read_audio(audio: JsonObject, at: str) -> Audio:
@@ -428,9 +409,9 @@ class ChatMachine(Machine):
         known = CUSTOM if is_custom else FUNCTION
         return [
             *events,
-            *(FieldReceived(join(at, name), content) for name, content in unread.items()),
+            *fields_of(unread, frozenset(), at),
             *unread_fields(holder, self._call_keys, at),
-            *(FieldReceived(join(at, key, name), content) for name, content in rest(inner, known).items()),
+            *fields_of(inner, known, f"{at}/{key}"),
         ]
 
 
@@ -463,5 +444,5 @@ def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
 
 def _late(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
     """After the finish only reasoning is still read; what else comes is reported as not modelled."""
-    unheard = {key: value for key, value in rest(delta, _HEARD).items() if value}
-    return choice.think(delta, at) + [FieldReceived(join(at, key), value) for key, value in unheard.items()]
+    unheard: JsonObject = {key: value for key, value in delta.items() if value}
+    return choice.think(delta, at) + fields_of(unheard, _HEARD, at)

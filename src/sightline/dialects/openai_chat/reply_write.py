@@ -324,7 +324,7 @@ class ChatStreamWriter(TextFraming):
                 self._started = Started(known.id or started_id, known.model or model, known.created or created)
                 self._head = None
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
+                self._usage = update_usage(self._usage, usage)
             case Finished():
                 return self._finish(event)
             case Failed(fault):

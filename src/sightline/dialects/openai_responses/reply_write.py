@@ -318,7 +318,7 @@ class ResponsesStreamWriter(TextFraming):
             case Started():
                 self._start(event)
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
+                self._usage = update_usage(self._usage, usage)
             case Finished():
                 self._finished = event
             case Failed(fault):

@@ -24,7 +24,7 @@ from sightline.dialects.openai_responses.client_tools import (
 from sightline.dialects.openai_responses.content import pieces_of, read_annotation, read_signature
 from sightline.dialects.openai_responses.errors import cancellation_fault, read_failure
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
-from sightline.dialects.streaming import finish_for_content
+from sightline.dialects.streaming import fields_of, finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -337,7 +337,7 @@ class SnapshotReader:
             self.arguments[part] = [arguments]
             events.append(ArgumentsReceived(part, arguments))
         extras = rest(call_extras(item), _STATUS)
-        fields = [FieldReceived(join(at, key), value) for key, value in extras.items()]
+        fields = fields_of(extras, frozenset(), at)
         status = {key: item[key] for key in _STATUS if key in item}
         return [*events, *self._once(ToolCallCompleted(part, extras=extras)), *fields, *unread(status, frozenset(), at)]
 

@@ -1,5 +1,7 @@
 """Reading a whole raw reply, an assistant message that says how it ended, as the events that it amounts to."""
 
+import msgspec
+
 from sightline.dialects.fields import (
     as_list,
     as_object,
@@ -7,7 +9,6 @@ from sightline.dialects.fields import (
     opt_int,
     opt_object,
     opt_str,
-    rest,
     whole_number,
     wrong,
 )
@@ -26,11 +27,9 @@ from sightline.dialects.raw.names import (
     read_error,
     read_finish,
 )
-from sightline.dialects.streaming import Machine, unread_fields
-from sightline.dialects.tool_names import BUILT_IN
+from sightline.dialects.streaming import Machine, fields_of, unread_fields
 from sightline.errors import Fault
 from sightline.model.events import (
-    ArgumentsReceived,
     CitationReceived,
     Ended,
     Failed,
@@ -45,12 +44,11 @@ from sightline.model.events import (
     TextReceived,
     ThinkingReceived,
     ToolCallBegun,
-    ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.json import Json, JsonObject, Value
-from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
-from sightline.wire.pointer import join
+from sightline.model.fold import part_events
+from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Part, ToolCall
 
 IDENTITY = frozenset({"id", "model", "created", MARKER})
 _CHOICE = FIELDS | {"role", "content", "toolCalls", "logprobs"}
@@ -101,54 +99,23 @@ def _read_choice(holder: JsonObject, choice: int, at: str, known: frozenset[str]
         raise wrong(role, f"{at}/role", f"the number {ROLE_NUMBERS['assistant']} of an assistant message")
     events: list[StreamEvent] = []
     for number, part in enumerate(read_content(holder.get("content"), "assistant", f"{at}/content")):
-        events += part_events(part, number, choice)
+        events += _part_events(part, number, choice)
     calls = read_calls(holder, at)
     for number, call in enumerate(calls):
-        events += part_events(call, FIRST_CALL + number, choice)
+        events += _part_events(call, FIRST_CALL + number, choice)
     events += read_logprobs(holder.get("logprobs"), choice, f"{at}/logprobs")
-    events += [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
+    events += fields_of(holder, known, at)
     has_calls = any(isinstance(call, ToolCall) for call in calls)
     return [*events, read_finish(holder, choice, at, has_calls=has_calls)]
 
 
-def part_events(part: Part, number: int, choice: int) -> list[StreamEvent]:
-    """A part as events: what can grow in a stream as if it had grown in one step, anything else whole."""
-    match part:
-        case Text(text, citations):
-            events: list[StreamEvent] = [TextReceived(number, text, choice, at=part.at)]
-            events += [CitationReceived(number, citation, choice) for citation in citations]
-        case Refusal(text):
-            events = [RefusalReceived(number, text, choice, at=part.at)]
-        case Thinking(redacted=False):
-            events = _thinking(part, number, choice)
-        case ToolCall(call_id, name, arguments):
-            events = [
-                ToolCallBegun(number, call_id, name, choice, carrier_kind(part.kind), item=part.item, at=part.at),
-                ArgumentsReceived(number, arguments, choice),
-            ]
-        case _:
-            return [PartReceived(number, part, choice)]
-    if not isinstance(part, Refusal) and part.signed_by is not None:
-        item = part.id if isinstance(part, Thinking) else None
-        events.append(SignatureReceived(number, part.signature, part.signed_by, choice, item))
-    if isinstance(part, ToolCall):
-        events.append(ToolCallCompleted(number, choice, part.extras if part.kind in BUILT_IN else {}))
-    return events + unread(part)
-
-
-def _thinking(part: Thinking, number: int, choice: int) -> list[StreamEvent]:
-    events: list[StreamEvent] = [
-        ThinkingReceived(number, piece, choice, index, summary=True, at=part.at)
-        for index, piece in enumerate(part.summary)
-    ]
-    if not part.summary or part.text != "\n\n".join(part.summary):
-        events.append(ThinkingReceived(number, part.text, choice, at=part.at))
-    return events
-
-
-def unread(part: Value) -> list[StreamEvent]:
-    """The fields of a part that are not modelled."""
-    return [FieldReceived(join(part.at, key), value) for key, value in part.extras.items()]
+def _part_events(part: Part, number: int, choice: int) -> list[StreamEvent]:
+    events = part_events(part, number, choice)
+    if isinstance(begun := events[0], ToolCallBegun):
+        events[0] = msgspec.structs.replace(begun, kind=carrier_kind(begun.kind))
+    elif isinstance(begun, PartReceived):
+        return events
+    return events + fields_of(part.extras, frozenset(), part.at)
 
 
 _PLAIN = frozenset({"index", "text", "delta"})

@@ -178,7 +178,7 @@ class RawStreamWriter:
             case Started():
                 return self._start(event)
             case UsageReceived(usage):
-                self._usage = usage if self._usage is None else update_usage(self._usage, usage)
+                self._usage = update_usage(self._usage, usage)
             case Finished(choice=choice):
                 self._choice(choice).finished = event
                 return self._calls(choice)

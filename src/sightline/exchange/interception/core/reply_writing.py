@@ -17,9 +17,9 @@ from sightline.model.events import (
     LogprobsReceived,
     Started,
     StreamEvent,
-    ToolCallBegun,
     UsageReceived,
 )
+from sightline.model.fold import part_events
 from sightline.model.json import Json
 from sightline.model.parts import Part, ToolCall
 from sightline.model.reply import Choice, Finish, Reply, Usage
@@ -92,7 +92,7 @@ def events_of(reply: Reply) -> list[StreamEvent]:
     events: list[StreamEvent] = [Started(reply.id, reply.model, reply.created)]
     for index, choice in enumerate(reply.choices):
         for number, part in enumerate(choice.parts):
-            events += _events_of(part, number, index)
+            events += part_events(part, number, index)
         if choice.logprobs:
             events.append(LogprobsReceived(choice.logprobs, index))
     if reply.usage is not None:
@@ -101,15 +101,6 @@ def events_of(reply: Reply) -> list[StreamEvent]:
         finish = choice.finish or "stop"
         events.append(Finished(finish, index, detail=choice.detail, stop_sequence=choice.stop_sequence))
     return [*events, Ended()]
-
-
-def _events_of(part: Part, number: int, choice: int) -> list[StreamEvent]:
-    from sightline.dialects.raw.reply_read import part_events  # no dialect is loaded before it is needed
-
-    events = part_events(part, number, choice)
-    if isinstance(part, ToolCall) and isinstance(begun := events[0], ToolCallBegun):
-        events[0] = msgspec.structs.replace(begun, kind=part.kind, namespace=part.namespace)
-    return events
 
 
 def write_reply(reply: Reply, spoken: str, client: Client, *, is_stream: bool) -> bytes:
