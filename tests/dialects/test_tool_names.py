@@ -7,6 +7,7 @@ from sightline.dialects.tool_names import (
     NameRestorer,
     NameRule,
     as_function_arguments,
+    fit_choice,
     flat_name,
     free_text,
     function_for,
@@ -247,3 +248,33 @@ def test_only_what_has_a_name_that_the_target_refuses_is_changed() -> None:
     changed = with_wire_names(Request(messages=(fine, result, odd)), RULE, Report(), "target").messages
     assert changed[:2] == (fine, result)
     assert changed[2] == Message("tool", (ToolResult("b", (Text("y"),), RULE.fit("not a name")),))
+
+
+@pytest.mark.parametrize(
+    ("choice", "known", "fitting", "lost"),
+    [
+        (None, ["f"], None, []),
+        (ToolChoice("auto"), ["f"], ToolChoice("auto"), []),
+        (ToolChoice("named", ("f",), at="/c"), ["f", "g"], ToolChoice("named", ("f",), at="/c"), []),
+        (ToolChoice("opaque", value={"x": 1}, at="/c"), ["f"], None, [("/c", "tool choice", "option")]),
+        (ToolChoice("auto", at="/c"), [], None, [("/c", "tool choice", "identity")]),
+        (ToolChoice("none"), [], None, [("/tool_choice", "tool choice", "identity")]),
+        (ToolChoice("required", at="/c"), [], None, [("/c", "tool choice", "option")]),
+        (ToolChoice("named", ("f",), at="/c"), [], None, [("/c", "tool choice", "option")]),
+        (ToolChoice("auto", ("f",), at="/c"), [], None, [("/c", "tool choice", "option")]),
+        (
+            ToolChoice("required", ("f", "g")),
+            ["f"],
+            ToolChoice("required", ("f",)),
+            [("/tool_choice", "choice of the tool 'g'", "option")],
+        ),
+        (ToolChoice("named", ("g",), at="/c"), ["f"], None, [("/c", "choice of the tool 'g'", "option")]),
+        (ToolChoice("auto", ("g",), at="/c"), ["f"], None, [("/c", "choice of the tool 'g'", "option")]),
+    ],
+)
+def test_a_choice_is_kept_as_far_as_its_tools_are(
+    choice: ToolChoice | None, known: list[str], fitting: ToolChoice | None, lost: list[object]
+) -> None:
+    report = Report()
+    assert fit_choice(choice, known, report, "target", has_tools=bool(known)) == fitting
+    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == lost

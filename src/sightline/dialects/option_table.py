@@ -5,6 +5,7 @@ tiers and ids of end users have values that each API spells its own way.
 import hashlib
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -23,6 +24,13 @@ _E_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _PHONE = re.compile(r"\+?[\d\s().-]{7,}")
 
 
+def fit_stops(options: Options, most: int, report: Report, dialect: str) -> Options:
+    """The options with no more stop texts than the API takes."""
+    for text in (options.stop or ())[most:]:
+        report.lose(options.place("stop"), f"stop sequence {text!r}", f"{dialect} takes {most}", "option")
+    return options if options.stop is None else msgspec.structs.replace(options, stop=options.stop[:most])
+
+
 def fit_openai_ids(options: Options, report: Report, dialect: str) -> Options:
     """The options with ids that OpenAI's APIs take."""
     for name, limit in OPENAI_LIMITS.items():
@@ -36,7 +44,7 @@ def fit_openai_ids(options: Options, report: Report, dialect: str) -> Options:
 def fit_anthropic_id(options: Options, report: Report, dialect: str) -> Options:
     """The options with the one id that Anthropic's API has as `user`, and as none that it refuses."""
     if options.safety_identifier is not None:
-        place = options.places.get("safety_identifier", "/safety_identifier")
+        place = options.place("safety_identifier")
         if options.user is None:
             places = {**options.places, "user": place}
             options = msgspec.structs.replace(options, user=options.safety_identifier, places=places)
@@ -67,7 +75,7 @@ def hash_id(user_id: str) -> str:
 
 
 def _hash(options: Options, name: str, value: str, why: str, report: Report) -> Options:
-    report.lose(options.places.get(name, f"/{name}"), "the id of the user as it was written", why, "identity")
+    report.lose(options.place(name), "the id of the user as it was written", why, "identity")
     return msgspec.structs.replace(options, **{name: hash_id(value)})
 
 
@@ -109,11 +117,12 @@ def fit_tier(options: Options, tiers: Tiers, report: Report, dialect: str) -> Op
         return options
     tier = options.service_tier.lower()  # Gemini takes its words in any case
     if tiers.get(tier) is None:
-        place = options.places.get("service_tier", "/service_tier")
         if tier in tiers:
-            report.lose(place, "service_tier", f"{dialect} does so by default", "identity")
+            lose_default(options, "service_tier", report, dialect)
         else:
-            report.lose(place, f"service tier {tier!r}", f"{dialect} has no such tier", "option")
+            report.lose(
+                options.place("service_tier"), f"service tier {tier!r}", f"{dialect} has no such tier", "option"
+            )
     return msgspec.structs.replace(options, service_tier=tiers.get(tier))
 
 
@@ -191,12 +200,20 @@ def write_options(
     *,
     dialect: str,
     same: bool,
-    skip: frozenset[str],
+    skip: frozenset[str] = frozenset(),
+    defaults: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    """Put each option in its place in the document; report the ones that have none. `skip` are handled elsewhere."""
+    """Put each option in its place in the document; report the ones that have none. `skip` are handled elsewhere.
+
+    `defaults` are options of other dialects with the values that say what this API does anyway: losing such a one
+    changes no answer.
+    """
     for name in KINDS:
         value = getattr(options, name)
         if value is None or name in skip:
+            continue
+        if name in defaults and value == defaults[name]:
+            lose_default(options, name, report, dialect)
             continue
         paths = table.get(name)
         if paths is None:
@@ -206,14 +223,18 @@ def write_options(
         set_path(document, path, list(value) if isinstance(value, tuple) else value)
 
 
+def lose_default(options: Options, name: str, report: Report, dialect: str) -> None:
+    """Report an option that says what the API does anyway."""
+    report.lose(options.place(name), name, f"{dialect} does so by default", "identity")
+
+
 def lose_option(options: Options, name: str, report: Report, dialect: str) -> None:
     """Report an option that the dialect cannot say."""
     if name == "previous_response_id":
-        why = "the conversation so far is with the provider alone"
-        report.lose(options.places.get(name, f"/{name}"), name, why, "content")
+        report.lose(options.place(name), name, "the conversation so far is with the provider alone", "content")
         return
     severity: Severity = "identity" if name in IDENTITY else "option"
-    report.lose(options.places.get(name, f"/{name}"), name, f"{dialect} has no such option", severity)
+    report.lose(options.place(name), name, f"{dialect} has no such option", severity)
 
 
 def top_level_keys(table: Table) -> frozenset[str]:

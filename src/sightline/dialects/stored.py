@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from sightline.dialects.fields import objects_in
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 
@@ -110,7 +111,7 @@ def _input_items(body: JsonObject, name: str) -> list[JsonObject]:
     given = body.get("input")
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
-    return [_item(each, f"{name}_{n}") for n, each in enumerate(_objects(given))]
+    return [_item(each, f"{name}_{n}") for n, each in objects_in(given)]
 
 
 def _item(item: JsonObject, name: str) -> JsonObject:
@@ -125,9 +126,9 @@ def _item(item: JsonObject, name: str) -> JsonObject:
 def _messages(body: JsonObject, name: str) -> list[JsonObject]:
     """The messages of a Chat Completions request, each with an id; content in parts stands apart from its text."""
     listed: list[JsonObject] = []
-    for number, message in enumerate(_objects(body.get("messages"))):
+    for number, message in objects_in(body.get("messages")):
         parts = message.get("content")
-        texts: list[Json] = [part.get("text") for part in _objects(parts) if part.get("type") == "text"]
+        texts: list[Json] = [part.get("text") for _, part in objects_in(parts) if part.get("type") == "text"]
         text: Json = "".join(str(each) for each in texts) or None
         listed.append({
             "name": None, **message, "id": f"{name}-{number}",
@@ -135,10 +136,6 @@ def _messages(body: JsonObject, name: str) -> list[JsonObject]:
             "content_parts": parts if isinstance(parts, list) else None,
         })  # fmt: skip
     return listed
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 RESPONSES = StoredApi("resp_", True, "Response", "response", "input_items", _input_items, can_change=False)

@@ -7,16 +7,16 @@ nothing but these to be written in the client's terms.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from sightline.errors import Fault
 from sightline.model.events import ArgumentsReceived, Failed, Finished, StreamEvent, ToolCallBegun, ToolCallCompleted
-from sightline.model.json import Json
+from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, ToolCall, ToolKind, ToolResult
-from sightline.model.report import Report
+from sightline.model.report import Report, Severity
 from sightline.model.request import (
     CustomTool,
     FunctionTool,
@@ -120,6 +120,33 @@ def _with_wire_names(
     return msgspec.structs.replace(choice, names=tuple(names.get(n) or rule.fit(n) for n in choice.names))
 
 
+def fit_choice(
+    choice: ToolChoice | None, known: Collection[str], report: Report, target: str, *, has_tools: bool
+) -> ToolChoice | None:
+    """Another dialect's choice, as far as the tools that are written allow it: an API refuses one that dangles. `known`
+    are the names of these tools."""
+    if choice is None:
+        return None
+    at = choice.at or "/tool_choice"
+    if choice.mode == "opaque":
+        report.lose(at, "tool choice", f"{target} has no such choice", "option")
+        return None
+    if not has_tools:
+        severity: Severity = "identity" if choice.mode in ("auto", "none") and not choice.names else "option"
+        report.lose(at, "tool choice", "there is no tool to choose", severity)
+        return None
+    names = tuple(name for name in choice.names if name in known)
+    for name in choice.names:
+        if name not in known:
+            report.lose(at, f"choice of the tool {name!r}", "there is no such tool", "option")
+    return None if choice.names and not names else msgspec.structs.replace(choice, names=names)
+
+
+def tool_names(tools: Iterable[Tool]) -> set[str]:
+    """The names of the tools that a choice can name in any dialect."""
+    return {tool.name for tool in tools if not isinstance(tool, OpaqueTool)}
+
+
 def _are_named(parts: list[Part], names: Mapping[str, str], kinds: Mapping[str, str], rule: NameRule) -> bool:
     """Whether all calls and results among these have names that the target takes, as in most conversations."""
     calls = {(part.name, part.namespace, part.kind) for part in parts if isinstance(part, ToolCall)}
@@ -215,13 +242,21 @@ def as_function_arguments(call: ToolCall) -> str:
     return encode({INPUT: call.arguments}).decode() if call.kind == "custom" else call.arguments
 
 
-def free_text(arguments: str) -> str:
-    """The text that a custom tool gets from the arguments of the function that stood for it."""
+def arguments_object(arguments: str) -> JsonObject | None:
+    """The object that these arguments are; the empty string is the empty object, None is for anything else."""
+    if not arguments:
+        return {}
     try:
         value = decode(arguments)
     except Fault:
-        return arguments
-    if isinstance(value, dict) and len(value) == 1 and isinstance(text := value.get(INPUT), str):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def free_text(arguments: str) -> str:
+    """The text that a custom tool gets from the arguments of the function that stood for it."""
+    value = arguments_object(arguments)
+    if value and len(value) == 1 and isinstance(text := value.get(INPUT), str):
         return text
     return arguments
 

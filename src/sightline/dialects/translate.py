@@ -376,7 +376,7 @@ def write_request(request: Request, target: str, settings: Target, report: Repor
     if writing.model_in_path and request.dialect != target and not with_url:
         for name, value in (("model", request.model), ("stream", request.options.stream)):
             if value:
-                place = request.options.places.get(name, f"/{name}")
+                place = request.options.place(name)
                 report.lose(place, name, f"{target} says it in the URL, not in the body", "identity")
     return encode(body)
 

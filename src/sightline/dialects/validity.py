@@ -4,11 +4,9 @@ from collections import Counter
 
 from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
-from sightline.dialects.tool_names import NameRule, flat_name
-from sightline.errors import Fault
+from sightline.dialects.tool_names import NameRule, arguments_object, flat_name
 from sightline.model.parts import CacheBreakpoint, Part, Text, ToolCall, ToolResult
-from sightline.model.request import OpaqueTool, Request
-from sightline.wire.jsontext import decode
+from sightline.model.request import OpaqueTool, Request, parts_of
 
 TOOL_NAME = "tool_name"
 """The rule for the names of tools."""
@@ -75,18 +73,14 @@ def argument_problems(request: Request) -> list[Problem]:
     """Arguments of function calls that are not a JSON object."""
     return [
         Problem(part.at, f"the arguments of {part.name!r} are not a JSON object")
-        for message in request.messages
-        for part in message.parts
+        for part in parts_of(request.messages)
         if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments)
     ]
 
 
 def is_object(text: str) -> bool:
     """Whether this is the text of a JSON object."""
-    try:
-        return isinstance(decode(text), dict)
-    except Fault:
-        return False
+    return bool(text) and arguments_object(text) is not None
 
 
 def tool_problems(request: Request, rule: NameRule | None, limit: int | None = None) -> list[Problem]:

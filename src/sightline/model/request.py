@@ -146,6 +146,10 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     include_usage: bool | None = None
     places: dict[str, str] = {}
 
+    def place(self, name: str) -> str:
+        """Where an option stood, or where it would stand under its own name."""
+        return self.places.get(name, f"/{name}")
+
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -180,7 +184,7 @@ class Request(Value, frozen=True, tag=False):
     @property
     def parallel_at(self) -> str:
         """The place of `parallel_tool_calls`."""
-        return self.options.places.get("parallel_tool_calls", "/parallel_tool_calls")
+        return self.options.place("parallel_tool_calls")
 
 
 _PARTS = attrgetter("parts")

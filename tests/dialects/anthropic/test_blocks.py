@@ -6,7 +6,6 @@ import pytest
 
 from sightline.dialects.anthropic.blocks import (
     BlockWriter,
-    arguments_object,
     bare_text,
     read_citation,
     read_content,
@@ -275,12 +274,6 @@ def test_bare_text_is_one_plain_block():
     assert bare_text([{"type": "text", "text": 5}]) is None
     assert bare_text([{"type": "text", "text": "a", "cache_control": {}}]) is None
     assert bare_text([]) is None
-
-
-def test_arguments_are_an_object_or_nothing():
-    assert arguments_object("") == {}
-    assert arguments_object('{"a":1}') == {"a": 1}
-    assert arguments_object("{") is None
 
 
 def read_one(block):

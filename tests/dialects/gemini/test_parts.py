@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.gemini.parts import arguments_object, call_part, for_client, media_part, read_part
+from sightline.dialects.gemini.parts import call_part, for_client, media_part, read_part
 from sightline.dialects.gemini.request import ContentWriter
 from sightline.errors import Fault
 from sightline.model.parts import (
@@ -48,13 +48,14 @@ def test_a_call_has_an_id_where_there_is_one():
 @pytest.mark.parametrize("text", ["[1]", "not json", '"word"'])
 def test_arguments_that_are_no_object_go_whole_under_one_name(text):
     report = Report()
-    assert arguments_object(ToolCall("1", "f", text, at="/c"), report) == {"input": text}
+    assert call_part(ToolCall("1", "f", text, at="/c"), report)["functionCall"]["args"] == {"input": text}
     assert lost(report) == [("/c", "form of the arguments", "content")]
 
 
 def test_a_custom_call_has_its_text_as_the_one_argument():
     report = Report()
-    assert arguments_object(ToolCall("1", "f", "free text", kind="custom"), report) == {"input": "free text"}
+    call = ToolCall("1", "f", "free text", kind="custom")
+    assert call_part(call, report)["functionCall"]["args"] == {"input": "free text"}
     assert lost(report) == []
 
 

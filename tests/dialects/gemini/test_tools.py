@@ -190,35 +190,6 @@ def test_foreign_choices_are_written(choice, written):
     assert report.losses == ()
 
 
-@pytest.mark.parametrize(
-    ("choice", "declared", "severity"),
-    [
-        (ToolChoice("opaque", value={"type": "x"}, at="/tool_choice"), [{}], "option"),
-        (ToolChoice("auto"), [], "identity"),
-        (ToolChoice("required"), [], "option"),
-    ],
-)
-def test_choices_that_cannot_be_made_are_lost(choice, declared, severity):
-    report = Report()
-    assert write_choice(Request(tool_choice=choice), declared, report) is None
-    assert lost(report) == [("/tool_choice", "tool choice", severity)]
-
-
-@pytest.mark.parametrize(
-    ("choice", "written"),
-    [
-        (ToolChoice("required", ("f", "x")), {"mode": "ANY", "allowedFunctionNames": ["f"]}),
-        (ToolChoice("named", ("x",)), None),
-        (ToolChoice("auto", ("x",)), None),
-    ],
-)
-def test_a_function_that_is_not_declared_cannot_be_chosen(choice, written):
-    report = Report()
-    tools = (FunctionTool("f"), OpaqueTool("anthropic", {"name": "x"}))
-    assert write_choice(Request(tools=tools, tool_choice=choice), [{}], report) == written
-    assert lost(report) == [("/tool_choice", "choice of 'x'", "option")]
-
-
 @pytest.mark.parametrize("key", ["computerUse", "computer_use"])
 def test_computer_use_is_the_functions_that_the_model_would_call(key: str) -> None:
     tool: JsonObject = {key: {"environment": "ENVIRONMENT_BROWSER", "excluded_predefined_functions": ["search"]}}

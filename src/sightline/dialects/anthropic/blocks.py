@@ -12,6 +12,7 @@ from sightline.dialects.fields import (
     as_object,
     compact,
     merge,
+    nest_extras,
     opt_bool,
     opt_list,
     opt_object,
@@ -20,10 +21,9 @@ from sightline.dialects.fields import (
     str_of,
     wrong,
 )
-from sightline.dialects.losses import describe
+from sightline.dialects.losses import lose_unknown
 from sightline.dialects.signatures import NEXT, unwrap
-from sightline.dialects.tool_names import INPUT, as_function_arguments
-from sightline.errors import Fault
+from sightline.dialects.tool_names import INPUT, arguments_object, as_function_arguments
 from sightline.model.json import Json, JsonObject, Value
 from sightline.model.parts import (
     Audio,
@@ -41,7 +41,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.report import Report, Severity
-from sightline.wire.jsontext import decode, encode
+from sightline.wire.jsontext import encode
 
 
 def read_citation(value: Json, at: str) -> Citation:
@@ -135,7 +135,7 @@ def _read_image(block: JsonObject, at: str) -> Image | Opaque:
     source, more = read_source(as_object(block.get("source"), f"{at}/source"), f"{at}/source")
     if source is None:
         return Opaque(NAME, block, at=at)
-    return Image(source, at=at, extras=_with_nested(rest(block, _IMAGE), "source", more))
+    return Image(source, at=at, extras=nest_extras(rest(block, _IMAGE), "source", more))
 
 
 def _read_document(block: JsonObject, at: str) -> Document | Opaque:
@@ -147,14 +147,14 @@ def _read_document(block: JsonObject, at: str) -> Document | Opaque:
     if source is None:
         return Opaque(NAME, block, at=at)
     citations = opt_object(block, "citations", at) or {}
-    extras = _with_nested(rest(block, _DOCUMENT), "source", more)
+    extras = nest_extras(rest(block, _DOCUMENT), "source", more)
     return Document(
         source,
         opt_str(block, "title", at),
         opt_str(block, "context", at),
         opt_bool(citations, "enabled", f"{at}/citations"),
         at=at,
-        extras=_with_nested(extras, "citations", rest(citations, frozenset({"enabled"}))),
+        extras=nest_extras(extras, "citations", rest(citations, frozenset({"enabled"}))),
     )
 
 
@@ -171,10 +171,6 @@ def _words(content: Json) -> str:
         return content if isinstance(content, str) else ""
     texts = [block.get("text") for block in content if isinstance(block, dict)]
     return "\n\n".join(text for text in texts if isinstance(text, str))
-
-
-def _with_nested(extras: JsonObject, key: str, more: JsonObject) -> JsonObject:
-    return {**extras, key: more} if more else extras
 
 
 def read_thinking(block: JsonObject, at: str) -> Thinking:
@@ -317,8 +313,7 @@ class BlockWriter:
             case Opaque(dialect, value):
                 if dialect == NAME and isinstance(value, dict):
                     return dict(value)
-                if not part.mirrored:
-                    self._report.lose(part.at, describe(part), f"{NAME} does not know it", "content")
+                lose_unknown(part, NAME, self._report)
                 return None
             case Audio() | CacheBreakpoint():
                 self._report.lose(part.at, _kind(part), f"{NAME} does not take it here", "content")
@@ -435,17 +430,6 @@ def bare_text(blocks: list[Json]) -> str | None:
         return None
     text = block.get("text")
     return text if isinstance(text, str) else None
-
-
-def arguments_object(arguments: str) -> JsonObject | None:
-    """The object that these arguments are; the empty string is the empty object, None is for anything else."""
-    if not arguments:
-        return {}
-    try:
-        value = decode(arguments)
-    except Fault:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _kind(part: Part) -> str:

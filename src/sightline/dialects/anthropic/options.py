@@ -252,6 +252,9 @@ _AS_IT_IS: Mapping[str, object] = {
 }
 """Settings that say what happens here anyway: losing them changes no answer."""
 
+_FITTED = frozenset({"temperature", "stop"})
+"""Options of which the API takes fewer values than others."""
+
 
 def read_settings(body: JsonObject) -> tuple[Options, JsonObject]:
     """Every option that the body sets, with its place, and what else is in the objects that hold options."""
@@ -304,7 +307,7 @@ def _unread(body: JsonObject, holders: dict[str, JsonObject], options: Options) 
 def write_settings(options: Options, target: Target, body: JsonObject, report: Report, *, same: bool) -> None:
     """Put every option into the body, and report the ones that the API does not have."""
     if same:
-        write_options(options, TABLE, body, report, dialect=NAME, same=True, skip=frozenset())
+        write_options(options, TABLE, body, report, dialect=NAME, same=True)
     else:
         _write_foreign(options, target, body, report)
     if options.format is not None:
@@ -324,7 +327,7 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
                 ):
                     if excluded:
                         del body[name]
-                        report.lose(options.places.get(name, f"/{name}"), name, "thinking excludes it", "option")
+                        report.lose(options.place(name), name, "thinking excludes it", "option")
 
 
 def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) -> None:
@@ -346,12 +349,7 @@ def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:
     options = fit_tier(fit_anthropic_id(options, report, NAME), OF_ANTHROPIC, report, NAME)
-    skip = {"temperature", "stop"}
-    for name, value in _AS_IT_IS.items():
-        if getattr(options, name) == value:
-            skip.add(name)
-            report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so by default", "identity")
-    write_options(options, TABLE, body, report, dialect=NAME, same=False, skip=frozenset(skip))
+    write_options(options, TABLE, body, report, dialect=NAME, same=False, skip=_FITTED, defaults=_AS_IT_IS)
     if options.max_tokens is None:
         limit = target.max_tokens + _room_to_think(options.reasoning)
         if target.facts is not None and target.facts.max_output is not None:
@@ -361,13 +359,12 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
     if options.temperature is not None:
         body["temperature"] = min(options.temperature, 1)
         if options.temperature > 1:
-            at = options.places.get("temperature", "/temperature")
+            at = options.place("temperature")
             report.lose(at, f"temperature {options.temperature}", f"{NAME} takes 1 at most", "option")
     if options.stop is not None:
         kept: list[Json] = [text for text in options.stop if text.strip()]
         if len(kept) < len(options.stop):
-            at = options.places.get("stop", "/stop")
-            report.lose(at, "a blank stop sequence", f"{NAME} rejects it", "option")
+            report.lose(options.place("stop"), "a blank stop sequence", f"{NAME} rejects it", "option")
         body["stop_sequences"] = kept
 
 

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from sightline.dialects.anthropic.blocks import arguments_object, write_citation
+from sightline.dialects.anthropic.blocks import write_citation
 from sightline.dialects.anthropic.errors import error_body
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, STOP_REASONS, stop_reason_of
 from sightline.dialects.anthropic.usage import write_usage
@@ -16,7 +16,7 @@ from sightline.dialects.losses import lose_choices, lose_partial, lose_pieces, l
 from sightline.dialects.signatures import NEXT, wrap
 from sightline.dialects.streaming import Sequencer, fault_of_broken_frame, truncation_fault
 from sightline.dialects.text_runs import GrowingText, TextFraming
-from sightline.dialects.tool_names import INPUT, flat_name
+from sightline.dialects.tool_names import INPUT, arguments_object, flat_name
 from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,

@@ -25,6 +25,7 @@ from sightline.dialects.fields import (
     as_object,
     compact,
     merge,
+    objects_in,
     opt_bool,
     opt_list,
     opt_object,
@@ -34,7 +35,7 @@ from sightline.dialects.fields import (
     unknown,
 )
 from sightline.dialects.losses import describe
-from sightline.dialects.tool_names import function_for, function_instead
+from sightline.dialects.tool_names import fit_choice, function_for, function_instead
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
 from sightline.model.report import Report
@@ -231,12 +232,13 @@ def write_choice(request: Request, body: JsonObject, report: Report, *, same: bo
         written = _own_choice(choice, parallel)
         if written is not None:
             body["tool_choice"] = written
-    elif "tools" not in body:
-        _lose_without_tools(request, report)
     else:
-        names = [tool.get("name") for tool in as_list(body["tools"], "/tools") if isinstance(tool, dict)]
-        written = None if choice is None else _foreign_choice(choice, names, report)
-        if parallel is not None and written is not None and written["type"] == "none":
+        names = [str(tool.get("name")) for _, tool in objects_in(body.get("tools"))]
+        choice = fit_choice(choice, names, report, NAME, has_tools=bool(names))
+        written = None if choice is None else _foreign_choice(choice, report)
+        if parallel is not None and not names:
+            report.lose(request.parallel_at, "whether calls may be parallel", "there is no tool to call", "identity")
+        elif parallel is not None and written is not None and written["type"] == "none":
             report.lose(request.parallel_at, "whether calls may be parallel", "no call is allowed at all", "identity")
         elif parallel is False:
             written = {"type": "auto"} if written is None else written
@@ -258,27 +260,10 @@ def _own_choice(choice: ToolChoice | None, parallel: bool | None) -> Json:  # no
     return written if choice is None else merge(written, choice.extras)
 
 
-def _lose_without_tools(request: Request, report: Report) -> None:
-    why, choice = f"{NAME} takes it beside tools only", request.tool_choice
-    if choice is not None:
-        report.lose(choice.at, "tool choice", why, "identity" if choice.mode in ("auto", "none") else "option")
-    if request.parallel_tool_calls is not None:
-        report.lose(request.parallel_at, "whether calls may be parallel", why, "identity")
-
-
-def _foreign_choice(choice: ToolChoice, known: list[Json], report: Report) -> JsonObject | None:
-    if choice.mode == "opaque":
-        report.lose(choice.at, "tool choice", f"{NAME} does not know this one", "option")
-        return None
-    names = [name for name in choice.names if name in known]
-    for name in choice.names:
-        if name not in known:
-            report.lose(choice.at, f"choice of {name!r}", "no such tool is sent", "option")
-    if choice.names and not names:
-        return None
-    if len(names) == 1 and choice.mode in ("named", "required"):
-        return {"type": "tool", "name": names[0]}
-    if names:
+def _foreign_choice(choice: ToolChoice, report: Report) -> JsonObject:
+    if len(choice.names) == 1 and choice.mode in ("named", "required"):
+        return {"type": "tool", "name": choice.names[0]}
+    if choice.names:
         report.lose(choice.at, "set of allowed tools", f"{NAME} can allow all of them or force one", "option")
     return {"type": _WORDS[choice.mode] if choice.mode != "named" else "any"}
 

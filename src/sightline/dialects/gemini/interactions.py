@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from sightline.dialects.fields import whole_number
+from sightline.dialects.fields import object_at, objects_in, whole_number
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.field_names import NAME
 from sightline.errors import Fault
@@ -57,10 +57,10 @@ def read_interaction(data: bytes) -> list[StreamEvent]:
     """The events of an answer, as far as it has come; none where it is no interaction."""
     try:
         if data.lstrip().startswith(b"{"):
-            return _Reading().read_whole(_object(decode(data)))
+            return _Reading().read_whole(object_at(decode(data)))
         decoder, reading = SseDecoder(), _Reading()
         frames = [*decoder.feed(data), *decoder.close()]
-        events = [event for frame in frames for event in reading.read_frame(_object(_document(frame.data)))]
+        events = [event for frame in frames for event in reading.read_frame(object_at(_document(frame.data)))]
     except Fault:
         return []
     return events
@@ -85,7 +85,7 @@ class _Reading:
         if not document.keys() & {"steps", "outputs", "status"}:
             return []
         events: list[StreamEvent] = [_read_identity(document)]
-        for index, step in enumerate(_objects(document.get("steps")) or _objects(document.get("outputs"))):
+        for index, step in objects_in(document.get("steps")) or objects_in(document.get("outputs")):
             events += self._step(index, step)
             events += self._close(index)
         return [*events, *_read_end(document), Ended()]
@@ -94,15 +94,15 @@ class _Reading:
         index = event.get("index")
         match event.get("event_type"):
             case "interaction.created" | "interaction.start":
-                return [_read_identity(_object(event.get("interaction")))]
+                return [_read_identity(object_at(event, "interaction"))]
             case "step.start" | "content.start":
-                return list(self._step(index, _object(event.get("step") or event.get("content"))))
+                return list(self._step(index, object_at(event.get("step") or event.get("content"))))
             case "step.delta" | "content.delta":
-                return list(self._delta(index, _object(event.get("delta"))))
+                return list(self._delta(index, object_at(event, "delta")))
             case "step.stop" | "content.stop":
                 return list(self._close(index))
             case "interaction.completed" | "interaction.complete":
-                return [*_read_end(_object(event.get("interaction"))), Ended()]
+                return [*_read_end(object_at(event, "interaction")), Ended()]
             case "error":
                 return [Failed(read_error(0, event, {})), Ended()]
             case _:
@@ -126,10 +126,10 @@ class _Reading:
         """A step, or a content of the older form, as far as it is there."""
         kind = step.get("type")
         if kind == "model_output":
-            for content in _objects(step.get("content")):
+            for _, content in objects_in(step.get("content")):
                 yield from self._delta(index, content)
         elif kind == "thought":
-            for content in _objects(step.get("summary")):
+            for _, content in objects_in(step.get("summary")):
                 yield from self._delta(index, {"type": "thought_summary", "content": content})
             yield from self._delta(index, {"type": "thought_signature", "signature": step.get("signature")})
         elif kind is not None and kind not in _ASKED:
@@ -143,7 +143,7 @@ class _Reading:
                 if text := _text(delta.get("text")):
                     yield TextReceived(self._part(index, "text"), text)
             case "thought_summary":
-                if text := _text(_object(delta.get("content")).get("text")):
+                if text := _text(object_at(delta, "content").get("text")):
                     yield ThinkingReceived(self._part(index, "thought"), text, summary=True)
             case "thought_signature":
                 if signature := _text(delta.get("signature")):
@@ -175,7 +175,7 @@ def _read_identity(interaction: JsonObject) -> Started:
 
 def _read_end(interaction: JsonObject) -> Iterator[StreamEvent]:
     """The counts and the end that an interaction tells; no end while it is in progress."""
-    counts = _object(interaction.get("usage"))
+    counts = object_at(interaction, "usage")
     if counts:
         thoughts = whole_number(counts.get("total_thought_tokens"))
         asked = [whole_number(counts.get(key)) for key in ("total_input_tokens", "total_tool_use_tokens")]
@@ -200,11 +200,3 @@ def _sum(counts: list[int | None]) -> int | None:
 
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Json) -> list[JsonObject]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from itertools import product
 
-import msgspec
-
 from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
 from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
 from sightline.dialects.gemini.tools import read_schema, strip_refused, write_schema
-from sightline.dialects.option_table import OF_GEMINI, Path, Table, fit_tier, set_path, write_options
+from sightline.dialects.option_table import OF_GEMINI, Path, Table, fit_stops, fit_tier, set_path, write_options
 from sightline.model.json import JsonObject
 from sightline.model.report import Report
 from sightline.model.request import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
@@ -121,19 +119,8 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
     """Put every option into the document, in the one place and spelling that we write."""
     if not same:
-        # Foreign settings without those that say what happens here anyway: losing them changes no answer.
-        for name, value in _AS_IT_IS.items():
-            if getattr(options, name) == value:
-                report.lose(options.places.get(name, f"/{name}"), name, "gemini does so by default", "identity")
-                options = msgspec.structs.replace(options, **{name: None})
-        # Foreign values within what the API takes.
-        if options.stop is not None and len(options.stop) > STOP_LIMIT:
-            at = options.places.get("stop", "/stop")
-            for text in options.stop[STOP_LIMIT:]:
-                report.lose(at, f"stop sequence {text!r}", f"gemini takes {STOP_LIMIT}", "option")
-            options = msgspec.structs.replace(options, stop=options.stop[:STOP_LIMIT])
-        options = fit_tier(options, OF_GEMINI, report, NAME)
-    write_options(options, TABLE, document, report, dialect=NAME, same=False, skip=_ELSEWHERE)
+        options = fit_tier(fit_stops(options, STOP_LIMIT, report, NAME), OF_GEMINI, report, NAME)
+    write_options(options, TABLE, document, report, dialect=NAME, same=False, skip=_ELSEWHERE, defaults=_AS_IT_IS)
     if options.format is not None:
         _write_format(options, options.format, document, report, same=same)
     if options.reasoning is not None:

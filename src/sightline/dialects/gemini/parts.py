@@ -20,6 +20,7 @@ from sightline.dialects.fields import (
     as_object,
     as_str,
     compact,
+    nest_extras,
     object_at,
     objects_in,
     opt_bool,
@@ -31,8 +32,7 @@ from sightline.dialects.fields import (
 from sightline.dialects.gemini.field_names import NAME, both, either, spelling_of
 from sightline.dialects.losses import thinking_words
 from sightline.dialects.signatures import wrap
-from sightline.dialects.tool_names import INPUT, as_function_arguments, flat_name
-from sightline.errors import Fault
+from sightline.dialects.tool_names import INPUT, arguments_object, as_function_arguments, flat_name
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
@@ -52,7 +52,7 @@ from sightline.model.parts import (
 )
 from sightline.model.report import Report
 from sightline.model.request import Message
-from sightline.wire.jsontext import decode, encode
+from sightline.wire.jsontext import encode
 
 Signature = tuple[str | None, str | None, str | None]
 """A signature, the dialect that made it, and the item that it is bound to."""
@@ -161,7 +161,7 @@ def _call(part: JsonObject, at: str) -> ToolCall:
         signature=signature,
         signed_by=signed_by,
         at=at,
-        extras=_with(rest(part, _CALL), key, nested),
+        extras=nest_extras(rest(part, _CALL), key, nested),
     )
 
 
@@ -192,7 +192,7 @@ def _response(part: JsonObject, at: str) -> ToolResult:
         is_error=is_error,
         structured=response,
         at=at,
-        extras=_with(rest(part, _RESPONSE), key, nested),
+        extras=nest_extras(rest(part, _RESPONSE), key, nested),
     )
 
 
@@ -209,16 +209,12 @@ def _media(part: JsonObject, kind: str, at: str) -> Part:
         source, nested = Link(uri, media_type), rest(holder, _FILE)
     if media_type.startswith("image/"):
         signature, signed_by, _ = read_signature(part, at)
-        extras = _with(rest(part, _SIGNED_MEDIA), key, nested)
+        extras = nest_extras(rest(part, _SIGNED_MEDIA), key, nested)
         return Image(source, signature=signature, signed_by=signed_by, at=at, extras=extras)
-    extras = _with(rest(part, _MEDIA), key, nested)
+    extras = nest_extras(rest(part, _MEDIA), key, nested)
     if media_type.startswith("audio/"):
         return Audio(source, at=at, extras=extras)
     return Document(source, at=at, extras=extras)
-
-
-def _with(extras: JsonObject, key: str, nested: JsonObject) -> JsonObject:
-    return {**extras, key: nested} if nested else extras
 
 
 MEDIA_TYPES: Mapping[str, str] = {
@@ -261,20 +257,15 @@ def call_part(call: ToolCall, report: Report) -> JsonObject:
     # Clients may leave ids out: opencode 1.18 sends calls and results without them.
     holder: JsonObject = {"id": call.id} if call.id else {}
     holder["name"] = flat_name(call.name, call.namespace)
-    holder["args"] = arguments_object(call, report)
+    holder["args"] = _arguments(call, report)
     return {"functionCall": holder}
 
 
-def arguments_object(call: ToolCall, report: Report) -> JsonObject:
+def _arguments(call: ToolCall, report: Report) -> JsonObject:
     """A call's arguments as an object; text that is none goes whole under one name."""
     text = as_function_arguments(call)
-    if not text.strip():
-        return {}
-    try:
-        value: Json = decode(text)
-    except Fault:
-        value = None
-    if isinstance(value, dict):
+    value = arguments_object(text.strip())
+    if value is not None:
         return value
     report.lose(call.at, "form of the arguments", f"gemini takes an object; the text stands under {INPUT!r}", "content")
     return {INPUT: text}

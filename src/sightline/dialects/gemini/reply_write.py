@@ -16,7 +16,7 @@ from sightline.dialects.gemini.errors import write_error
 from sightline.dialects.gemini.field_names import NAME, restore_extras
 from sightline.dialects.gemini.parts import REDACTED, call_part, for_client, is_carried, media_part, pack_thoughts
 from sightline.dialects.gemini.reply_fields import write_citations, write_finish, write_logprobs, write_usage
-from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
+from sightline.dialects.losses import lose_partial, lose_pieces, lose_unknown, thinking_words
 from sightline.dialects.streaming import truncation_fault
 from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.errors import Fault
@@ -114,8 +114,7 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
         case Opaque():
             if part.dialect == NAME and isinstance(part.value, dict):
                 return part.value
-            if not part.mirrored:
-                report.lose(part.at, describe(part), "gemini has no such part", "content")
+            lose_unknown(part, NAME, report)
             return None
         case ToolResult() | CacheBreakpoint():
             report.lose(part.at, "a part that no answer has", "gemini has none in a reply", "content")

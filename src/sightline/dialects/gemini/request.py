@@ -27,7 +27,7 @@ from sightline.dialects.gemini.field_names import NAME, both, either, restore_ex
 from sightline.dialects.gemini.options import CONFIG_KEYS, TABLE, read_format, read_reasoning, write_all
 from sightline.dialects.gemini.parts import call_part, media_part, read_part, sign_calls, with_carried_thoughts
 from sightline.dialects.gemini.tools import read_tool_config, read_tools, write_choice, write_tools
-from sightline.dialects.losses import describe
+from sightline.dialects.losses import lose_unknown
 from sightline.dialects.option_table import options_of, read_options, set_path, top_level_keys
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
@@ -250,7 +250,7 @@ class ContentWriter:
             return self._part(read_part(part.value, part.at), place) if self._same else None
         if part.dialect == NAME and isinstance(part.value, dict):
             return part.value
-        self._report.lose(part.at, describe(part), "gemini has no such part", "content")
+        lose_unknown(part, NAME, self._report)
         return None
 
     def _result(self, result: ToolResult, place: str) -> JsonObject:

@@ -13,7 +13,7 @@ from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_
 from sightline.dialects.gemini.field_names import NAME, both, either, read_enum, restore_extras, spelling_of
 from sightline.dialects.json_schemas import SchemaKeys, map_schema
 from sightline.dialects.losses import describe
-from sightline.dialects.tool_names import function_for, function_instead
+from sightline.dialects.tool_names import fit_choice, function_for, function_instead, tool_names
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
 from sightline.model.request import ChoiceMode, CustomTool, FunctionTool, OpaqueTool, Request, Tool, ToolChoice
@@ -294,26 +294,14 @@ def write_choice(request: Request, declared: list[Json], report: Report) -> Json
         return None
     if request.dialect == NAME and choice.mode == "opaque":
         return dict(as_object(choice.value, choice.at))
-    at = choice.at or "/tool_choice"
-    if choice.mode == "opaque":
-        report.lose(at, "tool choice", "gemini has no such choice", "option")
-        return None
     if request.dialect == NAME:
         return restore_extras(_config(_WORDS[choice.mode], choice.names), choice.extras)
-    if not declared:
-        trivial = choice.mode in ("auto", "none")
-        report.lose(at, "tool choice", "there is no function to choose", "identity" if trivial else "option")
-        return None
-    known = {tool.name for tool in request.tools if not isinstance(tool, OpaqueTool)}
-    names = tuple(name for name in choice.names if name in known)
-    for name in choice.names:
-        if name not in known:
-            report.lose(at, f"choice of {name!r}", "no such function is sent", "option")
-    if choice.names and not names:
+    choice = fit_choice(choice, tool_names(request.tools), report, NAME, has_tools=bool(declared))
+    if choice is None:
         return None
     # Where calls are free and the names limited, only VALIDATED takes names.
-    word = "VALIDATED" if choice.mode == "auto" and names else _WORDS[choice.mode]
-    return _config(word, names)
+    word = "VALIDATED" if choice.mode == "auto" and choice.names else _WORDS[choice.mode]
+    return _config(word, choice.names)
 
 
 def _config(word: str, names: tuple[str, ...]) -> JsonObject:

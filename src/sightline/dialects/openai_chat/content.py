@@ -1,7 +1,7 @@
 """Writing the content of a Chat Completions message: a string, or a list of parts."""
 
 from sightline.dialects.fields import compact, merge, to_url
-from sightline.dialects.losses import describe
+from sightline.dialects.losses import lose_unknown
 from sightline.dialects.openai_chat.names import DETAILS, NAME, OPENAI
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
@@ -17,6 +17,8 @@ from sightline.model.parts import (
     PlainText,
     Refusal,
     Text,
+    Thinking,
+    ToolCall,
     ToolResult,
 )
 from sightline.model.report import Report, Severity
@@ -37,13 +39,47 @@ def _was_bare(part: Document) -> bool:
     return isinstance(file, dict) and "file_data" in file
 
 
-class ContentWriter:
+class PartWriter:
+    """What the writers of content have in common in both of OpenAI's APIs; `name` is that of the dialect."""
+
+    def __init__(self, report: Report, source: str, name: str) -> None:
+        self._report = report
+        self._name = name
+        self._same = source == name
+        self._shares_files = source in OPENAI
+
+    def lose_signature(self, part: Text | Image | ToolCall | Thinking) -> None:
+        """Report a signature that this provider has not made, or has no field for."""
+        if part.signature is not None or (isinstance(part, Thinking) and part.id is not None):
+            self._lose(part, "signature", f"it means nothing to a provider of {self._name}", "identity")
+
+    def _opaque(self, part: Opaque) -> Json:
+        if part.dialect == self._name:
+            return part.value
+        lose_unknown(part, self._name, self._report)
+        return None
+
+    def _detail(self, part: Image) -> str | None:
+        if part.detail is None or part.detail in DETAILS or self._same:
+            return part.detail
+        self._lose(part, f"detail {part.detail!r} of an image", f"{self._name} has no such word", "option")
+        return None
+
+    def _lose_settings(self, part: Document) -> None:
+        if part.context is not None:
+            self._lose(part, "context of a document", f"{self._name} has no field for it", "content")
+        if part.cite is not None:
+            self._lose(part, "citations requested", f"{self._name} has no such setting", "option")
+
+    def _lose(self, part: Part, what: str, why: str, severity: Severity) -> None:
+        self._report.lose(part.at, what, why, severity)
+
+
+class ContentWriter(PartWriter):
     """Turns canonical parts into content; what has no place in a message is reported."""
 
     def __init__(self, report: Report, source: str) -> None:
-        self._report = report
-        self._same = source == NAME
-        self._shares_files = source in OPENAI
+        super().__init__(report, source, NAME)
 
     def write(self, parts: tuple[Part, ...], *, bare: bool, words_only: bool = False) -> Json:
         """The content of a message: a string where it was one, or where one text is all there is.
@@ -78,11 +114,7 @@ class ContentWriter:
 
     def _part(self, part: Part) -> Json:
         if isinstance(part, Opaque):
-            if part.dialect == NAME:
-                return part.value
-            if not part.mirrored:
-                self._lose(part, describe(part), f"{NAME} has no such part", "content")
-            return None
+            return self._opaque(part)
         document = self._write_known_part(part)
         if document is not None and self._same:
             merge(document, part.extras)
@@ -93,8 +125,7 @@ class ContentWriter:
             case Text(text):
                 if part.citations:
                     self._lose(part, "citations", "a request cannot hold them", "option")
-                if part.signature is not None:
-                    self._lose(part, "signature", f"it means nothing to a provider of {NAME}", "identity")
+                self.lose_signature(part)
                 return {"type": "text", "text": text}
             case Refusal(text):
                 return {"type": "refusal", "refusal": text}
@@ -115,24 +146,17 @@ class ContentWriter:
         return None
 
     def _image(self, part: Image) -> JsonObject | None:
-        if part.signature is not None:
-            self._lose(part, "signature", f"it means nothing to a provider of {NAME}", "identity")
+        self.lose_signature(part)
         if isinstance(part.source, (Inline, Link)):
             if isinstance(part.source, Link) and part.source.media_type:
                 self._lose(part, "media type of a link", f"{NAME} does not name it", "identity")
-            detail = part.detail
-            if detail is not None and detail not in DETAILS and not self._same:
-                self._lose(part, f"detail {detail!r} of an image", f"{NAME} has no such word", "option")
-                detail = None
-            return {"type": "image_url", "image_url": compact({"url": to_url(part.source), "detail": detail})}
+            image = compact({"url": to_url(part.source), "detail": self._detail(part)})
+            return {"type": "image_url", "image_url": image}
         self._lose(part, "image", f"{NAME} takes pictures by URL or inline, not by file id", "content")
         return None
 
     def _document(self, part: Document) -> JsonObject | None:
-        if part.context is not None:
-            self._lose(part, "context of a document", f"{NAME} has no field for it", "content")
-        if part.cite is not None:
-            self._lose(part, "citations requested", f"{NAME} has no such setting", "option")
+        self._lose_settings(part)
         match part.source:
             case Inline(_, data):
                 file: JsonObject = {"file_data": data if self._same and _was_bare(part) else to_url(part.source)}
@@ -150,6 +174,3 @@ class ContentWriter:
                 self._lose(part, "document", f"{NAME} takes documents inline or by its own file ids", "content")
                 return None
         return {"type": "file", "file": file | compact({"filename": part.title})}
-
-    def _lose(self, part: Part, what: str, why: str, severity: Severity) -> None:
-        self._report.lose(part.at, what, why, severity)

@@ -21,7 +21,7 @@ from sightline.dialects.openai_chat.settings import (
     write_tool_choice,
     write_tools,
 )
-from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_tier, set_path, write_options
+from sightline.dialects.option_table import OF_CHAT, fit_openai_ids, fit_stops, fit_tier, set_path, write_options
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, CacheBreakpoint, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
@@ -51,11 +51,11 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if not target.quirks.stream_usage:
         # The options of a request to a provider that refuses to be asked for usage.
         if options.include_usage is not None:
-            place = options.places.get("include_usage", "/include_usage")
+            place = options.place("include_usage")
             report.lose(place, "usage requested", "the provider has no such option", "identity")
         options = replace(options, include_usage=None)
     table = READ_TABLE if same else TABLE
-    write_options(options, table, document, report, dialect=NAME, same=same, skip=frozenset())
+    write_options(options, table, document, report, dialect=NAME, same=same)
     if same:
         document = merge(document, request.extras)
     for quirk, usual in RENAMED.items():
@@ -81,18 +81,8 @@ def _rename(document: JsonObject, field: str, name: str, report: Report, *, same
 
 def _fit_options(options: Options, report: Report) -> Options:
     """Another dialect's options within what the API takes."""
-    options = fit_openai_ids(_with_few_stops(options, report), report, NAME)
+    options = fit_openai_ids(fit_stops(options, MOST_STOPS, report, NAME), report, NAME)
     return fit_tier(options, OF_CHAT, report, NAME)
-
-
-def _with_few_stops(options: Options, report: Report) -> Options:
-    """The options with no more stop texts than the API takes."""
-    if options.stop is None or len(options.stop) <= MOST_STOPS:
-        return options
-    lost = len(options.stop) - MOST_STOPS
-    place = options.places.get("stop", "/stop")
-    report.lose(place, f"the last {lost} stop texts", f"{NAME} takes at most {MOST_STOPS}", "option")
-    return replace(options, stop=options.stop[:MOST_STOPS])
 
 
 @dataclass(slots=True)
@@ -216,7 +206,7 @@ class _MessageWriter:
             if call.signed_by == GEMINI and (self._same or self._target.quirks.call_seals):
                 document["extra_content"] = {"google": {"thought_signature": call.signature}}
             else:
-                self._lose_signature(call)
+                self._content.lose_signature(call)
         if call.item is not None:
             self._report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
         draft.calls.append(document)
@@ -225,8 +215,8 @@ class _MessageWriter:
         fields = compact({SIGNATURE: part.signature, SIGNATURE_ID: part.id})
         if part.signed_by == NAME and draft.beside.keys().isdisjoint(fields):
             draft.beside |= fields
-        elif part.signature is not None or part.id is not None:
-            self._lose_signature(part)
+        else:
+            self._content.lose_signature(part)
         place = part.at.rpartition("/")[2]
         is_own = self._same and place in THINKING_TEXT
         key = place if is_own else self._target.quirks.thinking_field
@@ -241,9 +231,6 @@ class _MessageWriter:
             self._report.lose(part.at, "order of reasoning and words", f"{NAME} holds reasoning first", "content")
         before = draft.beside.get(key)
         draft.beside[key] = f"{before}\n\n{words}" if isinstance(before, str) else words
-
-    def _lose_signature(self, part: ToolCall | Thinking) -> None:
-        self._report.lose(part.at, "signature", f"it means nothing to a provider of {NAME}", "identity")
 
     def _write_result(self, result: ToolResult, message: Message) -> None:
         document: JsonObject = {"role": "tool", "tool_call_id": result.id}

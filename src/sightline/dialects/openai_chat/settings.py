@@ -25,8 +25,9 @@ from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.losses import describe
 from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.option_table import Table, top_level_keys
+from sightline.dialects.tool_names import fit_choice, tool_names
 from sightline.model.json import Json, JsonObject
-from sightline.model.report import Report, Severity
+from sightline.model.report import Report
 from sightline.model.request import (
     CustomTool,
     FunctionTool,
@@ -175,7 +176,7 @@ def read_tools(document: JsonObject) -> tuple[Tool, ...]:
     for index, value in enumerate(as_list(document.get("functions") or [], "/functions")):
         at = f"/functions/{index}"
         inner = as_object(value, at)
-        tools.append(_function(inner, at, at, rest(inner, _FUNCTION)))
+        tools.append(read_function(inner, at, at, rest(inner, _FUNCTION)))
     return tuple(tools)
 
 
@@ -188,7 +189,7 @@ def _read_tool(value: Json, at: str) -> Tool:
     inner_at = f"{at}/{kind}"
     extras = rest(holder, frozenset({"type", kind}))
     if kind == "function":
-        return _function(inner, at, inner_at, nest_extras(extras, kind, rest(inner, _FUNCTION)))
+        return read_function(inner, inner_at, at, nest_extras(extras, kind, rest(inner, _FUNCTION)))
     grammar, spare = _read_grammar(inner.get("format"), f"{inner_at}/format")
     unread = rest(inner, _CUSTOM)
     return CustomTool(
@@ -200,12 +201,16 @@ def _read_tool(value: Json, at: str) -> Tool:
     )
 
 
-def _function(inner: JsonObject, at: str, inner_at: str, extras: JsonObject) -> FunctionTool:
+def read_function(
+    inner: JsonObject, place: str, at: str, extras: JsonObject, namespace: str | None = None
+) -> FunctionTool:
+    """A function, whose fields stand at `place` in the tool at `at`."""
     return FunctionTool(
-        str_of(inner, "name", inner_at),
-        opt_str(inner, "description", inner_at),
-        opt_object(inner, "parameters", inner_at),
-        opt_bool(inner, "strict", inner_at),
+        str_of(inner, "name", place),
+        opt_str(inner, "description", place),
+        opt_object(inner, "parameters", place),
+        opt_bool(inner, "strict", place),
+        namespace,
         at=at,
         extras=extras,
     )
@@ -305,29 +310,11 @@ def _read_allowed_names(tools: list[Json]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _possible(request: Request, report: Report, *, has_tools: bool) -> ToolChoice | None:
-    """Another dialect's choice, as far as the tools that are written allow it: the API refuses one that dangles."""
-    choice = request.tool_choice
-    if choice is None:
-        return None
-    if choice.mode == "opaque":
-        report.lose(choice.at, "tool choice", f"{NAME} has no such choice", "option")
-        return None
-    if not has_tools:
-        severity: Severity = "identity" if choice.mode in ("auto", "none") else "option"
-        report.lose(choice.at, "tool choice", "there is no tool to choose", severity)
-        return None
-    known = {tool.name for tool in request.tools if not isinstance(tool, OpaqueTool)}
-    names = tuple(name for name in choice.names if name in known)
-    for name in choice.names:
-        if name not in known:
-            report.lose(choice.at, f"choice of the tool {name!r}", "there is no such tool", "option")
-    return None if choice.names and not names else replace(choice, names=names)
-
-
 def write_tool_choice(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
     """The choice as `tool_choice`, or as `function_call` where it stood there."""
-    choice = request.tool_choice if same else _possible(request, report, has_tools="tools" in document)
+    choice = request.tool_choice
+    if not same:
+        choice = fit_choice(choice, tool_names(request.tools), report, NAME, has_tools="tools" in document)
     if choice is None:
         return
     key = "function_call" if same and choice.at == "/function_call" else "tool_choice"

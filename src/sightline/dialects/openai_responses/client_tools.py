@@ -14,12 +14,12 @@ import msgspec
 
 from sightline.dialects.fields import as_object, compact, from_url, rest, to_url
 from sightline.dialects.openai_responses.names import NAME
-from sightline.errors import Fault
+from sightline.dialects.tool_names import arguments_object
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import FileId, Image, Inline, Link, Text, ToolCall, ToolKind, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import FunctionTool, OpaqueTool
-from sightline.wire.jsontext import decode, encode
+from sightline.wire.jsontext import encode
 from sightline.wire.pointer import join
 
 
@@ -113,11 +113,8 @@ def call_extras(item: JsonObject) -> JsonObject:
 def write_call(kind: ToolKind, arguments: str, head: JsonObject) -> JsonObject | None:
     """The item of a call, None where its arguments are no action that an item could hold."""
     tool = BY_KIND[kind]
-    try:
-        value = decode(arguments)
-    except Fault:
-        return None
-    if not isinstance(value, dict):
+    value = arguments_object(arguments) if arguments else None
+    if value is None:
         return None
     item: JsonObject = {"type": tool.call, **head}
     if kind == "computer" and list(value) == ["actions"] and isinstance(value["actions"], list):

@@ -21,8 +21,7 @@ from sightline.dialects.fields import (
     to_url,
     wrong,
 )
-from sightline.dialects.losses import describe
-from sightline.dialects.openai_chat.names import DETAILS, OPENAI
+from sightline.dialects.openai_chat.content import PartWriter
 from sightline.dialects.openai_responses.names import NAME, REDACTED, UNSIGNED
 from sightline.dialects.signatures import unwrap, wrap
 from sightline.model.json import Json, JsonObject
@@ -41,9 +40,8 @@ from sightline.model.parts import (
     Refusal,
     Text,
     Thinking,
-    ToolCall,
 )
-from sightline.model.report import Report, Severity
+from sightline.model.report import Report
 
 _ITEM = frozenset({"type", "id", "summary", "content", "encrypted_content"})
 
@@ -246,31 +244,20 @@ _READERS: Mapping[str, Callable[[JsonObject, str], Part | None]] = {
 """Each gives None for a part that names no source; that stays whole."""
 
 
-class ContentWriter:
+class ContentWriter(PartWriter):
     """Turns canonical parts into content."""
 
     def __init__(self, report: Report, source: str) -> None:
-        self._report = report
-        self._same = source == NAME
-        self._shares_files = source in OPENAI
+        super().__init__(report, source, NAME)
 
     def parts(self, parts: tuple[Part, ...], text: str = INPUT) -> list[Json]:
         """The parts that can be said; `text` is the type that a text has there."""
         written = (self._part(part, text) for part in parts)
         return [document for document in written if document is not None]
 
-    def lose_signature(self, part: Text | Image | ToolCall | Thinking) -> None:
-        """Report a signature that this provider has not made, or has no field for."""
-        if part.signature is not None or (isinstance(part, Thinking) and part.id is not None):
-            self._lose(part, "signature", f"it means nothing to a provider of {NAME}", "identity")
-
     def _part(self, part: Part, text: str) -> Json:
         if isinstance(part, Opaque):
-            if part.dialect == NAME:
-                return part.value
-            if not part.mirrored:
-                self._lose(part, describe(part), f"{NAME} has no such part", "content")
-            return None
+            return self._opaque(part)
         if isinstance(part, Text):
             return self._text(part, text)
         document = self._other(part, text)
@@ -316,10 +303,7 @@ class ContentWriter:
 
     def _image(self, part: Image) -> JsonObject | None:
         self.lose_signature(part)
-        detail = part.detail
-        if detail is not None and detail not in DETAILS and not self._same:
-            self._lose(part, f"detail {detail!r} of an image", f"{NAME} has no such word", "option")
-            detail = None
+        detail = self._detail(part)
         self._lose_media_type(part)
         match part.source:
             case Inline() | Link():
@@ -332,10 +316,7 @@ class ContentWriter:
         return compact({"type": "input_image", **where, "detail": detail})
 
     def _document(self, part: Document) -> JsonObject | None:
-        if part.context is not None:
-            self._lose(part, "context of a document", f"{NAME} has no field for it", "content")
-        if part.cite is not None:
-            self._lose(part, "citations requested", f"{NAME} has no such setting", "option")
+        self._lose_settings(part)
         self._lose_media_type(part)
         match part.source:
             case Inline(media_type, data):
@@ -355,6 +336,3 @@ class ContentWriter:
     def _lose_media_type(self, part: Image | Document) -> None:
         if isinstance(part.source, Link) and part.source.media_type:
             self._lose(part, f"media type {part.source.media_type}", "the address alone says where it is", "identity")
-
-    def _lose(self, part: Part, what: str, why: str, severity: Severity) -> None:
-        self._report.lose(part.at, what, why, severity)

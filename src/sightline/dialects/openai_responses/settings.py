@@ -11,7 +11,7 @@ from sightline.catalog.fitting import effort_for
 from sightline.dialects.fields import as_list, as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.losses import describe
-from sightline.dialects.openai_chat.settings import RESPONSE_NAME, lose_reasoning
+from sightline.dialects.openai_chat.settings import RESPONSE_NAME, lose_reasoning, read_function
 from sightline.dialects.openai_responses.client_tools import read_tool
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import (
@@ -19,13 +19,15 @@ from sightline.dialects.option_table import (
     Table,
     fit_openai_ids,
     fit_tier,
+    lose_default,
     options_of,
     read_options,
     top_level_keys,
     write_options,
 )
+from sightline.dialects.tool_names import fit_choice, tool_names
 from sightline.model.json import Json, JsonObject
-from sightline.model.report import Report, Severity
+from sightline.model.report import Report
 from sightline.model.request import (
     ADDED,
     CustomTool,
@@ -70,11 +72,12 @@ _UNASKED: Mapping[str, object] = {
     "n": 1,
     "presence_penalty": 0,
     "frequency_penalty": 0,
-    "logprobs": False,
     "stop": (),
     "logit_bias": {},
 }
 """Options that have no place here, with the values that say what the API does anyway."""
+_ELSEWHERE = frozenset({"include_usage", "logprobs"})
+"""Usage always comes; logprobs are a word of `include`."""
 _OFF = "none"
 
 
@@ -152,17 +155,14 @@ def read_reasoning(document: JsonObject) -> Reasoning | None:
 
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
     """Every option in its place; report the ones that have none."""
-    skip = {"include_usage", "logprobs"}  # usage always comes; logprobs are a word of `include`
     if not same:
         options = fit_tier(fit_openai_ids(options, report, NAME), OF_RESPONSES, report, NAME)
-    for name, usual in _UNASKED.items():
-        if getattr(options, name) == usual:
-            skip.add(name)
-            report.lose(options.places.get(name, f"/{name}"), name, f"{NAME} does so unasked", "identity")
     if options.include_usage is not None and not same:
-        place = options.places.get("include_usage", "/include_usage")
+        place = options.place("include_usage")
         report.lose(place, "token counts requested", f"{NAME} always sends them", "identity")
-    write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=frozenset(skip))
+    write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=_ELSEWHERE, defaults=_UNASKED)
+    if options.logprobs is False:
+        lose_default(options, "logprobs", report, NAME)
     if options.places.get("include") == ADDED:
         for word in options.include or ():
             report.add("/include", word, "without it the model's reasoning could not come back with the next turn")
@@ -238,7 +238,8 @@ def _read_tool(holder: JsonObject, at: str, namespace: str | None) -> list[Tool]
         case "function":
             # The API itself refuses the nested shape (400, "Missing required parameter: 'tools[0].name'"), but clients
             # that were written for Chat Completions send it (dspy#9943, any-llm#1310).
-            return [_read_function(*_flat(holder, "function", at), at, namespace)]
+            inner, place = _flat(holder, "function", at)
+            return [read_function(inner, place, at, rest(inner, _FUNCTION), namespace)]
         case "custom":
             return [_read_custom(*_flat(holder, "custom", at), at, namespace)]
         case "namespace" if namespace is None and holder.get("tools") is not None:
@@ -255,18 +256,6 @@ def _flat(holder: JsonObject, kind: str, at: str) -> tuple[JsonObject, str]:
     if isinstance(inner, dict) and "name" not in holder:
         return {**rest(holder, frozenset({kind})), **inner}, f"{at}/{kind}"
     return holder, at
-
-
-def _read_function(holder: JsonObject, place: str, at: str, namespace: str | None) -> FunctionTool:
-    return FunctionTool(
-        str_of(holder, "name", place),
-        opt_str(holder, "description", place),
-        opt_object(holder, "parameters", place),
-        opt_bool(holder, "strict", place),
-        namespace,
-        at=at,
-        extras=rest(holder, _FUNCTION),
-    )
 
 
 def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None) -> CustomTool:
@@ -417,18 +406,15 @@ def _kind_of(name: str, tools: list[Tool] | tuple[Tool, ...]) -> str:
 def write_tool_choice(request: Request, spaces: Spaces, report: Report, *, same: bool) -> Json:
     """The choice; None where there is none to write. A foreign one is kept only as far as its tools are."""
     choice = request.tool_choice
+    if not same:
+        has_tools = bool(spaces) or any(not isinstance(t, OpaqueTool) or t.dialect == NAME for t in request.tools)
+        choice = fit_choice(choice, {*spaces, *tool_names(request.tools)}, report, NAME, has_tools=has_tools)
     if choice is None:
         return None
     if choice.mode == "opaque":
-        if same:
-            return choice.value
-        report.lose(choice.at, "tool choice", f"{NAME} has no such choice", "option")
-        return None
-    names = choice.names if same else _names_in_request(choice, request.tools, spaces, report)
-    if names is None:
-        return None
+        return choice.value
     named: list[Json] = [
-        {"type": _kind_of(name, request.tools), "name": spaces.get(name, (name, None))[0]} for name in names
+        {"type": _kind_of(name, request.tools), "name": spaces.get(name, (name, None))[0]} for name in choice.names
     ]
     if choice.mode == "named":
         return {**as_object(named[0], choice.at), **(choice.extras if same else {})}
@@ -436,19 +422,3 @@ def write_tool_choice(request: Request, spaces: Spaces, report: Report, *, same:
         return choice.mode
     allowed: JsonObject = {"type": "allowed_tools", "mode": choice.mode, "tools": named}
     return merge(allowed, choice.extras) if same else allowed
-
-
-def _names_in_request(
-    choice: ToolChoice, tools: tuple[Tool, ...], spaces: Spaces, report: Report
-) -> tuple[str, ...] | None:
-    """The names of a choice that are tools of the request; None if nothing is left to choose."""
-    if not spaces and all(isinstance(tool, OpaqueTool) and tool.dialect != NAME for tool in tools):
-        severity: Severity = "option" if choice.names or choice.mode == "required" else "identity"
-        report.lose(choice.at, "tool choice", "there is no tool to choose", severity)
-        return None
-    known = {*spaces, *(tool.name for tool in tools if not isinstance(tool, OpaqueTool))}
-    for name in choice.names:
-        if name not in known:
-            report.lose(choice.at, f"choice of the tool {name!r}", "there is no such tool", "option")
-    kept = tuple(name for name in choice.names if name in known)
-    return None if choice.names and not kept else kept

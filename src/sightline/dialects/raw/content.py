@@ -5,6 +5,8 @@ which the schema comes from. `text` is a list where it holds the pieces of a sum
 members of ours, for reasoning that has both a text and a summary, or no readable text.
 """
 
+import msgspec
+
 from sightline.dialects.fields import (
     as_list,
     as_object,
@@ -82,11 +84,7 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
         summary = text
     signature, signed_by = read_signature(encrypted, item)
     # The members that are not modelled, each below the object that holds it.
-    extras = rest(holder, frozenset({"type", "value"}))
-    beside = rest(value, frozenset({"type", KIND}))
-    within = rest(inner, _THINKING)
-    if within:
-        beside = {**beside, KIND: within}
+    beside = nest_extras(rest(value, frozenset({"type", KIND})), KIND, rest(inner, _THINKING))
     return Thinking(
         "\n\n".join(text),
         summary,
@@ -95,7 +93,7 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
         signed_by,
         bool(redacted),
         at=at,
-        extras=({**extras, "value": beside} if beside else extras),
+        extras=nest_extras(rest(holder, frozenset({"type", "value"})), "value", beside),
     )
 
 
@@ -195,15 +193,7 @@ def _beside(holder: JsonObject, known: frozenset[str]) -> tuple[Beside, frozense
 def place_citations(citations: tuple[Citation, ...], at: str) -> tuple[Citation, ...]:
     """The citations of a part with their places."""
     return tuple(
-        Citation(
-            url=citation.url,
-            title=citation.title,
-            cited_text=citation.cited_text,
-            start=citation.start,
-            end=citation.end,
-            value=citation.value,
-            at=f"{at}/{SIGHTLINE}/citations/{index}",
-        )
+        msgspec.structs.replace(citation, at=f"{at}/{SIGHTLINE}/citations/{index}", extras={})
         for index, citation in enumerate(citations)
     )
 
