@@ -382,14 +382,6 @@ def test_an_error_body_in_place_of_a_stream_keeps_its_words() -> None:
     assert translation.reply.fault.code == Code.RATE_LIMITED
 
 
-def test_whole_reply_in_place_of_a_stream_is_translated_as_one_message() -> None:
-    message = {"role": "assistant", "content": "hi"}
-    body = {**HEAD, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    out, translation = closed(json.dumps(body).encode())
-    assert out.count(b"event: message_stop") == 1
-    assert translation.reply.choice.finish == "stop"
-
-
 def test_a_web_page_in_place_of_a_stream_is_shown_in_the_error() -> None:
     out, translation = closed(b"<html>\n\n<h1>502 Bad Gateway</h1>")
     assert b"502 Bad Gateway" in out

@@ -16,11 +16,13 @@ from sightline.model.events import Ended, Failed, Finished, StreamEvent
 from sightline.model.fold import fold
 from sightline.model.json import Json
 from sightline.model.report import Report
+from sightline.model.request import Request
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.pointer import resolve
 from sightline.wire.sse import Frame, SseDecoder
 from tests.contract.cases import Case, cases
 from tests.contract.essence import essence
+from tests.contract.generated import TARGET, requests
 
 T = TypeVar("T")
 CLIENT = Client(id="client-id", model="client-model", created=1700000000)
@@ -91,6 +93,15 @@ def test_a_request_is_written_back_as_it_was_and_every_place_is_real(case: Case)
     assert (report.losses, report.additions) == ((), ())
     for at in [*pointers(request), *request.options.places.values()]:
         resolve(document, at)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(request=requests())
+def test_a_request_that_we_wrote_is_written_back_as_it_was(name: str, request: Request) -> None:
+    spoken, report = dialect(name), Report()
+    body = spoken.write_request(request, TARGET, Report())
+    assert spoken.write_request(spoken.read_request(body), Target(), report) == body
+    assert (report.losses, report.additions) == ((), ())
 
 
 @pytest.mark.parametrize("case", REQUESTS, ids=str)

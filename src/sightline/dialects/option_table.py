@@ -176,6 +176,11 @@ Table = Mapping[str, tuple[Path, ...]]
 """Canonical option -> the paths at which the dialect may have it; the first is the one we write."""
 
 
+def named(*names: str) -> Table:
+    """The rows of options that a dialect has at the top, under the names that we have for them."""
+    return {name: ((name,),) for name in names}
+
+
 def read_options(document: JsonObject, table: Table) -> tuple[dict[str, object], dict[str, str]]:
     """The table's options that the document sets, and the pointer of each."""
     found: dict[str, object] = {}

@@ -1,7 +1,6 @@
 import pytest
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.openai_chat.reply_write import write_reply
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -38,12 +37,6 @@ def deltas(*events):
 
 def losses(*events):
     return [(loss.pointer, loss.severity) for loss in written([*events, *END])[1].losses]
-
-
-def agree(events):
-    """The stream and the whole reply of the same events say the same."""
-    streamed = fold(read_bytes(written(events)[0]))
-    assert essence(streamed) == essence(fold(read_reply(write_reply(fold(events), Client(), Report()))))
 
 
 def test_a_stream_opens_with_the_role_and_closes_with_finish_usage_and_done():
@@ -98,7 +91,6 @@ def test_parallel_calls_have_indexes_of_their_own():
         [{"index": 1, "custom": {"input": "x"}}],
     ]
     assert losses(*events) == [("/c", "identity")]
-    agree([*events, Finished("tool_calls"), Ended()])
 
 
 def test_pieces_of_reasoning_are_parted_as_in_a_whole_reply():
@@ -111,13 +103,11 @@ def test_pieces_of_reasoning_are_parted_as_in_a_whole_reply():
     ]
     assert [delta["reasoning_content"] for delta in deltas(*events)] == ["a", "b", "\n\nc", "\n\nd"]
     assert losses(*events) == [("/s", "identity")]
-    agree([*events, *END])
 
 
 def test_summary_and_differing_reasoning_are_both_written():
     events = [ThinkingReceived(0, "s1", summary=True, at="/s"), ThinkingReceived(0, "raw"), *END]
     assert losses(*events[:2]) == [("/s", "identity")]
-    agree(events)
     whole = PartReceived(0, Thinking("raw", summary=("s1",), at="/s"))
     assert deltas(whole) == [{"role": "assistant", "reasoning_content": "s1\n\nraw"}]
     assert losses(whole) == [("/s", "identity")]
@@ -135,7 +125,6 @@ def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_li
         ("/choices/0/delta/tool_calls/0/id", "identity"),
         ("/choices/0/delta/tool_calls/1/id", "identity"),
     ]
-    agree(events)
 
 
 def test_what_is_made_up_is_listed_once():
@@ -170,17 +159,14 @@ def test_a_signature_goes_out_with_the_finish_if_it_is_the_only_one():
     events = [ThinkingReceived(0, "a"), seal, TextReceived(1, "b"), *END]
     last = frames(written(events)[0])[-2]["choices"][0]
     assert last == {"index": 0, "delta": {"reasoning_opaque": "sightline:anthropic::s"}, "finish_reason": "stop"}
-    agree(events)
     more = [ThinkingReceived(0, "a", at="/a"), seal, ThinkingReceived(2, "c"), *END]
     assert b"reasoning_opaque" not in written(more)[0]
     assert [loss.pointer for loss in written(more)[1].losses] == ["/a"]
-    agree(more)
 
 
 def test_a_signature_that_comes_after_the_finish_still_goes_out():
     events = [TextReceived(1, "b"), Finished("stop"), SignatureReceived(0, None, "openai-chat", id="cot"), Ended()]
     assert frames(written(events)[0])[-2]["choices"][0]["delta"] == {"cot_id": "cot"}
-    agree(events)
 
 
 def test_gemini_signature_is_written_with_its_call_and_others_are_losses():
@@ -190,7 +176,6 @@ def test_gemini_signature_is_written_with_its_call_and_others_are_losses():
             {"index": 0, "function": {"arguments": ""}, "extra_content": {"google": {"thought_signature": "s"}}}
         ]
     }
-    agree([begun, SignatureReceived(0, "s", "gemini"), Finished("tool_calls"), Ended()])
     placed = ToolCallBegun(0, "c", "f", at="/c")
     assert losses(placed, SignatureReceived(0, "s", "anthropic")) == [("/c", "identity")]
     assert losses(TextReceived(0, "a", at="/t"), SignatureReceived(0, "s", "gemini")) == [("/t", "identity")]
@@ -198,23 +183,21 @@ def test_gemini_signature_is_written_with_its_call_and_others_are_losses():
 
 def test_citations_move_with_their_text():
     cited = CitationReceived(1, Citation(url="u", title="t", start=0, end=1))
-    events = [TextReceived(0, "aa"), TextReceived(1, "b"), cited, *END]
-    agree(events)
+    (note,) = deltas(TextReceived(0, "aa"), TextReceived(1, "b"), cited)[-1]["annotations"]
+    assert (note["url_citation"]["start_index"], note["url_citation"]["end_index"]) == (2, 3)
     assert losses(CitationReceived(0, Citation(cited_text="c", at="/c"))) == [("/c", "option")]
 
 
 def test_refusals_and_logprobs_have_their_places():
     events = [RefusalReceived(0, "no"), LogprobsReceived((TokenLogprob("no", -1.0),)), Finished("refusal"), Ended()]
-    agree(events)
     assert frames(written(events)[0])[1]["choices"][0]["logprobs"]["content"][0]["token"] == "no"
 
 
 def test_parts_that_come_whole():
-    audio = PartReceived(0, Audio(Inline("audio/wav", "AA"), "a1", "hey"))
-    agree([audio, *END])
-    agree([PartReceived(0, Thinking("hm", signature="s", signed_by="gemini")), *END])
+    audio = Audio(Inline("audio/wav", "AA"), "a1", "hey")
+    spoken = {"id": "a1", "data": "AA", "transcript": "hey"}
+    assert deltas(PartReceived(0, audio)) == [{"role": "assistant", "audio": spoken}]
     hidden = PartReceived(0, Thinking(signature="s", signed_by="anthropic", redacted=True, at="/r"))
-    agree([hidden, *END])
     assert losses(hidden) == []
     assert deltas(hidden) == []
     assert b'"reasoning_opaque":"sightline:anthropic:redacted:s"' in written([hidden, *END])[0]
@@ -235,7 +218,6 @@ def test_several_choices_are_kept_apart():
         Finished("length", 1, "max_tokens", at="/f"),
         Ended(),
     ]
-    agree(events)
     assert [(loss.pointer, loss.severity) for loss in written(events)[1].losses] == [
         ("", "content"),
         ("/f", "identity"),

@@ -25,16 +25,12 @@ _TYPES: Mapping[Code, str] = {
     Code.CAP_REACHED: "billing_error",
     Code.CONTENT_FILTERED: "invalid_request_error",
     Code.OVERLOADED: "overloaded_error",
-    Code.UPSTREAM_ERROR: "api_error",
-    Code.UPSTREAM_PROTOCOL: "api_error",
     Code.TIMEOUT_IDLE: "timeout_error",
-    Code.NETWORK: "api_error",
-    Code.CANCELLED: "api_error",
     Code.TRANSLATION_LOSS: "invalid_request_error",
     Code.USAGE: "invalid_request_error",
     Code.CONFIG: "invalid_request_error",
-    Code.LOCAL_UNAVAILABLE: "api_error",
 }
+"""The API's type for each of our codes; what is not here is an `api_error`."""
 
 OVERLOADED = 529
 """The status of an overloaded provider that gave none."""
@@ -95,7 +91,7 @@ def error_body(fault: Fault) -> JsonObject:
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and _OVERFLOW not in message.lower():
         message = f"{_OVERFLOW}: {message}"
-    kind = _NOT_FOUND if status_of(fault) == 404 else _TYPES[fault.code]
+    kind = _NOT_FOUND if status_of(fault) == 404 else _TYPES.get(fault.code, "api_error")
     error: JsonObject = {"type": kind, "message": message}
     own = fault.details
     if isinstance(own, dict) and isinstance(finer := own.get("details"), dict) and "error_code" in finer:

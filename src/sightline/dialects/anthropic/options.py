@@ -17,6 +17,7 @@ from sightline.dialects.option_table import (
     Table,
     fit_anthropic_id,
     fit_tier,
+    named,
     options_of,
     read_options,
     set_path,
@@ -216,15 +217,10 @@ class _Foreign:
 
 
 TABLE: Table = {
-    "max_tokens": (("max_tokens",),),
-    "temperature": (("temperature",),),
-    "top_p": (("top_p",),),
-    "top_k": (("top_k",),),
+    **named("max_tokens", "temperature", "top_p", "top_k", "service_tier", "stream"),
     "stop": (("stop_sequences",),),
     # Claude Code's is a JSON text of device, account and session, and has to stay as it is.
     "user": (("metadata", "user_id"),),
-    "service_tier": (("service_tier",),),
-    "stream": (("stream",),),
 }
 
 SERVICE_TIERS = frozenset({"auto", "standard_only"})

@@ -27,7 +27,7 @@ from sightline.dialects.dialect import (
 from sightline.dialects.embeddings import GEMINI
 from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
-from sightline.dialects.gemini.field_names import NAME
+from sightline.dialects.gemini.field_names import NAME, both
 from sightline.dialects.gemini.options import STOP_LIMIT
 from sightline.dialects.gemini.reply_read import read_reply, read_text, stream_reader
 from sightline.dialects.gemini.reply_write import StreamWriter, write_reply
@@ -229,42 +229,14 @@ DIALECT = Dialect(
     unread=Unread(
         bookkeeping=frozenset(
             {
-                "avgLogprobs",
-                "createTime",
-                "details",
-                "displayName",
-                "display_name",
-                "labels",
-                "logProbabilitySum",
-                "modelStatus",
-                "partMetadata",
-                "part_metadata",
-                "role",
-                "safetyRatings",
-                "thought",
-                "tokenCount",
-                "tokenId",
+                *("avgLogprobs", "createTime", "details", "displayName", "display_name", "labels"),
+                *("logProbabilitySum", "modelStatus", "partMetadata", "part_metadata", "role", "safetyRatings"),
+                *("thought", "tokenCount", "tokenId"),
             }
         ),
-        containers=frozenset(
-            {
-                "fileData",
-                "file_data",
-                "functionCall",
-                "functionCallingConfig",
-                "functionResponse",
-                "function_call",
-                "function_calling_config",
-                "function_response",
-                "generationConfig",
-                "generation_config",
-                "inlineData",
-                "inline_data",
-                "thinkingConfig",
-                "thinking_config",
-                "toolConfig",
-                "tool_config",
-            }
+        containers=both(
+            *("fileData", "functionCall", "functionCallingConfig", "functionResponse", "generationConfig"),
+            *("inlineData", "thinkingConfig", "toolConfig"),
         ),
     ),
 )

@@ -198,27 +198,14 @@ def _citations_of_support(support: Json, at: str, sources: list[_Source], texts:
 
 FILTERS = frozenset(
     {
-        "SAFETY",
-        "RECITATION",
-        "LANGUAGE",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "IMAGE_SAFETY",
-        "IMAGE_PROHIBITED_CONTENT",
-        "IMAGE_RECITATION",
+        *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"),
+        *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
     }
 )
 FAILURES = frozenset(
     {
-        "IMAGE_OTHER",
-        "MALFORMED_FUNCTION_CALL",
-        "MALFORMED_RESPONSE",
-        "MISSING_THOUGHT_SIGNATURE",
-        "NO_IMAGE",
-        "OTHER",
-        "TOO_MANY_TOOL_CALLS",
-        "UNEXPECTED_TOOL_CALL",
+        *("IMAGE_OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE", "NO_IMAGE"),
+        *("OTHER", "TOO_MANY_TOOL_CALLS", "UNEXPECTED_TOOL_CALL"),
     }
 )
 _CONTINUATION = "CONTINUATION"

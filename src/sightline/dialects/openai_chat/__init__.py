@@ -92,33 +92,15 @@ DIALECT = Dialect(
     unread=Unread(
         bookkeeping=frozenset(
             {
-                "object",
-                "system_fingerprint",
-                "service_tier",
-                "obfuscation",
-                "prompt_filter_results",
-                "content_filter_results",
-                "content_filter_offsets",
-                "provider",
-                "native_finish_reason",
-                "x_groq",
-                "expires_at",
-                "request_id",
-                "tool_call_id",
+                *("object", "system_fingerprint", "service_tier", "obfuscation", "prompt_filter_results"),
+                *("content_filter_results", "content_filter_offsets", "provider", "native_finish_reason", "x_groq"),
+                *("expires_at", "request_id", "tool_call_id"),
             }
         ),
         containers=frozenset(
             {
-                "allowed_tools",
-                "custom",
-                "file",
-                "format",
-                "function",
-                "grammar",
-                "image_url",
-                "input_audio",
-                "response_format",
-                "stream_options",
+                *("allowed_tools", "custom", "file", "format", "function", "grammar", "image_url", "input_audio"),
+                *("response_format", "stream_options"),
             }
         ),
     ),

@@ -64,16 +64,8 @@ _ROLES: dict[str, Role] = {
 }
 
 _REQUEST = OPTION_KEYS | {
-    "model",
-    "messages",
-    "tools",
-    "functions",
-    "tool_choice",
-    "function_call",
-    "parallel_tool_calls",
-    "response_format",
-    "reasoning_effort",
-    "stream_options",
+    *("model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls"),
+    *("response_format", "reasoning_effort", "stream_options"),
 }
 _MESSAGE = frozenset({"role", "content", "name"})
 _ASSISTANT = _MESSAGE | THINKING | {"refusal", "tool_calls", "function_call", "audio"}

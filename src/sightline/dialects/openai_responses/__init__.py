@@ -94,17 +94,8 @@ DIALECT = Dialect(
             "/responses/input_tokens",
             frozenset(
                 {
-                    "conversation",
-                    "input",
-                    "instructions",
-                    "model",
-                    "parallel_tool_calls",
-                    "previous_response_id",
-                    "reasoning",
-                    "text",
-                    "tool_choice",
-                    "tools",
-                    "truncation",
+                    *("conversation", "input", "instructions", "model", "parallel_tool_calls", "previous_response_id"),
+                    *("reasoning", "text", "tool_choice", "tools", "truncation"),
                 }
             ),
         ),

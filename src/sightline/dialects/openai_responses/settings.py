@@ -20,6 +20,7 @@ from sightline.dialects.option_table import (
     fit_openai_ids,
     fit_tier,
     lose_default,
+    named,
     options_of,
     read_options,
     top_level_keys,
@@ -46,21 +47,12 @@ from sightline.model.request import (
 )
 
 TABLE: Table = {
+    **named("temperature", "top_p", "top_logprobs", "store", "include", "previous_response_id", "metadata", "user"),
+    **named("safety_identifier", "service_tier", "stream"),
     "max_tokens": (("max_output_tokens",),),
-    "temperature": (("temperature",),),
-    "top_p": (("top_p",),),
-    "top_logprobs": (("top_logprobs",),),
     "verbosity": (("text", "verbosity"),),
     "cache_key": (("prompt_cache_key",),),
     "cache_retention": (("prompt_cache_retention",),),
-    "store": (("store",),),
-    "include": (("include",),),
-    "previous_response_id": (("previous_response_id",),),
-    "metadata": (("metadata",),),
-    "user": (("user",),),
-    "safety_identifier": (("safety_identifier",),),
-    "service_tier": (("service_tier",),),
-    "stream": (("stream",),),
 }
 
 OPTION_KEYS = top_level_keys(TABLE) | {"text", "reasoning"}

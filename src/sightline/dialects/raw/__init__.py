@@ -53,19 +53,8 @@ DIALECT = Dialect(
         ),
         containers=frozenset(
             {
-                "allowed_tools",
-                "custom",
-                "file",
-                "format",
-                "function",
-                "grammar",
-                "imageUrl",
-                "image_url",
-                "input_audio",
-                "requestOptions",
-                "response_format",
-                "stream_options",
-                "value",
+                *("allowed_tools", "custom", "file", "format", "function", "grammar", "imageUrl", "image_url"),
+                *("input_audio", "requestOptions", "response_format", "stream_options", "value"),
             }
         ),
     ),
