@@ -103,10 +103,6 @@ def test_the_error_of_a_chunk_says_more_than_its_finish_word():
     assert [(fault.code, fault.message) for fault in faults] == [(Code.RATE_LIMITED, "Gone")]
 
 
-def test_retry_after_header_is_kept():
-    assert read_error(429, {"error": {"message": "slow"}}, {"Retry-After": "3"}).retry_after == 3
-
-
 @pytest.mark.parametrize("code", Code)
 def test_every_fault_has_a_body_with_the_providers_words(code):
     status, body = write_error(Fault(code, "words of the provider"))

@@ -346,12 +346,6 @@ def test_every_option_has_one_name_and_its_place():
     assert write(read(EVERYTHING)) == EVERYTHING
 
 
-def test_a_value_of_the_wrong_type_is_refused_with_its_place():
-    with pytest.raises(Fault) as caught:
-        read(request_with(text={"verbosity": 1}))
-    assert caught.value.pointer == "/text/verbosity"
-
-
 def test_logprobs_are_a_word_of_include_and_nothing_else():
     options = read(request_with(include=[LOGPROBS])).options
     assert (options.logprobs, options.include) == (True, None)
@@ -370,14 +364,6 @@ def test_usage_comes_without_asking():
     body, report = foreign_options(include_usage=True, places={"include_usage": "/stream_options/include_usage"})
     assert body == {}
     assert losses(report) == [("/stream_options/include_usage", "token counts requested", "identity")]
-
-
-def test_a_tier_of_another_vendor_goes_by_the_name_that_it_has_here():
-    assert foreign_options(service_tier="flex")[0] == {"service_tier": "flex"}
-    assert foreign_options(service_tier="standard_only")[0] == {"service_tier": "default"}
-    body, report = foreign_options(service_tier="batch")
-    assert body == {}
-    assert [loss.what for loss in report.losses] == ["service tier 'batch'"]
 
 
 OUTPUT_SCHEMA = {"type": "object"}
@@ -441,13 +427,6 @@ def test_a_budget_becomes_the_nearest_effort_and_the_number_is_a_loss(budget, ef
     body, report = foreign_options(reasoning=Reasoning(budget=budget, places={"budget": "/b"}))
     assert body == {"reasoning": {"effort": effort}}
     assert losses(report) == [("/b", f"reasoning budget of {budget} tokens", "option")]
-
-
-@pytest.mark.parametrize("mode", ["on", "adaptive"])
-def test_thinking_switched_on_is_a_loss_without_an_effort(mode):
-    body, report = foreign_options(reasoning=Reasoning(mode=mode, places={"mode": "/t"}))
-    assert body == {}
-    assert losses(report) == [("/t", f"reasoning {mode}", "option")]
 
 
 def test_reasoning_summary_is_passed_unchanged_and_none_is_omitted():

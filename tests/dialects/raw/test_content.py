@@ -4,7 +4,6 @@ import pytest
 
 from sightline.dialects.raw.content import (
     ContentWriter,
-    nest_extras,
     read_calls,
     read_content,
     read_part,
@@ -163,10 +162,6 @@ def test_no_calls_is_none_in_any_spelling():
 )
 def test_a_broken_call_is_named(calls, pointer):
     assert fault_of(read_calls, {"toolCalls": calls}, "").pointer == pointer
-
-
-def test_nothing_unread_leaves_no_trace():
-    assert nest_extras({"a": 1}, "b", {}) == {"a": 1}
 
 
 def written(*parts, same=False):

@@ -329,18 +329,6 @@ def test_calls_without_ids_get_different_ones_that_are_listed():
     assert [call["id"] for call in unnamed["toolCalls"]] == ["call_0", "known", "call_2"]
 
 
-def test_a_foreign_signature_travels_wrapped():
-    parts = (Thinking("t", signature="s", signed_by="anthropic"),)
-    document = write_reply(Reply(choices=(Choice(parts=parts),)), Client(), Report())
-    assert document["content"][0]["value"]["thinking"]["encrypted"] == "sightline:anthropic::s"
-
-
-def test_logprobs_are_written():
-    choice = Choice(logprobs=(TokenLogprob("a", -0.5),))
-    document = write_reply(Reply(choices=(choice,)), Client(), Report())
-    assert document["logprobs"] == {"content": [{"token": "a", "logprob": -0.5, "bytes": None, "top_logprobs": []}]}
-
-
 def test_a_reply_that_failed_has_what_came_and_the_error():
     reply = Reply(choices=(Choice(parts=(Text("a"),), finish="error"),), fault=Fault(Code.NETWORK, "cut"))
     assert write_reply(reply, Client(), Report()) == {
@@ -408,16 +396,6 @@ def test_a_foreign_word_is_classified_by_what_it_says():
     body = {"error": {"code": "context_length_exceeded", "message": "too long", "type": "x"}}
     assert read_error(400, body, {}).code is Code.CONTEXT_OVERFLOW
     assert read_error(500, {"error": {"code": 5, "message": 6}}, {}).code is Code.UPSTREAM_ERROR
-
-
-@pytest.mark.parametrize(("body", "message"), [("gone", "gone"), ({"error": "gone"}, "gone")])
-def test_a_bare_text_is_the_message(body, message):
-    assert read_error(502, body, {}).message == message
-
-
-@pytest.mark.parametrize("body", [None, [], {}, {"error": None}])
-def test_a_body_that_says_nothing_is_still_a_fault(body):
-    assert "502" in read_error(502, body, {}).message
 
 
 def test_figures_and_hints_come_with_our_own_words_too():
