@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sightline.dialects.embeddings import GEMINI, OPENAI, EmbeddingRequest, Embeddings, read_raw_usage
+from sightline.dialects.fault_codes import status_of
 from sightline.errors import Fault
 
 BATCH = "/v1beta/models/m:batchEmbedContents"
@@ -24,7 +25,7 @@ def test_openais_request_is_one_text_or_several() -> None:
 def test_what_is_no_text_is_refused(body: Any) -> None:
     with pytest.raises(Fault) as caught:
         OPENAI.read_request(body, "")
-    assert caught.value.status == 400
+    assert status_of(caught.value) == 400
 
 
 def test_googles_request_is_one_content_or_a_list_of_requests() -> None:
@@ -47,9 +48,9 @@ def test_googles_request_is_one_content_or_a_list_of_requests() -> None:
     )
     assert (several.texts, several.dimensions, several.is_single) == (("a", "", "c"), 5, False)
     assert [loss.pointer for loss in several.report.losses] == ["/requests/1/content/parts/0", "/requests/1/title"]
-    with pytest.raises(Fault, match="the list of requests is no list"):
+    with pytest.raises(Fault, match="/requests: expected a list"):
         GEMINI.read_request({}, BATCH)
-    with pytest.raises(Fault, match="no object"):
+    with pytest.raises(Fault, match="/requests/0: expected an object"):
         GEMINI.read_request({"requests": ["a"]}, BATCH)
     assert GEMINI.read_request({"content": 5}, "").report.losses[0].severity == "content"
 

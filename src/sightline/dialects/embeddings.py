@@ -6,11 +6,13 @@ list of such requests. https://platform.openai.com/docs/api-reference/embeddings
 
 import base64
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import msgspec
 
+from sightline.dialects.fields import as_list, as_object, object_at
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage
@@ -56,12 +58,12 @@ class EmbeddingsApi:
 
 def read_openai_request(document: Json, _path: str) -> EmbeddingRequest:
     """The request of an OpenAI client; a fault where it is none, or gives tokens in place of texts."""
-    body = _object(document, "the body")
+    body = as_object(document, "")
     given = body.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         hint = "Send texts: lists of tokens mean something to one model alone."
-        raise _wrong("the input is neither a text nor a list of texts", hint)
+        raise Fault(Code.INVALID_REQUEST, "the input is neither a text nor a list of texts", hint=hint, status=400)
     report = Report()
     for name, value in body.items():
         if name not in ("input", "model", "dimensions", "encoding_format") and value is not None:
@@ -84,12 +86,12 @@ def write_openai_request(request: EmbeddingRequest, model: str) -> JsonObject:
 
 def read_openai_reply(document: Json) -> Embeddings:
     """The vectors of OpenAI's answer."""
-    body = _object(document, "the answer")
-    items = [_object(item, "an item of the answer") for item in _list(body.get("data"), "the answer's data")]
-    ordered = sorted(enumerate(items), key=lambda each: _count(each[1].get("index"), each[0]) or 0)
-    usage = body.get("usage")
-    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    return Embeddings(tuple(_vector(item.get("embedding")) for _, item in ordered), _count(tokens, None))
+    body = as_object(document, "")
+    items = [as_object(item, f"/data/{n}") for n, item in enumerate(as_list(body.get("data"), "/data"))]
+    places = [n if (index := _count(item.get("index"))) is None else index for n, item in enumerate(items)]
+    ordered = [item for _, item in sorted(zip(places, items, strict=True), key=itemgetter(0))]
+    tokens = _count(object_at(body, "usage").get("prompt_tokens"))
+    return Embeddings(tuple(_vector(item.get("embedding"), "/data") for item in ordered), tokens)
 
 
 def write_openai_reply(embeddings: Embeddings, request: EmbeddingRequest, model: str) -> JsonObject:
@@ -108,15 +110,14 @@ def write_openai_reply(embeddings: Embeddings, request: EmbeddingRequest, model:
 def read_gemini_request(document: Json, path: str) -> EmbeddingRequest:
     """The request of a Google client."""
     is_batch = path.rstrip("/").endswith(_BATCH)
-    body = _object(document, "the body")
-    requests = _list(body.get("requests"), "the list of requests") if is_batch else [body]
+    body = as_object(document, "")
+    requests = as_list(body.get("requests"), "/requests") if is_batch else [body]
     report, texts, dimensions = Report(), [], None
     for number, each in enumerate(requests):
         at = f"/requests/{number}" if is_batch else ""
-        request = _object(each, "a request")
+        request = as_object(each, at)
         texts.append(_text(request.get("content"), f"{at}/content", report))
-        config = request.get("embedContentConfig")
-        options = {**request, **(config if isinstance(config, dict) else {})}
+        options = {**request, **object_at(request, "embedContentConfig")}
         wanted = options.get("outputDimensionality", options.get("output_dimensionality"))
         dimensions = wanted if isinstance(wanted, int) else dimensions
         for name in ("taskType", "task_type", "title", "autoTruncate"):
@@ -150,13 +151,11 @@ def write_gemini_request(request: EmbeddingRequest, model: str) -> JsonObject:
 
 def read_gemini_reply(document: Json) -> Embeddings:
     """The vectors of Google's answer, to one request or to several."""
-    body = _object(document, "the answer")
+    body = as_object(document, "")
     found = body.get("embeddings")
-    items = [body.get("embedding")] if found is None else _list(found, "the answer's embeddings")
-    usage = body.get("usageMetadata")
-    tokens = usage.get("promptTokenCount") if isinstance(usage, dict) else None
-    vectors = tuple(_vector(_object(item, "an embedding").get("values")) for item in items)
-    return Embeddings(vectors, _count(tokens, None))
+    items = [body.get("embedding")] if found is None else as_list(found, "/embeddings")
+    vectors = tuple(_vector(as_object(item, "/embeddings").get("values"), "/embeddings") for item in items)
+    return Embeddings(vectors, _count(object_at(body, "usageMetadata").get("promptTokenCount")))
 
 
 def write_gemini_reply(embeddings: Embeddings, request: EmbeddingRequest, _model: str) -> JsonObject:
@@ -188,37 +187,21 @@ def read_raw_usage(data: bytes) -> Usage | None:
 
 
 def _first_count(counts: JsonObject, *names: str) -> int | None:
-    return next((count for name in names if (count := _count(counts.get(name), None)) is not None), None)
+    return next((count for name in names if (count := _count(counts.get(name))) is not None), None)
 
 
 # --- both -------------------------------------------------------------------------------------------
 
 
-def _vector(value: Json) -> tuple[float, ...]:
+def _vector(value: Json, at: str) -> tuple[float, ...]:
     if isinstance(value, str):
         data = base64.b64decode(value)
         return struct.unpack(f"<{len(data) // 4}f", data)
-    return tuple(float(number) for number in _list(value, "a vector") if isinstance(number, int | float))
+    return tuple(float(number) for number in as_list(value, at) if isinstance(number, int | float))
 
 
-def _object(value: Json, what: str) -> JsonObject:
-    if not isinstance(value, dict):
-        raise _wrong(f"{what} is no object", "Send the request as its API has it.")
-    return value
-
-
-def _list(value: Json, what: str) -> Sequence[Json]:
-    if not isinstance(value, list):
-        raise _wrong(f"{what} is no list", "Send the request as its API has it.")
-    return value
-
-
-def _count(value: Json, fallback: int | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else fallback
-
-
-def _wrong(message: str, hint: str) -> Fault:
-    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=400)
+def _count(value: Json) -> int | None:
+    return value if type(value) is int else None
 
 
 OPENAI = EmbeddingsApi("/embeddings", read_openai_request, write_openai_request, read_openai_reply, write_openai_reply)

@@ -175,79 +175,41 @@ _RATE = _any(r"\brate[ _-]limit", r"too many requests")
 NOT_FOUND: Final = frozenset({"not_found_error", "NOT_FOUND", "NotFoundError", "not_found"})
 """The words by which APIs say that something is missing, be it a model or the address."""
 
+_WORDS: Mapping[Code, tuple[str, ...]] = {
+    Code.CONTEXT_OVERFLOW: ("context_length_exceeded", "model_context_window_exceeded", "exceed_context_size_error"),
+    Code.QUOTA: (
+        *("insufficient_quota", "billing_error", "billing_hard_limit_reached", "credit_limit", "usage_limit_reached"),
+        "usage_not_included",
+    ),
+    Code.RATE_LIMITED: ("rate_limit_exceeded", "rate_limit_error", "too_many_requests", "throttling_error"),
+    Code.AUTH: ("authentication_error", "invalid_api_key", "UNAUTHENTICATED", "Unauthorized"),
+    Code.PERMISSION: (
+        *("permission_error", "PERMISSION_DENIED", "insufficient_permissions", "request_forbidden"),
+        "unsupported_country_region_territory",
+    ),
+    Code.MODEL_UNKNOWN: ("model_not_found", "model_decommissioned", "invalid_model", "DeploymentNotFound"),
+    Code.OVERLOADED: (
+        *("overloaded_error", "server_is_overloaded", "slow_down", "capacity_exceeded", "unavailable_error"),
+        *("service_unavailable", "service_unavailable_error", "UNAVAILABLE"),
+    ),
+    Code.TIMEOUT_IDLE: ("timeout_error", "DEADLINE_EXCEEDED"),
+    Code.CONTENT_FILTERED: (
+        *("content_filter", "content_policy_violation", "cyber_policy", "data_inspection_failed"),
+        "ResponsibleAIPolicyViolation",
+    ),
+    Code.INVALID_REQUEST: (
+        *("invalid_request_error", "invalid_prompt", "not_supported_error", "BadRequestError", "INVALID_ARGUMENT"),
+        "FAILED_PRECONDITION",
+    ),
+    Code.UPSTREAM_ERROR: (
+        *("api_error", "server_error", "internal_error", "internal_server_error", "InternalServerError", "INTERNAL"),
+    ),
+    Code.CANCELLED: ("CANCELLED",),
+}
+"""What APIs call an error, in its type, its code or its status, besides our own codes."""
 _BY_WORD: Mapping[str, Code] = {
     **{code.value: code for code in Code},
-    **dict.fromkeys(
-        ("context_length_exceeded", "model_context_window_exceeded", "exceed_context_size_error"), Code.CONTEXT_OVERFLOW
-    ),
-    **dict.fromkeys(
-        (
-            "insufficient_quota",
-            "billing_error",
-            "billing_hard_limit_reached",
-            "credit_limit",
-            "usage_limit_reached",
-            "usage_not_included",
-        ),
-        Code.QUOTA,
-    ),
-    **dict.fromkeys(
-        ("rate_limit_exceeded", "rate_limit_error", "too_many_requests", "throttling_error"), Code.RATE_LIMITED
-    ),
-    **dict.fromkeys(("authentication_error", "invalid_api_key", "UNAUTHENTICATED", "Unauthorized"), Code.AUTH),
-    **dict.fromkeys(
-        (
-            "permission_error",
-            "PERMISSION_DENIED",
-            "insufficient_permissions",
-            "request_forbidden",
-            "unsupported_country_region_territory",
-        ),
-        Code.PERMISSION,
-    ),
-    **dict.fromkeys(
-        ("model_not_found", "model_decommissioned", "invalid_model", "DeploymentNotFound"), Code.MODEL_UNKNOWN
-    ),
-    **dict.fromkeys(
-        (
-            "overloaded_error",
-            "server_is_overloaded",
-            "slow_down",
-            "capacity_exceeded",
-            "unavailable_error",
-            "service_unavailable",
-            "service_unavailable_error",
-            "UNAVAILABLE",
-        ),
-        Code.OVERLOADED,
-    ),
-    **dict.fromkeys(("timeout_error", "DEADLINE_EXCEEDED"), Code.TIMEOUT_IDLE),
-    **dict.fromkeys(
-        (
-            "content_filter",
-            "content_policy_violation",
-            "cyber_policy",
-            "data_inspection_failed",
-            "ResponsibleAIPolicyViolation",
-        ),
-        Code.CONTENT_FILTERED,
-    ),
-    **dict.fromkeys(
-        (
-            "invalid_request_error",
-            "invalid_prompt",
-            "not_supported_error",
-            "BadRequestError",
-            "INVALID_ARGUMENT",
-            "FAILED_PRECONDITION",
-        ),
-        Code.INVALID_REQUEST,
-    ),
-    **dict.fromkeys(
-        ("api_error", "server_error", "internal_error", "internal_server_error", "InternalServerError", "INTERNAL"),
-        Code.UPSTREAM_ERROR,
-    ),
-    "CANCELLED": Code.CANCELLED,
+    **{word: code for code, words in _WORDS.items() for word in words},
 }
 _VAGUE: Final = frozenset({Code.INVALID_REQUEST, Code.UPSTREAM_ERROR})
 """What the words of an API amount to when it has none for the case."""

@@ -407,10 +407,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if not same:
         messages = with_turns(messages, report)
     body: JsonObject = {"model": request.model} if request.model else {}
-    is_taken = target.facts is None or target.facts.inline_system is True
-    _Conversation(messages, report, same=same, takes_system=is_taken).write(
-        body, keep_places=same and target.system == "in_place"
-    )
+    _write_messages(messages, body, target, report, same=same)
     write_tools(request, body, report, same=same)
     write_choice(request, body, report, same=same)
     write_settings(request.options, target, body, report, same=same)
@@ -430,53 +427,46 @@ def _lose_identity(messages: tuple[Message, ...], report: Report) -> None:
             report.lose(f"{message.at}/name", "name of the speaker", f"{NAME} has no such field", "option")
 
 
-class _Conversation:
-    """The messages of one request on their way into its body. `takes_system`: the model takes system messages among
-    them; where nothing is known of the model's, what the API takes counts."""
-
-    def __init__(self, messages: tuple[Message, ...], report: Report, *, same: bool, takes_system: bool) -> None:
-        self._messages = messages
-        self._report = report
-        self._same = same
-        self._takes_system = takes_system
-        self._blocks = BlockWriter(report, same=same)
-
-    def write(self, body: JsonObject, *, keep_places: bool) -> None:
-        """Fill in `system` and `messages`. `keep_places`: a system message among the messages stays there."""
-        written = [(message, blocks) for message in self._messages if (blocks := self._content(message)) is not None]
-        if not self._same:
-            written = place_system(written, self._report, is_taken=self._takes_system)
-        messages = tuple(message for message, _ in written)
-        if not self._same:
-            if not messages:
-                at = self._messages[-1].at if self._messages else ""
-                self._report.lose(at, "every message", "nothing is left to answer", "content")
-            messages = with_user_message(messages, self._report, NAME)
-            if messages and messages[-1].role == "assistant":
-                self._blocks.trim_end()
-        count = leading_count(messages)
-        if keep_places:
-            count = next((i for i, m in enumerate(messages[:count]) if m.at.startswith("/messages")), count)
-        # Only now: a cache mark may have been put on a block of an earlier message.
-        if count:
-            joined = [block for _, blocks in written[:count] for block in blocks]
-            bare = bare_text(joined) if count == 1 and messages[0].bare else None
-            body["system"] = joined if bare is None else bare
-        spoken = zip(messages[count:], written[count:], strict=True)
-        body["messages"] = [self._message(message, blocks) for message, (_, blocks) in spoken]
-
-    def _content(self, message: Message) -> list[Json] | None:
-        """The blocks of a message; None if it comes to nothing and so cannot be sent."""
+def _write_messages(
+    messages: tuple[Message, ...], body: JsonObject, target: Target, report: Report, *, same: bool
+) -> None:
+    """Fill in `system` and `messages`. A system message among the messages of an own request stays there, unless the
+    target's policy moves it."""
+    writer = BlockWriter(report, same=same)
+    written: list[Written] = []
+    for message in messages:
         is_system = message.role in SYSTEM_ROLES
-        blocks = self._blocks.write_words(message.parts) if is_system else self._blocks.write(message.parts)
-        if not self._same and not blocks:
+        blocks = writer.write_words(message.parts) if is_system else writer.write(message.parts)
+        if blocks or same:
+            written.append((message, blocks))
+        else:
             # What it held is reported part by part; this is for the message itself, its role and its place.
-            self._report.lose(message.at, "a message of which nothing is left", f"{NAME} rejects it", "identity")
-            return None
-        return blocks
+            report.lose(message.at, "a message of which nothing is left", f"{NAME} rejects it", "identity")
+    if not same:
+        # Where nothing is known of the model, what the API takes counts.
+        is_taken = target.facts is None or target.facts.inline_system is True
+        written = place_system(written, report, is_taken=is_taken)
+    spoken = tuple(message for message, _ in written)
+    if not same:
+        if not spoken:
+            report.lose(messages[-1].at if messages else "", "every message", "nothing is left to answer", "content")
+        spoken = with_user_message(spoken, report, NAME)
+        if spoken and spoken[-1].role == "assistant":
+            writer.trim_end()
+    count = leading_count(spoken)
+    if same and target.system == "in_place":
+        count = next((i for i, m in enumerate(spoken[:count]) if m.at.startswith("/messages")), count)
+    # Only now: a cache mark may have been put on a block of an earlier message.
+    if count:
+        joined = [block for _, blocks in written[:count] for block in blocks]
+        bare = bare_text(joined) if count == 1 and spoken[0].bare else None
+        body["system"] = joined if bare is None else bare
+    pairs = zip(spoken[count:], written[count:], strict=True)
+    body["messages"] = [_write_message(message, blocks, same=same) for message, (_, blocks) in pairs]
 
-    def _message(self, message: Message, blocks: list[Json]) -> JsonObject:
-        bare = bare_text(blocks) if message.bare else None
-        role = "system" if message.role in SYSTEM_ROLES else "assistant" if message.role == "assistant" else "user"
-        written: JsonObject = {"role": role, "content": blocks if bare is None else bare}
-        return merge(written, message.extras) if self._same else written
+
+def _write_message(message: Message, blocks: list[Json], *, same: bool) -> JsonObject:
+    bare = bare_text(blocks) if message.bare else None
+    role = "system" if message.role in SYSTEM_ROLES else "assistant" if message.role == "assistant" else "user"
+    written: JsonObject = {"role": role, "content": blocks if bare is None else bare}
+    return merge(written, message.extras) if same else written

@@ -66,6 +66,8 @@ OTHER_NAMES = tuple((name, path[0]) for name, paths in READ_TABLE.items() for pa
 """The second names of options."""
 
 RESPONSE_NAME = "response"
+FORMATS: Mapping[str, type[PlainFormat | JsonFormat]] = {"text": PlainFormat, "json_object": JsonFormat}
+_SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})
 
 
 def read_format(value: Json, at: str) -> tuple[OutputFormat | None, JsonObject]:
@@ -74,32 +76,33 @@ def read_format(value: Json, at: str) -> tuple[OutputFormat | None, JsonObject]:
         return None, {}
     holder = as_object(value, at)
     kind = str_of(holder, "type", at)
-    if kind == "text":
-        return PlainFormat(at=at, extras=rest(holder, frozenset({"type"}))), {}
-    if kind == "json_object":
-        return JsonFormat(at=at, extras=rest(holder, frozenset({"type"}))), {}
+    if kind in FORMATS:
+        return FORMATS[kind](at=at, extras=rest(holder, frozenset({"type"}))), {}
     if kind != "json_schema":
         raise unknown(kind, f"{at}/type", "response format", ("text", "json_object", "json_schema"))
     inner_at = f"{at}/json_schema"
     inner = as_object(holder.get("json_schema"), inner_at)
-    output = SchemaFormat(
-        opt_object(inner, "schema", inner_at) or {},
-        opt_str(inner, "name", inner_at),
-        opt_str(inner, "description", inner_at),
-        opt_bool(inner, "strict", inner_at),
-        at=inner_at,
-        extras=rest(inner, frozenset({"name", "description", "strict", "schema"})),
-    )
+    output = read_schema_format(opt_object(inner, "schema", inner_at) or {}, inner, inner_at)
     return output, rest(holder, frozenset({"type", "json_schema"}))
+
+
+def read_schema_format(schema: JsonObject, holder: JsonObject, at: str) -> SchemaFormat:
+    """The format of a schema, with what stands beside it."""
+    return SchemaFormat(
+        schema,
+        opt_str(holder, "name", at),
+        opt_str(holder, "description", at),
+        opt_bool(holder, "strict", at),
+        at=at,
+        extras=rest(holder, _SCHEMA),
+    )
 
 
 def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObject:
     """The same as `response_format`."""
     extras = value.extras if same else {}
-    if isinstance(value, PlainFormat):
-        return {"type": "text", **extras}
-    if isinstance(value, JsonFormat):
-        return {"type": "json_object", **extras}
+    if not isinstance(value, SchemaFormat):
+        return {"type": "text" if isinstance(value, PlainFormat) else "json_object", **extras}
     inner: JsonObject = {
         "name": value.name,
         "description": value.description,

@@ -8,10 +8,16 @@ are in an `additional_tools` item are tools of the request as well; their item i
 from collections.abc import Iterable, Mapping
 
 from sightline.catalog.fitting import effort_for
-from sightline.dialects.fields import as_list, as_object, compact, merge, opt_bool, opt_object, opt_str, rest, str_of
+from sightline.dialects.fields import as_list, as_object, compact, merge, opt_object, opt_str, rest, str_of
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.losses import describe
-from sightline.dialects.openai_chat.settings import RESPONSE_NAME, lose_reasoning, read_function
+from sightline.dialects.openai_chat.settings import (
+    FORMATS,
+    RESPONSE_NAME,
+    lose_reasoning,
+    read_function,
+    read_schema_format,
+)
 from sightline.dialects.openai_responses.client_tools import read_tool
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
 from sightline.dialects.option_table import (
@@ -34,7 +40,6 @@ from sightline.model.request import (
     CustomTool,
     FunctionTool,
     Grammar,
-    JsonFormat,
     OpaqueTool,
     Options,
     OutputFormat,
@@ -58,8 +63,6 @@ TABLE: Table = {
 OPTION_KEYS = top_level_keys(TABLE) | {"text", "reasoning"}
 
 _TEXT = frozenset({"format", "verbosity"})
-_SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})
-_TYPE = frozenset({"type"})
 _UNASKED: Mapping[str, object] = {
     "n": 1,
     "presence_penalty": 0,
@@ -105,22 +108,12 @@ def read_format(value: Json, at: str) -> OutputFormat | None:
     if value is None:
         return None
     holder = as_object(value, at)
-    match str_of(holder, "type", at):
-        case "text":
-            return PlainFormat(at=at, extras=rest(holder, _TYPE))
-        case "json_object":
-            return JsonFormat(at=at, extras=rest(holder, _TYPE))
-        case "json_schema":
-            return SchemaFormat(
-                as_object(holder.get("schema"), f"{at}/schema"),
-                opt_str(holder, "name", at),
-                opt_str(holder, "description", at),
-                opt_bool(holder, "strict", at),
-                at=at,
-                extras=rest(holder, _SCHEMA),
-            )
-        case _:
-            return None
+    kind = str_of(holder, "type", at)
+    if kind in FORMATS:
+        return FORMATS[kind](at=at, extras=rest(holder, frozenset({"type"})))
+    if kind != "json_schema":
+        return None
+    return read_schema_format(as_object(holder.get("schema"), f"{at}/schema"), holder, at)
 
 
 def read_reasoning(document: JsonObject) -> Reasoning | None:
@@ -175,10 +168,8 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
 def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObject:
     """The same as `text.format`."""
     extras = value.extras if same else {}
-    if isinstance(value, PlainFormat):
-        return {"type": "text", **extras}
-    if isinstance(value, JsonFormat):
-        return {"type": "json_object", **extras}
+    if not isinstance(value, SchemaFormat):
+        return {"type": "text" if isinstance(value, PlainFormat) else "json_object", **extras}
     document: JsonObject = {
         "type": "json_schema",
         "name": value.name,
