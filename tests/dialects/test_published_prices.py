@@ -108,7 +108,6 @@ MIXED = {
     "output_tokens": 503,
     "cache_creation": {"ephemeral_5m_input_tokens": 148, "ephemeral_1h_input_tokens": 100},
 }
-TICKET = claude(input_tokens=3_700)
 
 
 def _written(tokens: int, hour: int) -> dict[str, Any]:
@@ -116,49 +115,46 @@ def _written(tokens: int, hour: int) -> dict[str, Any]:
     return {"input_tokens": 0, "cache_creation_input_tokens": tokens, "cache_creation": split}
 
 
+OPUS, SONNET = "claude-opus-5", "claude-sonnet-4-5"
+
+
+def priced(
+    name: str, model: str, dollars: str | Fraction, page: Page = ANTHROPIC, places: int | None = None, **usage: Any
+) -> Example:
+    return Example(name, page, "anthropic", model, claude(**usage), Fraction(dollars), places)
+
+
 ANTHROPICS = [
     # The page's total of 0.705 and 0.525 has an hour of session runtime at 0.08 in it, which no reply reports.
-    Example("an hour of coding", ANTHROPIC, "anthropic", "claude-opus-5", claude(**SESSION), Fraction("0.625")),
-    Example("with a cache", ANTHROPIC, "anthropic", "claude-opus-5", claude(**CACHED_SESSION), Fraction("0.445")),
+    priced("an hour of coding", OPUS, "0.625", **SESSION),
+    priced("with a cache", OPUS, "0.445", **CACHED_SESSION),
     # 37.00 for 10,000 conversations of about 3,700 tokens, all of them at the price of the input.
-    Example("a support ticket", ANTHROPIC, "anthropic", "claude-haiku-4-5", TICKET, Fraction("37.00") / 10_000),
+    priced("a support ticket", "claude-haiku-4-5", Fraction("37.00") / 10_000, input_tokens=3_700),
     # The usage blocks of the page; amounts from its tables.
-    Example(
+    priced(
         "a web search",
-        ANTHROPIC,
-        "anthropic",
-        "claude-opus-5",
-        claude(**SEARCHED),
+        OPUS,
         money((105, "5"), (6_039, "25"), (7_123, "0.5"), (7_345, "6.25")) + Fraction("0.01"),
+        **SEARCHED,
     ),
-    Example(
-        "a web fetch",
-        ANTHROPIC,
-        "anthropic",
-        "claude-opus-5",
-        claude(**FETCHED),
-        money((25_039, "5"), (931, "25")),
-    ),
-    Example(
+    priced("a web fetch", OPUS, money((25_039, "5"), (931, "25")), **FETCHED),
+    priced(
         "writes for five minutes and an hour",
-        CACHING,
-        "anthropic",
-        "claude-sonnet-4-5",
-        claude(**MIXED),
+        SONNET,
         money((2_048, "3"), (1_800, "0.3"), (148, "3.75"), (100, "6"), (503, "15")),
+        CACHING,
+        **MIXED,
     ),
     # The multipliers of its table: 1.25, 2, 0.1, and for two models less.
     *(
-        Example(
-            f"a million of {model} {kind}", ANTHROPIC, "anthropic", model, claude(**usage), Fraction(base) * Fraction(x)
-        )
+        priced(f"a million of {model} {kind}", model, Fraction(base) * Fraction(times), **usage)
         for model, base, read in (
-            ("claude-opus-5", "5", "0.1"),
+            (OPUS, "5", "0.1"),
             ("claude-sonnet-4-6", "3", "0.1"),
             ("claude-fable-5-1", "10", "0.025"),
             ("claude-opus-5-5", "4", "0.05"),
         )
-        for kind, usage, x in (
+        for kind, usage, times in (
             ("written for five minutes", _written(MILLION, 0), "1.25"),
             ("written for an hour", _written(MILLION, MILLION), "2"),
             ("read", {"input_tokens": 0, "cache_read_input_tokens": MILLION}, read),
@@ -166,50 +162,34 @@ ANTHROPICS = [
     ),
     # Inference in the US costs 1.1 times from Claude 4.6 on, and with batches and cache.
     *(
-        Example(
-            f"{model} in the US", ANTHROPIC, "anthropic", model, claude(input_tokens=MILLION, inference_geo="us"), each
-        )
-        for model, each in (("claude-opus-4-6", Fraction("5.5")), ("claude-opus-5", Fraction("5.5")))
+        priced(f"{model} in the US", model, "5.5", input_tokens=MILLION, inference_geo="us")
+        for model in ("claude-opus-4-6", OPUS)
     ),
-    Example(
+    priced(
         "batch, cache and US together",
-        ANTHROPIC,
-        "anthropic",
-        "claude-opus-5",
-        claude(input_tokens=0, cache_read_input_tokens=MILLION, service_tier="batch", inference_geo="us"),
-        Fraction("0.275"),
+        OPUS,
+        "0.275",
+        input_tokens=0,
+        cache_read_input_tokens=MILLION,
+        service_tier="batch",
+        inference_geo="us",
     ),
     # Fast mode has its own prices, on which the cache's multipliers apply.
     *(
-        Example(
-            f"{model}, fast",
-            ANTHROPIC,
-            "anthropic",
-            model,
-            claude(input_tokens=MILLION, output_tokens=MILLION, speed="fast"),
-            Fraction(total),
-        )
-        for model, total in (("claude-opus-5-5", 48), ("claude-opus-5", 60), ("claude-opus-4-8", 60))
+        priced(f"{model}, fast", model, total, input_tokens=MILLION, output_tokens=MILLION, speed="fast")
+        for model, total in (("claude-opus-5-5", "48"), (OPUS, "60"), ("claude-opus-4-8", "60"))
     ),
     # A prompt of 900,000 tokens costs as much a token as one of 9,000.
     *(
-        Example(
-            f"{tokens:,} tokens",
-            ANTHROPIC,
-            "anthropic",
-            "claude-sonnet-4-6",
-            claude(input_tokens=tokens),
-            money((tokens, "3")),
-        )
+        priced(f"{tokens:,} tokens", "claude-sonnet-4-6", money((tokens, "3")), input_tokens=tokens)
         for tokens in (9_000, 900_000)
     ),
     # The table of pictures, at 3 dollars a million.
     *(
-        Example(f"{tokens} tokens of a picture", VISION, "anthropic", "claude-sonnet-4-5", claude(input_tokens=tokens),
-                Fraction(each), places)
+        priced(f"{tokens} tokens of a picture", SONNET, each, VISION, places, input_tokens=tokens)
         for tokens, each, places in ((54, "0.00016", 5), (1_334, "0.004", 3), (1_590, "0.0048", 4))
     ),
-]  # fmt: skip
+]
 
 CACHED_PROMPT = openai_usage(2_006, 300, 1_920, CHAT, completion_tokens_details={"reasoning_tokens": 0})
 REASONED = {
@@ -417,9 +397,3 @@ def test_models_before_claude_4_6_cost_the_same_in_the_us(model: str) -> None:
     prices = facts_of(CATALOG, "anthropic", model).prices
     usage = Usage(input_tokens=1_000, output_tokens=100)
     assert cost_of(usage, prices) == cost_of(Usage(input_tokens=1_000, output_tokens=100, region="us"), prices)
-
-
-def test_every_page_has_an_address_and_a_day() -> None:
-    for example in EXAMPLES:
-        assert example.page.url.startswith("https://")
-        assert example.page.read >= "2026-"
