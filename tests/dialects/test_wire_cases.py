@@ -143,12 +143,13 @@ def read_or_refuse(read: Callable[[Json], T], document: Json) -> T | None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-def test_any_request_is_read_or_refused_and_can_be_written(name: str, data: st.DataObject) -> None:
+def test_any_request_is_read_or_refused_and_what_is_written_stays_as_it_is(name: str, data: st.DataObject) -> None:
     spoken = dialect(name)
     request = read_or_refuse(spoken.read_request, spoilt(data, name, "request.json"))
     if request is not None:
         spoken.problems(request)
-        spoken.write_request(request, Target(), Report())
+        written = spoken.write_request(request, Target(), Report())
+        assert spoken.write_request(spoken.read_request(written), Target(), Report()) == written
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,12 +3,9 @@
 import base64
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Client, Target
@@ -169,10 +166,6 @@ def test_where_nothing_is_left_to_answer_it_is_a_loss_and_the_rules_say_so():
     assert "/contents" in [problem.pointer for problem in problems(read_request(body))]
 
 
-CASES = Path(__file__).parents[2] / "wire_cases" / "gemini"
-REQUESTS = sorted(CASES.glob("*/request.json"))
-
-
 def test_one_message_for_each_content_and_the_system_instruction_first():
     request = read_request(
         {
@@ -307,41 +300,6 @@ def test_a_body_that_is_not_of_the_dialect_fails_with_a_pointer(document, pointe
     with pytest.raises(Fault) as caught:
         read_request(document)
     assert (caught.value.code, caught.value.pointer) == (Code.INVALID_REQUEST, pointer)
-
-
-LEAVES = st.none() | st.booleans() | st.integers(-2, 9) | st.floats(allow_nan=False) | st.text(max_size=4)
-WORDS = sorted(
-    {word for path in REQUESTS for word in path.read_text().split('"')[1::2] if len(word) < 30}
-    | {"function_call", "thought_signature", "generation_config", "mime_type"}
-)
-ANYTHING = st.recursive(
-    LEAVES | st.sampled_from(WORDS),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
-    max_leaves=20,
-)
-
-
-def mutated(value, path, replacement):
-    """The document with one place replaced, the place chosen by the numbers of the path."""
-    if not path or not value or not isinstance(value, (dict, list)):
-        return replacement
-    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-    key = keys[path[0] % len(keys)]
-    copy = value.copy()
-    copy[key] = mutated(value[key], path[1:], replacement)
-    return copy
-
-
-@given(st.sampled_from(REQUESTS), st.lists(st.integers(0, 9), max_size=8), ANYTHING)
-def test_a_mutated_document_is_read_or_refused_and_comes_back(path, places, replacement):
-    document = mutated(json.loads(path.read_bytes()), places, replacement)
-    try:
-        request = read_request(document)
-    except Fault:
-        return
-    DIALECT.problems(request)
-    again = DIALECT.write_request(request, Target(), Report())
-    assert DIALECT.write_request(read_request(again), Target(), Report()) == again
 
 
 ASK = {"role": "user", "parts": [{"text": "go"}]}
