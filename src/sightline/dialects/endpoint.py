@@ -32,12 +32,11 @@ class PathMatch:
 
 def match_path(segments: Sequence[str]) -> PathMatch | None:
     """The dialect that is served at this path, which is given behind its version, decoded."""
-    for each in provider_dialects():
-        assert each.endpoint is not None
-        for template, is_stream, counts in _templates(each.endpoint):
+    for name, endpoint in _endpoints():
+        for template, is_stream, counts in _templates(endpoint):
             model = _model_in(segments, template)
             if model is not None:
-                return PathMatch(each.name, model, is_stream, counts)
+                return PathMatch(name, model, is_stream, counts)
     return None
 
 
@@ -46,12 +45,11 @@ def match_stored(path: str) -> StoredCall | None:
     segments = [unquote(segment) for segment in path.split("/") if segment]
     while segments and re.fullmatch(r"v\d+[a-z0-9]*", segments[0]):
         del segments[0]
-    for each in provider_dialects():
-        assert each.endpoint is not None
-        place = each.endpoint.path.strip("/").split("/")
+    for spoken, endpoint in _endpoints():
+        place = endpoint.path.strip("/").split("/")
         name, rest, *_ = *segments[len(place) :], "", ""
-        if each.endpoint.stored is not None and segments[: len(place)] == place and len(segments) <= len(place) + 2:
-            return StoredCall(each.name, name, rest)
+        if endpoint.stored is not None and segments[: len(place)] == place and len(segments) <= len(place) + 2:
+            return StoredCall(spoken, name, rest)
     return None
 
 
@@ -71,9 +69,9 @@ def read_raw_reply(path: str, data: bytes) -> list[StreamEvent]:
 
 def dialect_by_prefix(segments: Sequence[str], version: str) -> str:
     """The dialect whose paths begin like this one, or have such a version; empty where that says nothing."""
-    for each in provider_dialects():
-        if each.endpoint is not None and segments and each.endpoint.path.split("/")[1] == segments[0]:
-            return each.name
+    for name, endpoint in _endpoints():
+        if segments and endpoint.path.split("/")[1] == segments[0]:
+            return name
     return dialect_by_version(version)
 
 
@@ -105,6 +103,11 @@ def dialect_of_model_paths() -> str:
 def provider_dialects() -> Iterator[Dialect]:
     """The dialects that providers serve."""
     return (each for each in dialects() if each.endpoint is not None)
+
+
+def _endpoints() -> Iterator[tuple[str, Endpoint]]:
+    """The names of these dialects, each with where it is served."""
+    return ((each.name, each.endpoint) for each in dialects() if each.endpoint is not None)
 
 
 def _templates(endpoint: Endpoint) -> Iterator[tuple[str, bool, bool]]:
@@ -213,11 +216,10 @@ docs/api-reference. A client whose base URL leaves the version out asks for thes
 
 def _dialect_by_credential(headers: Collection[str]) -> str:
     """The dialect whose clients alone show who they are in one of these headers."""
-    for each in provider_dialects():
-        assert each.endpoint is not None
-        name = each.endpoint.credential[0].lower()
+    for spoken, endpoint in _endpoints():
+        name = endpoint.credential[0].lower()
         if name != "authorization" and name in headers:
-            return each.name
+            return spoken
     return ""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sightline.dialects.fields import (
     any_number,
     as_object,
+    compact,
     opt_int,
     opt_list,
     opt_str,
@@ -337,25 +338,21 @@ def _modality(counts: JsonObject, name: str, modality: str) -> int | None:
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
     """The counts as the API gives them."""
-    counts: JsonObject = {}
+    asked, written, thoughts = usage.input_tokens, usage.output_tokens, usage.reasoning_tokens
     shares = either(usage.extras, _TOOL_USE)
     tool_use = shares if type(shares) is int else 0
-    thoughts = usage.reasoning_tokens
-    if usage.input_tokens is not None:
-        counts["promptTokenCount"] = usage.input_tokens - tool_use
-    if usage.cached_tokens is not None:
-        counts["cachedContentTokenCount"] = usage.cached_tokens
-    if usage.output_tokens is not None:
-        counts["candidatesTokenCount"] = usage.output_tokens - (thoughts or 0)
-    if tool_use:
-        counts[_TOOL_USE] = tool_use
-    if thoughts is not None:
-        counts["thoughtsTokenCount"] = thoughts
     if usage.cache_write_tokens:
         report.lose(usage.at, "tokens written to the cache", "gemini does not count them", "identity")
-    if usage.input_tokens is not None or usage.output_tokens is not None:
-        counts["totalTokenCount"] = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    return counts
+    return compact(
+        {
+            "promptTokenCount": None if asked is None else asked - tool_use,
+            "cachedContentTokenCount": usage.cached_tokens,
+            "candidatesTokenCount": None if written is None else written - (thoughts or 0),
+            _TOOL_USE: tool_use or None,
+            "thoughtsTokenCount": thoughts,
+            "totalTokenCount": _sum(asked, written),
+        }
+    )
 
 
 def _count(counts: JsonObject, name: str, at: str) -> int | None:
