@@ -45,7 +45,7 @@ from sightline.dialects.validity import argument_problems, empty_problems, no_me
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import FunctionTool, Message, OpaqueTool, Request, SchemaFormat
+from sightline.model.request import FunctionTool, Message, OpaqueTool, Request, SchemaFormat, parts_of
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -61,7 +61,7 @@ def problems(request: Request) -> list[Problem]:
         *_empty_problems(request),
         *argument_problems(request),
         *tool_problems(request, NAMES),
-        *(problem for message in request.messages for part in message.parts for problem in _part_problems(part)),
+        *(problem for part in parts_of(request.messages) for problem in _part_problems(part)),
         *_end_problems(request),
         *_breakpoint_problems(request),
         *_option_problems(request),
@@ -140,12 +140,11 @@ def _pairing_problems(request: Request) -> list[Problem]:
 def _duplicate_call_ids(request: Request) -> Iterator[Problem]:
     """Calls whose id an earlier one has used, also if that one was answered long ago."""
     used: set[str] = set()
-    for message in request.messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                if part.id in used:
-                    yield Problem(part.at, f"the id {part.id!r} is used by an earlier call too")
-                used.add(part.id)
+    for part in parts_of(request.messages):
+        if isinstance(part, ToolCall):
+            if part.id in used:
+                yield Problem(part.at, f"the id {part.id!r} is used by an earlier call too")
+            used.add(part.id)
 
 
 def _without_order(request: Request) -> Request:

@@ -11,7 +11,7 @@ from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
 from sightline.model.json import Json
 from sightline.model.parts import Audio, ToolCall, ToolResult
-from sightline.model.request import Request
+from sightline.model.request import Request, parts_of
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), 64)
 MOST_TOOLS = 128
@@ -77,8 +77,7 @@ def _id_problems(request: Request) -> list[Problem]:
             f"this id has {len(part.id)} characters, the vendor's server takes at most {LONGEST_ID}",
             "warning",
         )
-        for message in request.messages
-        for part in message.parts
+        for part in parts_of(request.messages)
         if isinstance(part, (ToolCall, ToolResult)) and len(part.id) > LONGEST_ID
     ]
 

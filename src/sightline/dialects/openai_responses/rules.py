@@ -13,7 +13,7 @@ from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import pairing_problems, tool_problems
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Opaque, Thinking, ToolCall, ToolResult
-from sightline.model.request import Request
+from sightline.model.request import Request, parts_of
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), 64, has_namespaces=True)
 MOST_TOOLS = 128
@@ -25,12 +25,11 @@ def problems(request: Request) -> list[Problem]:
     """Everything in this request that would be refused."""
     # Calls of built-in tools that ask for nothing: they are read as no calls at all.
     found: list[Problem] = []
-    for message in request.messages:
-        for part in message.parts:
-            item = part.value if isinstance(part, Opaque) and isinstance(part.value, dict) else {}
-            if is_client_call(item) and arguments_field(item) is None:
-                fields = " or ".join(BY_CALL[str(item["type"])].fields)
-                found.append(Problem(part.at, f"this call needs an object under {fields}"))
+    for part in parts_of(request.messages):
+        item = part.value if isinstance(part, Opaque) and isinstance(part.value, dict) else {}
+        if is_client_call(item) and arguments_field(item) is None:
+            fields = " or ".join(BY_CALL[str(item["type"])].fields)
+            found.append(Problem(part.at, f"this call needs an object under {fields}"))
     return [
         *_input_problems(request),
         *_pairing_problems(request),
@@ -70,8 +69,7 @@ def brings_state(request: Request) -> bool:
         return True
     return any(
         isinstance(part, Opaque) and isinstance(part.value, dict) and part.value.get("type") == "item_reference"
-        for message in request.messages
-        for part in message.parts
+        for part in parts_of(request.messages)
     )
 
 
@@ -89,15 +87,14 @@ def _pairing_problems(request: Request) -> list[Problem]:
     found = pairing_problems(request, adjacent=False)
     if not brings_state(request):
         return found
-    results = {part.at for message in request.messages for part in message.parts if isinstance(part, ToolResult)}
+    results = {part.at for part in parts_of(request.messages) if isinstance(part, ToolResult)}
     return [problem for problem in found if problem.pointer not in results]
 
 
 def _id_problems(request: Request) -> list[Problem]:
     return [
         Problem(f"{part.at}/call_id", f"this id has {len(part.id)} characters, at most {LONGEST_ID} are taken")
-        for message in request.messages
-        for part in message.parts
+        for part in parts_of(request.messages)
         if isinstance(part, (ToolCall, ToolResult)) and len(part.id) > LONGEST_ID
     ]
 
