@@ -2,7 +2,7 @@
 /** Copies text: at a key, by a button, or beside the text itself. */
 
 import { h, html, useState } from "../vendor/preact.js";
-import { Icon } from "./icon.js";
+import { iconButton } from "./button.js";
 import { toast } from "./toast.js";
 
 /** Copy, and say so, also if the browser refuses. @param {string} text @param {string} [what] */
@@ -19,9 +19,7 @@ export function CopyButton({ text, label = "Copy" }) {
     setTimeout(() => setDone(false), 1500);
   };
   const name = isDone ? "Copied" : label;
-  return html`<button type="button" class="button quiet icon" aria-label=${name} title=${name} onClick=${copy}>
-    ${h(Icon, { name: isDone ? "check" : "copy" })}
-  </button>`;
+  return iconButton(isDone ? "check" : "copy", name, copy, { title: name });
 }
 
 /** @param {{ text: string, label?: string }} props */

@@ -1,8 +1,8 @@
 // @ts-check
 /** A native dialog: it holds the focus, closes on Escape, and returns the focus. */
 
-import { h, html, useId, useLayoutEffect, useRef } from "../vendor/preact.js";
-import { Icon } from "./icon.js";
+import { html, useId, useLayoutEffect, useRef } from "../vendor/preact.js";
+import { iconButton } from "./button.js";
 
 /**
  * `title` names it; with `isBare` only assistive technology reads it; `isKept` stays open after a click beside it.
@@ -37,9 +37,7 @@ export function Dialog({ title, onClose, children, footer, class: name = "", isB
   };
   const head = html`<header class="dialog-head">
     <h2 id=${id}>${title}</h2>
-    <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
-      ${h(Icon, { name: "close" })}
-    </button>
+    ${iconButton("close", "Close", onClose)}
   </header>`;
   return html`<dialog
     ref=${element}

@@ -3,6 +3,7 @@
 
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { ApiError, get } from "./api.js";
+import { button, iconButton } from "./button.js";
 import { applyCompletion, errorOf, fitting, splitAtError } from "./core/filter.js";
 import { Icon } from "./icon.js";
 import { useShortcuts } from "./keyboard.js";
@@ -201,24 +202,15 @@ export function FilterBox({
       ${
         isExecuted &&
         text.trim() !== value.trim() &&
-        html`<button type="button" class="button quiet filter-pending" onClick=${execute}>
-          Apply${h(KeyCaps, { keys: "enter" })}
-        </button>`
+        button("Apply", execute, { kind: "quiet filter-pending", keys: "enter" })
       }
       ${
         text
-          ? html`<button
-              type="button"
-              class="button quiet icon"
-              aria-label="Clear the filter"
-              onClick=${() => {
-                wrote("", 0);
-                if (isExecuted) use("");
-                else input.current?.focus();
-              }}
-            >
-              ${h(Icon, { name: "close" })}
-            </button>`
+          ? iconButton("close", "Clear the filter", () => {
+              wrote("", 0);
+              if (isExecuted) use("");
+              else input.current?.focus();
+            })
           : html`<span class="filter-key">${h(KeyCaps, { keys: "/" })}</span>`
       }
     </div>

@@ -3,11 +3,12 @@
 
 import { h, html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { Icon } from "./icon.js";
+import { KeyCaps } from "./keycaps.js";
 
 /**
  * Of choices with `isChosen` one is chosen; each with `isChecked` is by itself.
  * @typedef {{ label: string, run: () => void, detail?: string, isChosen?: boolean, isChecked?: boolean, isDanger?:
- *   boolean, keys?: any } | "line"} Choice
+ *   boolean, keys?: string } | "line"} Choice
  */
 
 /** @param {{ label: string, children?: any, choices: Choice[], class?: string, align?: "left" | "right" }} props */
@@ -81,7 +82,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
                   <span>${each.label}</span>
                   ${each.detail ? html`<span class="faint">${each.detail}</span>` : null}
                 </span>
-                ${each.keys ?? null}
+                ${each.keys ? h(KeyCaps, { keys: each.keys }) : null}
               </button>`,
         )}
       </div>`

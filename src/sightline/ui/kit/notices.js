@@ -2,6 +2,7 @@
 /** Parts that several pages show: a warning that a page is out of date, the head of a panel. */
 
 import { h, html } from "../vendor/preact.js";
+import { iconButton } from "./button.js";
 import { Icon } from "./icon.js";
 
 /** Nothing while all is well. @param {{ trouble: { message: string } | null | undefined }} props */
@@ -18,8 +19,6 @@ export function PanelHead({ title, about = "", onClose }) {
     <h2>${title}</h2>
     ${about && html`<span class="soft wide-only">${about}</span>`}
     <span class="card-gap"></span>
-    <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}>
-      ${h(Icon, { name: "close" })}
-    </button>
+    ${iconButton("close", "Close", onClose)}
   </div>`;
 }

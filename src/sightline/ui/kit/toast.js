@@ -1,9 +1,9 @@
 // @ts-check
 /** Short messages at the lower edge; errors stay until they are closed. */
 
-import { h, html, signal } from "../vendor/preact.js";
+import { html, signal } from "../vendor/preact.js";
+import { button, iconButton } from "./button.js";
 import { onReconnect } from "./events.js";
-import { Icon } from "./icon.js";
 
 /**
  * @typedef {{ id: number, message: string, hint: string, tone: "plain" | "bad", action?: { label: string, run: () =>
@@ -55,20 +55,12 @@ export function Toasts() {
         <div class="toast-text"><p>${each.message}</p>${each.hint ? html`<p class="soft">${each.hint}</p>` : null}</div>
         ${
           each.action &&
-          html`<button
-            type="button"
-            class="button"
-            onClick=${() => {
-              each.action?.run();
-              close(each.id);
-            }}
-          >
-            ${each.action.label}
-          </button>`
+          button(each.action.label, () => {
+            each.action?.run();
+            close(each.id);
+          })
         }
-        <button type="button" class="button quiet icon" aria-label="Close message" onClick=${() => close(each.id)}>
-          ${h(Icon, { name: "close" })}
-        </button>
+        ${iconButton("close", "Close message", () => close(each.id))}
       </div>`,
     )}
   </div>`;

@@ -1,8 +1,8 @@
 // @ts-check
 /** The attachments of a question: pasted, dropped or picked, shown in a tray until it is sent. */
 
+import { iconButton } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
-import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
 import { ACCEPTED, MOST, nameOf, formatBytes, sortFiles } from "./core/attachments.js";
@@ -90,14 +90,7 @@ export function AttachmentTray({ items, onRemove }) {
           <span class="cut" title=${each.name}>${each.name}</span>
           <span class="faint number">${formatBytes(each.size)}</span>
         </span>
-        <button
-          type="button"
-          class="button quiet icon"
-          aria-label=${`Remove ${each.name}`}
-          onClick=${() => onRemove(index)}
-        >
-          ${h(Icon, { name: "close" })}
-        </button>
+        ${iconButton("close", `Remove ${each.name}`, () => onRemove(index))}
       </li>`,
     )}
   </ul>`;
@@ -144,15 +137,9 @@ export function AttachButton({ items, onItems }) {
       aria-hidden="true"
       onChange=${picked}
     />
-    <button
-      type="button"
-      class="button quiet icon"
-      aria-label="Attach files"
-      title="Attach files (or paste, or drop them)"
-      disabled=${items.length >= MOST}
-      onClick=${() => input.current?.click()}
-    >
-      ${h(Icon, { name: "plus" })}
-    </button>
+    ${iconButton("plus", "Attach files", () => input.current?.click(), {
+      title: "Attach files (or paste, or drop them)",
+      isDisabled: items.length >= MOST,
+    })}
   </span>`;
 }

@@ -2,6 +2,7 @@
 /** The list of chats beside the history: open, search, begin, name and delete them. */
 
 import { post } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { countOf, room, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
@@ -115,17 +116,8 @@ export function ChatList() {
   return html`<aside id="chat-list" class="chat-list" aria-label="Chats" onKeyDown=${onKey}>
     <div class="chat-list-head">
       <h2>Chats</h2>
-      <button type="button" class="button" title="New chat (Alt+N)" onClick=${() => void beginChat()}>
-        ${h(Icon, { name: "plus" })}New
-      </button>
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label="Close the list of chats"
-        onClick=${() => showList(false)}
-      >
-        ${h(Icon, { name: "close" })}
-      </button>
+      ${button("New", () => void beginChat(), { icon: "plus", title: "New chat (Alt+N)" })}
+      ${iconButton("close", "Close the list of chats", () => showList(false))}
     </div>
     <input
       ref=${field}
@@ -237,7 +229,7 @@ export function RenameChat({ brief, onClose }) {
       }
       <div class="save-actions">
         <button type="submit" class="button primary">Rename</button>
-        <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
+        ${button("Cancel", onClose, { kind: "quiet" })}
       </div>
     </form>`,
   });
@@ -283,9 +275,10 @@ export function DeleteChat({ brief, onClose }) {
             </label>`
           : null
       }`,
-    footer: html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
-      <button type="button" class="button danger" disabled=${isBusy || !record} onClick=${() => void confirm()}>
-        ${isBusy ? "Deleting…" : "Delete for good"}
-      </button>`,
+    footer: html`${button("Cancel", onClose)}
+      ${button(isBusy ? "Deleting…" : "Delete for good", () => void confirm(), {
+        kind: "danger",
+        isDisabled: isBusy || !record,
+      })}`,
   });
 }

@@ -4,7 +4,6 @@
 import { ApiError } from "../../kit/api.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
-import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
 import { route } from "../../kit/navigation.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -195,7 +194,7 @@ function FilterMenu({ applied }) {
       label: "Save this filter…",
       detail: applied || "Nothing is filtered now",
       run: () => void save(applied),
-      keys: h(KeyCaps, { keys: "ctrl+s" }),
+      keys: "ctrl+s",
     },
     ...list.map((each) => ({ label: `Delete @${each.name}`, isDanger: true, run: () => void forget(each.name) })),
   ];
@@ -217,12 +216,12 @@ function ChatMenu() {
   return h(Menu, {
     label: "Chat",
     choices: [
-      { label: "New chat", run: () => void beginChat(), keys: h(KeyCaps, { keys: "alt+n" }) },
+      { label: "New chat", run: () => void beginChat(), keys: "alt+n" },
       { label: "Rename this chat…", run: openOwn("rename-chat") },
       { label: "Delete this chat…", isDanger: true, run: openOwn("delete-chat") },
       "line",
-      { label: "Topics…", run: open("topics"), keys: h(KeyCaps, { keys: "alt+shift+t" }) },
-      { label: "Settings…", run: open("settings"), keys: h(KeyCaps, { keys: "ctrl+," }) },
+      { label: "Topics…", run: open("topics"), keys: "alt+shift+t" },
+      { label: "Settings…", run: open("settings"), keys: "ctrl+," },
       ...panelChoices(),
       "line",
       { label: "Export…", run: open("export") },

@@ -2,6 +2,7 @@
 /** A summary in place of older pairs: the model drafts it, the user edits and accepts it, and can undo it. */
 
 import { ApiError, post } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
@@ -87,15 +88,11 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
   const footer = html`
     <span class="soft number compaction-sizes" role="status">${sizes ? h(TokenSaving, { sizes }) : null}</span>
     <span class="shell-gap"></span>
-    <button type="button" class="button" onClick=${onClose}>Cancel</button>
-    <button
-      type="button"
-      class="button primary"
-      disabled=${!text.trim() || isDrafting || isSaving}
-      onClick=${() => void accept()}
-    >
-      Replace the pairs
-    </button>`;
+    ${button("Cancel", onClose)}
+    ${button("Replace the pairs", () => void accept(), {
+      kind: "primary",
+      isDisabled: !text.trim() || isDrafting || isSaving,
+    })}`;
   return h(Dialog, {
     title: `Summarize ${countOf(ids.length, "pair")}`,
     class: "compaction-dialog",
@@ -117,16 +114,10 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
         />
         ${
           isDrafting
-            ? html`<button
-                type="button"
-                class="button"
-                onClick=${() => {
-                  drafting.current?.abort();
-                  setDrafting(false);
-                }}
-              >
-                Stop
-              </button>`
+            ? button("Stop", () => {
+                drafting.current?.abort();
+                setDrafting(false);
+              })
             : html`<button type="button" class=${text ? "button" : "button primary"} onClick=${() => void draft()}>
                 ${drafted.count ? "Draft again" : "Let the model draft it"}
               </button>`

@@ -3,6 +3,7 @@
 
 import { AnswerBody } from "../../kit/answer.js";
 import { get } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { when } from "../../kit/core/format.js";
@@ -105,17 +106,11 @@ function OverBudget({ error }) {
     onClose: done,
     children: html`<p>${error.message[0].toUpperCase() + error.message.slice(1)}.</p>
       <p class="soft">${error.hint}</p>`,
-    footer: html`<button type="button" class="button primary" onClick=${done}>To the input</button>
-      <button
-        type="button"
-        class="button"
-        onClick=${() => {
-          close();
-          queueMicrotask(() => (dialog.value = { kind: "settings" }));
-        }}
-      >
-        Settings…
-      </button>`,
+    footer: html`${button("To the input", done, { kind: "primary" })}
+      ${button("Settings…", () => {
+        close();
+        queueMicrotask(() => (dialog.value = { kind: "settings" }));
+      })}`,
   });
 }
 
@@ -145,28 +140,20 @@ function QuotaDialog({ error, again, onCancel }) {
     footer: html`${
       can_go_at === null
         ? null
-        : html`<button
-            type="button"
-            class="button primary"
-            onClick=${() => {
+        : button(
+            "Wait, then send",
+            () => {
               close();
               again("wait");
-            }}
-          >
-            Wait, then send
-          </button>`
+            },
+            { kind: "primary" },
+          )
     }
-      <button
-        type="button"
-        class="button"
-        onClick=${() => {
-          close();
-          again("anyway");
-        }}
-      >
-        Send anyway
-      </button>
-      <button type="button" class="button quiet" onClick=${stop}>Cancel</button>`,
+      ${button("Send anyway", () => {
+        close();
+        again("anyway");
+      })}
+      ${button("Cancel", stop, { kind: "quiet" })}`,
   });
 }
 
@@ -176,7 +163,7 @@ function Agreement({ text, outcome }) {
   const first = useRef(/** @type {HTMLButtonElement | null} */ (null));
   // What may be too much is agreed to by going there.
   useLayoutEffect(() => void (outcome.needs_force || first.current?.focus()), []);
-  const { title, button } = confirmationText(outcome.command, outcome.count);
+  const { title, button: words } = confirmationText(outcome.command, outcome.count);
   const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || outcome.done || outcome.count === 0;
   const go = async () => {
     setBusy(true);
@@ -211,17 +198,13 @@ function Agreement({ text, outcome }) {
         </p>`
       }`,
     footer: isDry
-      ? html`<button type="button" class="button" ref=${first} onClick=${close}>Close</button>`
-      : html`<button type="button" class="button" onClick=${close}>Cancel</button>
-          <button
-            type="button"
-            class=${outcome.command === "delete" ? "button danger" : "button primary"}
-            ref=${first}
-            disabled=${isBusy}
-            onClick=${go}
-          >
-            ${button}
-          </button>`,
+      ? button("Close", close, { ref: first })
+      : html`${button("Cancel", close)}
+          ${button(words, go, {
+            kind: outcome.command === "delete" ? "danger" : "primary",
+            ref: first,
+            isDisabled: isBusy,
+          })}`,
   });
 }
 
@@ -267,10 +250,8 @@ function EditDialog({ pair }) {
       </p>
       ${field("Question", question, setQuestion)}
       ${field("Answer", answer, setAnswer)}`,
-    footer: html`<button type="button" class="button" onClick=${close}>Cancel</button>
-      <button type="button" class="button primary" disabled=${!isChanged} onClick=${save}>
-        Save <kbd class="key">Ctrl ↵</kbd>
-      </button>`,
+    footer: html`${button("Cancel", close)}
+      ${button(html`Save <kbd class="key">Ctrl ↵</kbd>`, save, { kind: "primary", isDisabled: !isChanged })}`,
   });
 }
 
@@ -300,15 +281,9 @@ function Earlier({ pair }) {
                   <b>${answer.model || pair.model}</b>
                   <span>${when(answer.at, Date.now() / 1000)}</span>
                   ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
-                  <button
-                    type="button"
-                    class="button"
-                    onClick=${async () => {
-                      if (await swap(pair.id, index)) close();
-                    }}
-                  >
-                    Use this answer
-                  </button>
+                  ${button("Use this answer", async () => {
+                    if (await swap(pair.id, index)) close();
+                  })}
                 </div>
                 ${h(AnswerBody, { answer, isLive: false, files: mediaOf(pair.id, index) })}
               </li>`,
@@ -373,7 +348,7 @@ function SaveFilter({ filter }) {
       }
       <div class="save-actions">
         <button type="submit" class="button primary" disabled=${!name.trim()}>Save</button>
-        <button type="button" class="button quiet" onClick=${close}>Cancel</button>
+        ${button("Cancel", close, { kind: "quiet" })}
       </div>
     </form>`,
   });

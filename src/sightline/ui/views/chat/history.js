@@ -4,6 +4,7 @@
  */
 
 import { about } from "../../kit/about.js";
+import { button } from "../../kit/button.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { VirtualList } from "../../kit/virtual-list.js";
@@ -118,7 +119,7 @@ function HistoryError() {
     ${h(Icon, { name: "warn", class: "state-icon bad" })}
     <h2>The chat could not be opened</h2>
     <p class="soft">${error?.message} ${error?.hint}</p>
-    <button type="button" class="button" onClick=${() => changeView({}).catch(() => {})}>Try again</button>
+    ${button("Try again", () => changeView({}).catch(() => {}))}
   </div>`;
 }
 
@@ -128,7 +129,7 @@ function NothingFound({ shown }) {
     ${h(Icon, { name: "search", class: "state-icon" })}
     <h2>No pair matches this filter</h2>
     <p class="soft"><code>${shown.filter}</code> shows nothing, so your next question is sent alone.</p>
-    <button type="button" class="button" onClick=${() => goToChat(chat.value)}>Show everything</button>
+    ${button("Show everything", () => goToChat(chat.value))}
   </div>`;
 }
 
@@ -157,9 +158,7 @@ function NothingYet() {
           </div>`
     }
     <p>
-      <button type="button" class="button" onClick=${() => (dialog.value = { kind: "import" })}>
-        Import a history…
-      </button>
+      ${button("Import a history…", () => (dialog.value = { kind: "import" }))}
     </p>
   </div>`;
 }

@@ -3,6 +3,7 @@
 
 import { about as server } from "../../kit/about.js";
 import { put } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
@@ -134,17 +135,13 @@ export function Input() {
       ${h(Choices, {})}
       <span class="shell-gap"></span>
       ${h(Estimate, {})}
-      <button
-        type="button"
-        class="button quiet preview-button"
-        aria-label="Preview of the request"
-        aria-pressed=${isPanelOpen("preview")}
-        title="Preview of the request (p)"
-        onClick=${() => showPanel("preview")}
-      >
-        ${h(Icon, { name: "columns" })}
-        <span>Preview</span>
-      </button>
+      ${button(html`<span>Preview</span>`, () => showPanel("preview"), {
+        kind: "quiet preview-button",
+        icon: "columns",
+        name: "Preview of the request",
+        title: "Preview of the request (p)",
+        isPressed: isPanelOpen("preview"),
+      })}
       ${h(SendButton, {})}
     </div>
   </section>`;
@@ -233,15 +230,11 @@ function Choices() {
     ${h(Tools, {})}
     ${
       shown?.inherited.toolsets.length
-        ? html`<button
-            type="button"
-            class="button quiet step"
-            aria-pressed=${isStepping.value}
-            title=${`Tools: ${shown.inherited.toolsets.join(", ")}. Step: each request of the tool loop waits for you`}
-            onClick=${() => (isStepping.value = !isStepping.value)}
-          >
-            Step
-          </button>`
+        ? button("Step", () => (isStepping.value = !isStepping.value), {
+            kind: "quiet step",
+            title: `Tools: ${shown.inherited.toolsets.join(", ")}. Step: each request of the tool loop waits for you`,
+            isPressed: isStepping.value,
+          })
         : null
     }
   </span>`;
@@ -302,18 +295,13 @@ function SendButton() {
           <i></i><i></i><i></i>${waitsFor.value || (view.value?.paused ? "waiting…" : "AI is thinking…")}
         </span>
       </button>
-      <button type="button" class="button" title="Stop the answer (Esc)" onClick=${cancel}>
-        ${h(Icon, { name: "stop" })}Stop
-      </button>
+      ${button("Stop", cancel, { icon: "stop", title: "Stop the answer (Esc)" })}
     </span>`;
   }
-  return html`<button
-    type="button"
-    class="button primary send-button"
-    disabled=${isEmpty()}
-    title="Send (Enter)"
-    onClick=${onSendClick}
-  >
-    ${h(Icon, { name: "send" })}Send
-  </button>`;
+  return button("Send", onSendClick, {
+    kind: "primary send-button",
+    icon: "send",
+    title: "Send (Enter)",
+    isDisabled: isEmpty(),
+  });
 }

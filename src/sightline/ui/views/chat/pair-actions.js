@@ -2,10 +2,9 @@
 /** The buttons of one pair; each has a shortcut. */
 
 import { about } from "../../kit/about.js";
+import { iconButton } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { countOf } from "../../kit/core/format.js";
-import { Icon } from "../../kit/icon.js";
-import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html } from "../../vendor/preact.js";
@@ -85,58 +84,41 @@ export function PairActions({ pair, standing, isMeant }) {
   const isOut = standing === "left_out";
   const isError = pair.state === "error";
   /** @type {(label: string, icon: string, run: () => void, more?: { pressed?: boolean, keys?: string }) => any} */
-  const button = (label, icon, run, { pressed, keys } = {}) =>
-    html`<button
-      type="button"
-      class="button quiet icon"
-      aria-label=${label}
-      aria-pressed=${pressed ?? null}
-      title=${keys ? `${label} (${keys})` : label}
-      onClick=${run}
-    >
-      ${h(Icon, { name: icon })}
-    </button>`;
+  const action = (label, icon, run, { pressed, keys } = {}) =>
+    iconButton(icon, label, run, { title: keys ? `${label} (${keys})` : label, isPressed: pressed });
   return html`<div class="pair-actions" role="toolbar" aria-label="This pair">
-    ${button(`Stars: ${pair.star}`, "star", () => void withAll((ids) => mark(ids, { star: nextStar(pair.star) })), {
+    ${action(`Stars: ${pair.star}`, "star", () => void withAll((ids) => mark(ids, { star: nextStar(pair.star) })), {
       keys: "*",
     })}
-    ${button(
+    ${action(
       isOut ? "Put back into the context" : "Leave out of the context",
       "eye",
       () => void withAll((ids) => mark(ids, { hand: isOut ? "" : "out" })),
       { pressed: isOut, keys: "x" },
     )}
-    ${isError ? null : button("Ask again on a model", "replay", () => pickAndReask(pair), { keys: "e" })}
-    ${button("Change the question and ask", "edit", () => reviseHere(pair), { keys: "R" })}
-    ${button("Copy the answer", "copy", () => void copyText(pair.answer?.text ?? pair.user_text, "Answer"), {
+    ${isError ? null : action("Ask again on a model", "replay", () => pickAndReask(pair), { keys: "e" })}
+    ${action("Change the question and ask", "edit", () => reviseHere(pair), { keys: "R" })}
+    ${action("Copy the answer", "copy", () => void copyText(pair.answer?.text ?? pair.user_text, "Answer"), {
       keys: "y y",
     })}
     ${h(Menu, {
       label: "More for this pair",
       choices: [
-        {
-          label: `Move to a topic…${all}`,
-          run: () => void withAll((ids) => pickTopic(ids, pair.topic)),
-          keys: h(KeyCaps, { keys: "t" }),
-        },
+        { label: `Move to a topic…${all}`, run: () => void withAll((ids) => pickTopic(ids, pair.topic)), keys: "t" },
         {
           label: `${pair.flag === "blue" ? "Flag grey" : "Flag blue"}${all}`,
           run: () => void withAll((ids) => mark(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
-          keys: h(KeyCaps, { keys: "a" }),
+          keys: "a",
         },
         {
           label: `${pair.hand === "in" ? "Keep no longer" : "Keep whatever the filter says"}${all}`,
           run: () => void withAll((ids) => mark(ids, { hand: pair.hand === "in" ? "" : "in" })),
-          keys: h(KeyCaps, { keys: "X" }),
+          keys: "X",
         },
-        {
-          label: "Edit the texts…",
-          run: () => (dialog.value = { kind: "edit", pair }),
-          keys: h(KeyCaps, { keys: "w" }),
-        },
+        { label: "Edit the texts…", run: () => (dialog.value = { kind: "edit", pair }), keys: "w" },
         ...(pair.earlier
           ? [
-              { label: "Swap with the answer before", run: () => void swap(pair.id), keys: h(KeyCaps, { keys: "E" }) },
+              { label: "Swap with the answer before", run: () => void swap(pair.id), keys: "E" },
               {
                 label: "Earlier answers…",
                 run: () => (dialog.value = { kind: /** @type {const} */ ("earlier"), pair }),
@@ -150,18 +132,14 @@ export function PairActions({ pair, standing, isMeant }) {
               {
                 label: `Summarize…${all}`,
                 run: () => void withAll((ids) => (dialog.value = { kind: "compact", ids })),
-                keys: h(KeyCaps, { keys: "C" }),
+                keys: "C",
               },
             ]),
         ...(exchangeOf(pair) && about.value.places?.includes("evals")
           ? [{ label: "Make a case of this…", detail: "the conversation up to here", run: () => makeCaseOf(pair) }]
           : []),
         { label: "Fork from here", detail: "a new chat with all pairs up to this one", run: () => void forkFrom(pair) },
-        {
-          label: "Copy question and answer",
-          run: () => void copyText(bothSides(pair), "Pair"),
-          keys: h(KeyCaps, { keys: "Y" }),
-        },
+        { label: "Copy question and answer", run: () => void copyText(bothSides(pair), "Pair"), keys: "Y" },
         "line",
         {
           label: `Delete${all}`,
@@ -171,7 +149,7 @@ export function PairActions({ pair, standing, isMeant }) {
               chosenFrom.value = "";
               return remove(ids);
             }),
-          keys: h(KeyCaps, { keys: "d" }),
+          keys: "d",
         },
       ],
     })}

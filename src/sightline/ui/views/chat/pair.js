@@ -3,11 +3,11 @@
 
 import { addressOf } from "../../kit/api.js";
 import { AnswerBody } from "../../kit/answer.js";
+import { button } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { formatRunning, stamp, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
-import { KeyCaps } from "../../kit/keycaps.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { ApprovalCard, waitingRuns } from "../runs/approval.js";
@@ -229,9 +229,7 @@ function Arriving({ pair, paused }) {
       </span>
       <span class="faint number" aria-hidden="true">${formatRunning(now - pair.at)}</span>
       ${pair.asking ? html`<span class="faint">${pair.asking}</span>` : null}
-      <button type="button" class="button quiet" onClick=${cancel}>
-        ${h(Icon, { name: "stop" })}Stop ${h(KeyCaps, { keys: "escape" })}
-      </button>
+      ${button("Stop", cancel, { kind: "quiet", icon: "stop", keys: "escape" })}
     </div>`;
 }
 
@@ -247,7 +245,7 @@ function PauseNote({ paused, now }) {
           : html`<span class="number">Goes on at ${when(paused.can_go_at, now)}${left ? ` (in ${left})` : ""}.</span>`
       }
     </p>
-    <button type="button" class="button" onClick=${() => resume(true)}>Send anyway</button>
+    ${button("Send anyway", () => resume(true))}
   </div>`;
 }
 
@@ -269,19 +267,15 @@ function Trouble({ pair, trouble }) {
     ${
       isError &&
       html`<p class="trouble-actions">
-        <button
-          type="button"
-          class="button"
-          onClick=${() => {
+        ${button(
+          "Re-ask",
+          () => {
             void revise(pair);
             toInput();
-          }}
-        >
-          ${h(Icon, { name: "replay" })}Re-ask ${h(KeyCaps, { keys: "e" })}
-        </button>
-        <button type="button" class="button danger" onClick=${() => remove([pair.id])}>
-          ${h(Icon, { name: "trash" })}Delete ${h(KeyCaps, { keys: "d" })}
-        </button>
+          },
+          { icon: "replay", keys: "e" },
+        )}
+        ${button("Delete", () => remove([pair.id]), { kind: "danger", icon: "trash", keys: "d" })}
         ${
           pair.exchange &&
           html`<a class="button quiet" href=${hashOf({ view: "request", id: pair.exchange, tab: "sections" })}>

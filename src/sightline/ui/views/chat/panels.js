@@ -1,8 +1,7 @@
 // @ts-check
 /** The panels beside the history: one entry each says how it is opened, how wide it is and what is in it. */
 
-import { Icon } from "../../kit/icon.js";
-import { KeyCaps } from "../../kit/keycaps.js";
+import { iconButton } from "../../kit/button.js";
 import { h, html, signal, useEffect } from "../../vendor/preact.js";
 import { view } from "./feed.js";
 import { HudFacts } from "./hud.js";
@@ -86,7 +85,7 @@ export function panelKeys() {
 /** @returns {Choice[]} */
 export function panelChoices() {
   return PANELS.flatMap(({ name, keys, menu }) =>
-    menu ? [{ label: menu, run: () => showPanel(name, true), keys: keys ? h(KeyCaps, { keys }) : undefined }] : [],
+    menu ? [{ label: menu, run: () => showPanel(name, true), keys }] : [],
   );
 }
 
@@ -139,15 +138,9 @@ function Frame({ panel: { name, title, keys }, children }) {
     ></div>
     <header class="side-panel-head">
       <h2>${title}</h2>
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label=${`Close the ${title}`}
-        title=${`Close the ${title}${keys ? ` (${keys})` : ""}`}
-        onClick=${() => showPanel(name, false)}
-      >
-        ${h(Icon, { name: "close" })}
-      </button>
+      ${iconButton("close", `Close the ${title}`, () => showPanel(name, false), {
+        title: `Close the ${title}${keys ? ` (${keys})` : ""}`,
+      })}
     </header>
     <div class="side-panel-body">${children}</div>
   </aside>`;

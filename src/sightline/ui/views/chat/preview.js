@@ -2,6 +2,7 @@
 /** The exact body that the next send would have, updated while the question is written and the filter changes. */
 
 import { post } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
@@ -55,9 +56,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
       <h2>Next send</h2>
       <span class="faint panel-aside">exactly as it will be sent</span>
       <span class="shell-gap"></span>
-      <button type="button" class="button quiet icon" aria-label="Close preview" onClick=${onClose}>
-        ${h(Icon, { name: "close" })}
-      </button>
+      ${iconButton("close", "Close preview", onClose)}
     </header>
     ${
       stopped &&
@@ -78,26 +77,19 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
     ${shown ? h(Facts, { shown }) : !stopped ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
     <footer class="panel-foot">
-      <button
-        type="button"
-        class="button"
-        disabled=${!canSend}
-        title="Hold it before it is sent, and open it in the request editor"
-        onClick=${onEdit}
-      >
-        ${h(Icon, { name: "edit" })}Edit before sending
-      </button>
+      ${button("Edit before sending", onEdit, {
+        icon: "edit",
+        title: "Hold it before it is sent, and open it in the request editor",
+        isDisabled: !canSend,
+      })}
       ${
         onSend &&
-        html`<button
-          type="button"
-          class="button primary"
-          disabled=${!canSend}
-          title="Only if it is still exactly these bytes"
-          onClick=${() => shown && onSend(shown.body_sha256)}
-        >
-          ${h(Icon, { name: "send" })}Send exactly this
-        </button>`
+        button("Send exactly this", () => shown && onSend(shown.body_sha256), {
+          kind: "primary",
+          icon: "send",
+          title: "Only if it is still exactly these bytes",
+          isDisabled: !canSend,
+        })
       }
     </footer>
   </section>`;

@@ -2,6 +2,7 @@
 /** The settings dialog. Each setting is saved when its field is left; a problem is shown at the field. */
 
 import { get } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
@@ -26,7 +27,7 @@ export function ChatSettingsDialog({ onClose }) {
     onClose,
     footer: html`<span class="faint">Changes are saved at once and apply to all open pages.</span>
       <span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>Close</button>`,
+      ${button("Close", onClose)}`,
     children: html`
       ${trouble && html`<p class="refusal" role="alert">${trouble.message} ${trouble.hint}</p>`}
       ${

@@ -3,6 +3,7 @@
 
 import { about } from "../../kit/about.js";
 import { post, put } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
@@ -76,7 +77,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
     onClose,
     footer: html`${refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null}
       <span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      ${button("Cancel", onClose)}
       <button type="submit" form="topic-form" class="button primary" disabled=${isSaving}>Save</button>`,
     children: html`<form id="topic-form" class="form" onSubmit=${save}>
       ${

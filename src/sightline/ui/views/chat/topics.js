@@ -2,6 +2,7 @@
 /** The topic picker and the dialog with the tree of topics. */
 
 import { post, remove } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { combobox } from "../../kit/combobox.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
@@ -129,11 +130,9 @@ export function TopicsDialog({ onClose }) {
     title: "Topics",
     class: "topics-dialog",
     onClose,
-    footer: html`<button type="button" class="button" onClick=${() => setEdited({ topic: null, parent: "" })}>
-        ${h(Icon, { name: "plus" })}New topic
-      </button>
+    footer: html`${button("New topic", () => setEdited({ topic: null, parent: "" }), { icon: "plus" })}
       <span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>Close</button>`,
+      ${button("Close", onClose)}`,
     children: html`
       <p class="soft">A topic inherits what it does not set from the topic above it.</p>
       ${topics === null ? html`<p class="faint">Loading…</p>` : null}
@@ -211,24 +210,10 @@ function TopicRow({ topic, topics, label, depth, onEdit }) {
       ${topic.total !== topic.direct ? html` <span class="faint">/ ${whole(topic.total ?? 0)}</span>` : null}
     </span>
     <span class="topic-buttons">
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label=${`New topic below ${label}`}
-        title="New topic below it"
-        onClick=${() => onEdit({ topic: null, parent: topic.id })}
-      >
-        ${h(Icon, { name: "plus" })}
-      </button>
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label=${`Edit ${label}`}
-        title="Edit"
-        onClick=${() => onEdit({ topic, parent: topic.parent })}
-      >
-        ${h(Icon, { name: "edit" })}
-      </button>
+      ${iconButton("plus", `New topic below ${label}`, () => onEdit({ topic: null, parent: topic.id }), {
+        title: "New topic below it",
+      })}
+      ${iconButton("edit", `Edit ${label}`, () => onEdit({ topic, parent: topic.parent }), { title: "Edit" })}
       ${
         isRoot
           ? html`<span class="button quiet icon" aria-hidden="true"></span>`

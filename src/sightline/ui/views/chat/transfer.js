@@ -2,9 +2,9 @@
 /** Import and export of chats. What an import would add is counted before anything is imported. */
 
 import { bytes, upload } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
-import { Icon } from "../../kit/icon.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { inChat } from "./chats.js";
@@ -82,12 +82,11 @@ export function ImportDialog({ onClose, files = [] }) {
     isKept: list.length > 0,
     onClose,
     footer: html`<span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>
-        ${list.some((each) => each.state === "done") ? "Close" : "Cancel"}
-      </button>
-      <button type="button" class="button primary" disabled=${!pairs || isBusy} onClick=${() => void take()}>
-        ${pairs ? `Import ${countOf(pairs, "pair")}` : "Import"}
-      </button>`,
+      ${button(list.some((each) => each.state === "done") ? "Close" : "Cancel", onClose)}
+      ${button(pairs ? `Import ${countOf(pairs, "pair")}` : "Import", () => void take(), {
+        kind: "primary",
+        isDisabled: !pairs || isBusy,
+      })}`,
     children: html`
       <p class="soft">
         Exports of ChatGPT (
@@ -160,12 +159,7 @@ function ImportRow({ candidate, onRemove }) {
       <span class="faint number">${formatBytes(file.size)}</span>
       <span class="shell-gap"></span>
       ${words ? html`<span class=${state === "done" ? "good" : "soft pulse"} role="status">${words}</span>` : null}
-      ${
-        (state === "ready" || state === "failed") &&
-        html`<button type="button" class="button quiet icon" aria-label=${`Leave out ${file.name}`} onClick=${onRemove}>
-          ${h(Icon, { name: "close" })}
-        </button>`
-      }
+      ${(state === "ready" || state === "failed") && iconButton("close", `Leave out ${file.name}`, onRemove)}
     </div>
     ${
       report &&
@@ -245,10 +239,8 @@ export function ExportDialog({ view, filter, onClose }) {
     class: "transfer-dialog",
     onClose,
     footer: html`<span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>Cancel</button>
-      <button type="button" class="button primary" disabled=${isSaving} onClick=${() => void save()}>
-        ${isSaving ? "Preparing…" : "Download"}
-      </button>`,
+      ${button("Cancel", onClose)}
+      ${button(isSaving ? "Preparing…" : "Download", () => void save(), { kind: "primary", isDisabled: isSaving })}`,
     children: html`
       <fieldset class="choices">
         <legend>As</legend>

@@ -2,6 +2,7 @@
 /** What is left of the caps, and a way to raise one. */
 
 import { onAnnounced, onKinds, put } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { money, whole } from "../../kit/core/format.js";
 import { useResource } from "../../kit/resource.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -82,14 +83,7 @@ function Bucket({ cap, bucket, again }) {
     </span>
     ${
       wanted === null
-        ? html`<button
-            type="button"
-            class="button quiet"
-            aria-label=${`Raise ${bucket.label}`}
-            onClick=${() => setWanted(String(bucket.limit * 2))}
-          >
-            Raise
-          </button>`
+        ? button("Raise", () => setWanted(String(bucket.limit * 2)), { kind: "quiet", name: `Raise ${bucket.label}` })
         : html`<form class="cap-form" onSubmit=${raise}>
             <input
               class="field"
@@ -102,7 +96,7 @@ function Bucket({ cap, bucket, again }) {
               onInput=${(/** @type {any} */ event) => setWanted(event.target.value)}
             />
             <button type="submit" class="button">Set</button>
-            <button type="button" class="button quiet" onClick=${() => setWanted(null)}>Cancel</button>
+            ${button("Cancel", () => setWanted(null), { kind: "quiet" })}
           </form>`
     }
   </li>`;

@@ -1,6 +1,7 @@
 // @ts-check
 /** What recorded exchanges cost: a bar for each group, with its tokens, its money and what the cache saved. */
 
+import { button } from "../../kit/button.js";
 import { aboutCosts, countOf, money, short, sumOfCosts, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { FilterBox } from "../../kit/filter-box.js";
@@ -61,7 +62,7 @@ function Failure({ message, hint, again }) {
     <h1>Costs could not be loaded</h1>
     <p class="soft">${message}</p>
     <p class="soft">${hint}</p>
-    <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+    <p class="empty-actions">${button("Try again", again)}</p>
   </div>`;
 }
 

@@ -2,6 +2,7 @@
 /** What estimates have learned from the counts of providers, and a way to forget it. */
 
 import { post } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { useResource } from "../../kit/resource.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -44,7 +45,7 @@ export function LearnedRatios() {
         ${lessons.map((lesson) => h(Row, { key: `${lesson.model} ${lesson.kind}`, lesson, forget }))}
       </tbody>
     </table>
-    <button type="button" class="button quiet" onClick=${() => forget("")}>Forget all</button>
+    ${button("Forget all", () => forget(""), { kind: "quiet" })}
   </details>`;
 }
 
@@ -58,14 +59,10 @@ function Row({ lesson, forget }) {
     <td class="number wide-cell">${whole(lesson.seen)}</td>
     <td class="number wide-cell">${lesson.set_aside ? whole(lesson.set_aside) : ""}</td>
     <td class="number">
-      <button
-        type="button"
-        class="button quiet"
-        aria-label=${`Forget what was learned about ${lesson.model}`}
-        onClick=${() => forget(lesson.model)}
-      >
-        Forget
-      </button>
+      ${button("Forget", () => forget(lesson.model), {
+        kind: "quiet",
+        name: `Forget what was learned about ${lesson.model}`,
+      })}
     </td>
   </tr>`;
 }

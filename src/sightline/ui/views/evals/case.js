@@ -2,6 +2,7 @@
 /** One case on one target: the request, the answer, and the results of every grader. */
 
 import { AnswerBody } from "../../kit/answer.js";
+import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, duration, money, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
@@ -181,24 +182,8 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
     ${h(Mark, { standing, isNamed: true })}
     ${shown.score === null ? null : html`<b class="case-score number">${formatScore(shown.score)}</b>`}
     <span class="case-steps">
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label="Case before"
-        title="Case before (p)"
-        onClick=${() => onStep(-1)}
-      >
-        ${h(Icon, { name: "up" })}
-      </button>
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label="Next case"
-        title="Next case (n)"
-        onClick=${() => onStep(1)}
-      >
-        ${h(Icon, { name: "down" })}
-      </button>
+      ${iconButton("up", "Case before", () => onStep(-1), { title: "Case before (p)" })}
+      ${iconButton("down", "Next case", () => onStep(1), { title: "Next case (n)" })}
     </span>
     ${
       exchange &&
@@ -215,20 +200,12 @@ function Head({ shown, run, back, onStep, onOpen, onRerun, onEdit }) {
     ${
       exchange &&
       canHold.value &&
-      html`<button
-        type="button"
-        class="button"
-        title="Run the case again, with its request held in the editor before it is sent (Shift E)"
-        onClick=${onEdit}
-      >
-        ${h(Icon, { name: "pause" })}
-        <span class="wide-only">Edit and re-run</span>
-        <span class="narrow-only">Edit</span>
-      </button>`
+      button(html`<span class="wide-only">Edit and re-run</span> <span class="narrow-only">Edit</span>`, onEdit, {
+        icon: "pause",
+        title: "Run the case again, with its request held in the editor before it is sent (Shift E)",
+      })
     }
-    <button type="button" class="button" title="Run the case again (r)" onClick=${onRerun}>
-      ${h(Icon, { name: "replay" })}Re-run
-    </button>
+    ${button("Re-run", onRerun, { icon: "replay", title: "Run the case again (r)" })}
     <div class="case-choices">
       ${
         row && row.cells.length > 1
@@ -297,11 +274,7 @@ function EditNote({ id, shown, saving }) {
   return html`<p class="note" role="note">
     ${h(Icon, { name: "edit" })} A person changed the request on its way
     ${isWhole ? ": this is what was sent." : "; the wire has what was sent."} ${
-      isWhole && shown.source
-        ? html`<button type="button" class="button" disabled=${saving.isBusy} onClick=${adopt}>
-            Save the change in the suite…
-          </button>`
-        : null
+      isWhole && shown.source ? button("Save the change in the suite…", adopt, { isDisabled: saving.isBusy }) : null
     }
   </p>`;
 }

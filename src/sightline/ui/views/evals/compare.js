@@ -3,6 +3,7 @@
  * Two runs, or two targets, on the same cases: the difference with its interval, both distributions, and case by case.
  */
 
+import { button } from "../../kit/button.js";
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { onValue } from "../../kit/fields.js";
@@ -98,9 +99,7 @@ function Head({ first, second, targetA, targetB }) {
     </a>
     <h1>${isOne ? "Two targets" : "Two evals"}</h1>
     <span class="shell-gap"></span>
-    <button type="button" class="button" title="Swap A and B (s)" onClick=${swap}>
-      ${h(Icon, { name: "swap" })}Swap
-    </button>
+    ${button("Swap", swap, { icon: "swap", title: "Swap A and B (s)" })}
     <div class="compare-sides">
       ${h(Side, { letter: "a", run: first, target: targetA, onTarget: (target) => to(target, targetB) })}
       ${h(Side, { letter: "b", run: second, target: targetB, onTarget: (target) => to(targetA, target) })}
@@ -315,7 +314,7 @@ function Cases({ comparison, first, second, targetA, targetB }) {
             ${
               rows.length > most &&
               html`<p class="run-more">
-                <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>Show more</button>
+                ${button("Show more", () => setMost(most + 5 * PAGE))}
               </p>`
             }`
         : html`<p class="soft">All cases have the same score.</p>`

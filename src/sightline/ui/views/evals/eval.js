@@ -1,6 +1,7 @@
 // @ts-check
 /** One run of evals: its summary, and every case on every target. */
 
+import { button } from "../../kit/button.js";
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
@@ -60,9 +61,7 @@ export function NotThere({ trouble, again, what }) {
       <p class="soft">${isGone ? "The link may be from another record." : trouble.message}</p>
       <p class="soft">${isGone ? "" : trouble.hint}</p>
       <p class="empty-actions">
-        <a class="button" href="#/evals">All evals</a> <button type="button" class="button" onClick=${again}>
-          Try again
-        </button>
+        <a class="button" href="#/evals">All evals</a> ${button("Try again", again)}
       </p>
     </div>
   </main>`;
@@ -129,27 +128,19 @@ function Head({ run }) {
     </span>
     ${
       isStoppable &&
-      html`<button
-        type="button"
-        class="button"
-        disabled=${isBusy}
-        title="What is under way is finished; the rest can be resumed (Shift S)"
-        onClick=${stop}
-      >
-        ${h(Icon, { name: "stop" })}Stop
-      </button>`
+      button("Stop", stop, {
+        icon: "stop",
+        title: "What is under way is finished; the rest can be resumed (Shift S)",
+        isDisabled: isBusy,
+      })
     }
     ${
       isRerunnable &&
-      html`<button
-        type="button"
-        class="button"
-        disabled=${isBusy}
-        title="What failed, had an error or could not be graded (Shift R)"
-        onClick=${again}
-      >
-        ${h(Icon, { name: "replay" })}Re-run ${bad} <span class="wide-only">that did not pass</span>
-      </button>`
+      button(html`Re-run ${bad} <span class="wide-only">that did not pass</span>`, again, {
+        icon: "replay",
+        title: "What failed, had an error or could not be graded (Shift R)",
+        isDisabled: isBusy,
+      })
     }
     ${
       run.suite &&

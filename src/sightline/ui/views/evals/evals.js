@@ -2,6 +2,7 @@
 /** The list of eval runs, the newest first. */
 
 import { about } from "../../kit/about.js";
+import { button } from "../../kit/button.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { stamp, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
@@ -78,7 +79,7 @@ export function Evals({ suite = "", compare = "" }) {
         <h1>Evals could not be loaded</h1>
         <p class="soft">${trouble.message}</p>
         <p class="soft">${trouble.hint ?? ""}</p>
-        <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+        <p class="empty-actions">${button("Try again", again)}</p>
       </div>`
     }
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
@@ -122,7 +123,7 @@ export function Evals({ suite = "", compare = "" }) {
         ${
           (runs?.length ?? 0) >= limit &&
           html`<p class="run-more">
-            <button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>Show more</button>
+            ${button("Show more", () => setLimit(limit + PAGE * 4))}
           </p>`
         }
       </div>`
@@ -179,12 +180,8 @@ function Head({ runs, suite, chosen, canCompare, onCompare, onSuites }) {
         ${h(Icon, { name: "gauge" })}Trend
       </a>`
     }
-    <button type="button" class="button" disabled=${!canCompare} onClick=${onCompare}>
-      ${h(Icon, { name: "columns" })}Compare
-    </button>
-    <button type="button" class="button primary" title="Write a suite, or run one (s)" onClick=${onSuites}>
-      ${h(Icon, { name: "plus" })}Suites…
-    </button>
+    ${button("Compare", onCompare, { icon: "columns", isDisabled: !canCompare })}
+    ${button("Suites…", onSuites, { kind: "primary", icon: "plus", title: "Write a suite, or run one (s)" })}
   </header>`;
 }
 
@@ -249,8 +246,8 @@ function NothingYet({ onSuites }) {
       An eval asks models a fixed set of questions, and checks whether the answers are what you expect.
     </p>
     <p class="empty-actions">
-      <button type="button" class="button primary" onClick=${() => onSuites(true)}>Write a suite</button>
-      <button type="button" class="button" onClick=${() => onSuites(false)}>Run a suite…</button>
+      ${button("Write a suite", () => onSuites(true), { kind: "primary" })}
+      ${button("Run a suite…", () => onSuites(false))}
     </p>
     <p class="soft">Or in a terminal. The run appears here while it runs.</p>
     ${h(CopyBlock, { text: `${about.value.program} eval run evals/first.yaml`, label: "Copy the command" })}

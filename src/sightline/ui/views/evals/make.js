@@ -1,6 +1,7 @@
 // @ts-check
 /** “Make a case of this”: proposes a recorded exchange as a case, which the user edits and saves in a suite. */
 
+import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
@@ -90,19 +91,13 @@ export function MakeCase({ exchanges, onClose }) {
       ${file ? html`to <code>${file}</code>` : "Name the file first."}
     </span>
     <span class="shell-gap"></span>
-    <button type="button" class="button" onClick=${onClose}>Cancel</button>
-    <button
-      type="button"
-      ref=${saving}
-      class="button primary"
-      disabled=${!made || !file || isSaving}
-      onClick=${() => void save(false)}
-    >
-      ${isSaving ? "Saving…" : "Save"}
-    </button>
-    <button type="button" class="button" disabled=${!made || !file || isSaving} onClick=${() => void save(true)}>
-      Save and run…
-    </button>`;
+    ${button("Cancel", onClose)}
+    ${button(isSaving ? "Saving…" : "Save", () => void save(false), {
+      kind: "primary",
+      isDisabled: !made || !file || isSaving,
+      ref: saving,
+    })}
+    ${button("Save and run…", () => void save(true), { isDisabled: !made || !file || isSaving })}`;
   if (toRun) return h(RunDialog, { file: toRun, onClose, onDone: onClose });
   return h(Dialog, {
     title: "Make a case of this",

@@ -1,6 +1,7 @@
 // @ts-check
 /** The matrix of cases and targets, the worst first. */
 
+import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { onValue } from "../../kit/fields.js";
@@ -224,9 +225,7 @@ export function Matrix({ run, filter, order }) {
             ${
               rows.length > most &&
               html`<p class="run-more">
-                <button type="button" class="button" onClick=${() => setMost(most + 5 * PAGE)}>
-                  Show more: ${rows.length - most} are left
-                </button>
+                ${button(html`Show more: ${rows.length - most} are left`, () => setMost(most + 5 * PAGE))}
               </p>`
             }`
         : html`<p class="soft pad">${run.matrix.length ? "No case matches." : "There are no cases yet."}</p>`

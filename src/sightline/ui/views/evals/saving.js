@@ -5,6 +5,7 @@
  */
 
 import { ApiError } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
@@ -87,16 +88,12 @@ export function SaveDialog({ saving }) {
   const { asked, isBusy } = saving;
   if (!asked) return null;
   const { file, change } = asked.saved;
-  const footer = html`<button type="button" class="button" onClick=${saving.refuse}>Cancel</button>
-    <button
-      type="button"
-      class="button primary"
-      disabled=${isBusy}
-      autofocus
-      onClick=${() => void saving.accept()}
-    >
-      ${isBusy ? "Saving…" : "Save"}
-    </button>`;
+  const footer = html`${button("Cancel", saving.refuse)}
+    ${button(isBusy ? "Saving…" : "Save", () => void saving.accept(), {
+      kind: "primary",
+      isDisabled: isBusy,
+      hasFocus: true,
+    })}`;
   return h(Dialog, {
     title: "Save in the suite",
     class: "save-dialog",
@@ -126,24 +123,17 @@ export function SavingNote({ saving, onRerun }) {
   return html`${
     isStale &&
     html`<p class="note" role="alert">
-      ${h(Icon, { name: "warn" })} The file was changed in the meantime, so that nothing was saved. <button
-        type="button"
-        class="button"
-        onClick=${saving.reload}
-      >
-        Load it again
-      </button>
+      ${h(Icon, { name: "warn" })} The file was changed in the meantime, so that nothing was saved.${" "}
+      ${button("Load it again", saving.reload)}
     </p>`
   }
     ${
       done &&
       html`<p class="note" role="status">
         <code>${done.words}</code> was changed in <code>${done.saved.file}</code>
-        ; what is shown of this run is from before. <button type="button" class="button" onClick=${onRerun}>
-          ${h(Icon, { name: "replay" })}Run it again
-        </button> <button type="button" class="button" disabled=${isBusy} onClick=${() => void saving.undo()}>
-          Undo
-        </button>
+        ; what is shown of this run is from before.${" "}
+        ${button("Run it again", onRerun, { icon: "replay" })}${" "}
+        ${button("Undo", () => void saving.undo(), { isDisabled: isBusy })}
       </p>`
     }`;
 }

@@ -2,11 +2,11 @@
 /** The suites of the configured folder: write one, see what is wrong in which line, pick targets and run it. */
 
 import { about } from "../../kit/about.js";
+import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
 import { onValue } from "../../kit/fields.js";
-import { Icon } from "../../kit/icon.js";
 import { go } from "../../kit/navigation.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
@@ -56,14 +56,8 @@ function SuiteList({ onOpen, onClose }) {
             </ul>`
           : html`<p class="soft">There is no suite in <code>${value.folder || "."}</code> yet.</p>`)
       }`,
-    footer: html`<button type="button" class="button" onClick=${onClose}>Close</button>
-      <button
-        type="button"
-        class="button primary"
-        onClick=${() => onOpen({ kind: "edit", file: "" })}
-      >
-        ${h(Icon, { name: "plus" })}New suite
-      </button>`,
+    footer: html`${button("Close", onClose)}
+      ${button("New suite", () => onOpen({ kind: "edit", file: "" }), { kind: "primary", icon: "plus" })}`,
   });
 }
 
@@ -78,23 +72,11 @@ function SuiteLine({ suite, onOpen }) {
       </p>
       ${wrong.length ? html`<p class="bad">${problemLine(wrong[0])}</p>` : null}
     </div>
-    <button
-      type="button"
-      class="button"
-      aria-label=${`Edit ${suite.file}`}
-      onClick=${() => onOpen({ kind: "edit", file: suite.file })}
-    >
-      Edit
-    </button>
-    <button
-      type="button"
-      class="button"
-      aria-label=${`Run ${suite.file}`}
-      disabled=${suite.cases === null}
-      onClick=${() => onOpen({ kind: "run", file: suite.file })}
-    >
-      Run…
-    </button>
+    ${button("Edit", () => onOpen({ kind: "edit", file: suite.file }), { name: `Edit ${suite.file}` })}
+    ${button("Run…", () => onOpen({ kind: "run", file: suite.file }), {
+      name: `Run ${suite.file}`,
+      isDisabled: suite.cases === null,
+    })}
   </li>`;
 }
 
@@ -173,16 +155,12 @@ function SuiteEditor({ file, onClose, onRun }) {
         }
       </span>
       <span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>Cancel</button>
-      <button
-        type="button"
-        ref=${saving}
-        class="button primary"
-        disabled=${!place || isBusy || errors.length > 0 || (file !== "" && !suite)}
-        onClick=${() => void save()}
-      >
-        ${isBusy ? "Saving…" : "Save and run…"}
-      </button>`,
+      ${button("Cancel", onClose)}
+      ${button(isBusy ? "Saving…" : "Save and run…", () => void save(), {
+        kind: "primary",
+        isDisabled: !place || isBusy || errors.length > 0 || (file !== "" && !suite),
+        ref: saving,
+      })}`,
     children: html`${
       refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null
     }
@@ -285,7 +263,7 @@ export function RunDialog({ file, onClose, onDone }) {
           <datalist id="run-suite-models">
             ${known.map((each) => html`<option key=${each} value=${each}></option>`)}
           </datalist>
-          <button type="button" class="button" disabled=${!model.trim()} onClick=${add}>Add</button>
+          ${button("Add", add, { isDisabled: !model.trim() })}
         </div>
       </fieldset>
       <label class="edit-field run-suite-trials">
@@ -305,7 +283,7 @@ export function RunDialog({ file, onClose, onDone }) {
         ${suite?.cases != null ? `${countOf(suite.cases, "case")} on ${countOf(picked.length, "target")}` : ""}
       </span>
       <span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>Cancel</button>
+      ${button("Cancel", onClose)}
       <button
         type="submit"
         form="run-suite"

@@ -2,6 +2,7 @@
 /** Kept edits and masks that are active, in the header of every view: what each changes, where and how often. */
 
 import { get, isExample, onAnnounced, onKinds, onReconnect, put } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
@@ -145,6 +146,6 @@ function Row({ mask, onClose, onRemove }) {
           : null
       }
     </div>
-    <button type="button" class="button quiet" aria-label=${`Remove: ${what}`} onClick=${onRemove}>Remove</button>
+    ${button("Remove", onRemove, { kind: "quiet", name: `Remove: ${what}` })}
   </li>`;
 }

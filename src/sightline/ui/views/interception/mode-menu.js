@@ -1,6 +1,7 @@
 // @ts-check
 /** Which requests are held: off, the next one, every one, or by rule. */
 
+import { iconButton } from "../../kit/button.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { Menu } from "../../kit/menu.js";
@@ -66,14 +67,6 @@ export function Interception({ onRules }) {
           <span class="holding-mode">${MODES.find((each) => each.mode === chosen)?.label}</span>`,
       })}
     </span>
-    <button
-      type="button"
-      class="button quiet icon rules-button"
-      aria-label="Edit the rules"
-      title="Edit the rules (g r)"
-      onClick=${onRules}
-    >
-      ${h(Icon, { name: "rules" })}
-    </button>
+    ${iconButton("rules", "Edit the rules", onRules, { kind: "rules-button", title: "Edit the rules (g r)" })}
   </div>`;
 }

@@ -1,10 +1,10 @@
 // @ts-check
 /** The rules that decide what is held, let pass or dropped. */
 
+import { button, iconButton } from "../../kit/button.js";
 import { splitAtError } from "../../kit/core/filter.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
-import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { moveItem, newRule, refusalOf, sentence, rulesToSend } from "./core/interception.js";
@@ -38,11 +38,9 @@ export function Rules({ onClose }) {
     }
   };
   const footer = html`
-    <button type="button" class="button" onClick=${() => setList([...list, newRule()])}>
-      ${h(Icon, { name: "plus" })}Add rule
-    </button>
+    ${button("Add rule", () => setList([...list, newRule()]), { icon: "plus" })}
     <span class="shell-gap"></span>
-    <button type="button" class="button" onClick=${onClose}>Cancel</button>
+    ${button("Cancel", onClose)}
     <button type="submit" form="rules-form" class="button primary" disabled=${isSaving}>Save rules</button>`;
   return h(Dialog, {
     title: "Rules",
@@ -128,27 +126,9 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       once
     </label>
     <span class="rule-buttons">
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label=${`${name}: move up`}
-        disabled=${index === 0}
-        onClick=${() => onMove(-1)}
-      >
-        ${h(Icon, { name: "up" })}
-      </button>
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label=${`${name}: move down`}
-        disabled=${index === count - 1}
-        onClick=${() => onMove(1)}
-      >
-        ${h(Icon, { name: "down" })}
-      </button>
-      <button type="button" class="button quiet icon danger" aria-label=${`${name}: remove`} onClick=${onRemove}>
-        ${h(Icon, { name: "trash" })}
-      </button>
+      ${iconButton("up", `${name}: move up`, () => onMove(-1), { isDisabled: index === 0 })}
+      ${iconButton("down", `${name}: move down`, () => onMove(1), { isDisabled: index === count - 1 })}
+      ${iconButton("trash", `${name}: remove`, onRemove, { kind: "danger" })}
     </span>
     ${
       rule.action === "hold" &&

@@ -1,12 +1,11 @@
 // @ts-check
 /** Answering by hand: the user writes the reply that the client gets. */
 
+import { button } from "../../kit/button.js";
 import { isJson } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
 import { onValue } from "../../kit/fields.js";
-import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
-import { KeyCaps } from "../../kit/keycaps.js";
 import { PanelHead } from "../../kit/notices.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
@@ -103,13 +102,7 @@ export function Answer({ desk, onClose }) {
                 onInput=${onValue((value) => change(call.key, { id: value }))}
               />
             </label>
-            <button
-              type="button"
-              class="button quiet"
-              onClick=${() => setCalls(calls.filter((each) => each.key !== call.key))}
-            >
-              Remove
-            </button>
+            ${button("Remove", () => setCalls(calls.filter((each) => each.key !== call.key)), { kind: "quiet" })}
           </div>
           ${h(Editor, {
             value: NO_ARGUMENTS,
@@ -122,7 +115,7 @@ export function Answer({ desk, onClose }) {
       )}
       <datalist id="known-tools">${tools.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
       <div class="answer-foot">
-        <button type="button" class="button" onClick=${add}>${h(Icon, { name: "plus" })}Add a tool call</button>
+        ${button("Add a tool call", add, { icon: "plus" })}
         <label class="check">
           Ends with <select
             class="field"
@@ -135,9 +128,11 @@ export function Answer({ desk, onClose }) {
         </label>
         <span class="card-gap"></span>
         ${problem ? html`<span class="bad" role="alert">${problem}</span>` : null}
-        <button type="button" class="button primary" disabled=${desk.doing.value !== ""} onClick=${() => void send()}>
-          ${desk.doing.value === "answer" ? "Sending…" : "Send this answer"} ${h(KeyCaps, { keys: "ctrl+enter" })}
-        </button>
+        ${button(desk.doing.value === "answer" ? "Sending…" : "Send this answer", () => void send(), {
+          kind: "primary",
+          keys: "ctrl+enter",
+          isDisabled: desk.doing.value !== "",
+        })}
       </div>
     </div>
   </div>`;

@@ -2,9 +2,8 @@
 /** A section as a card: its name, tokens, problems, and its parts to read and to edit. */
 
 import { dialectOf } from "../../kit/about.js";
+import { button, iconButton } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
-import { Icon } from "../../kit/icon.js";
-import { KeyCaps } from "../../kit/keycaps.js";
 import { LongText } from "../../kit/long-text.js";
 import { memo } from "../../kit/memo.js";
 import { Menu } from "../../kit/menu.js";
@@ -153,25 +152,13 @@ function CardHead(props) {
       html`<span class="card-actions">
         ${
           canEdit &&
-          html`<button
-            type="button"
-            class="button quiet icon"
-            aria-label=${`Edit ${section.label}`}
-            title="Edit (Enter)"
-            onClick=${() => desk.edit({ section: section.id })}
-          >
-            ${h(Icon, { name: "edit" })}
-          </button>`
+          iconButton("edit", `Edit ${section.label}`, () => desk.edit({ section: section.id }), {
+            title: "Edit (Enter)",
+          })
         }
-        <button
-          type="button"
-          class="button quiet icon"
-          aria-label=${`Delete ${section.label}`}
-          title="Delete (d); it can be restored"
-          onClick=${() => void desk.apply({ op: "delete", section: section.id })}
-        >
-          ${h(Icon, { name: "trash" })}
-        </button>
+        ${iconButton("trash", `Delete ${section.label}`, () => void desk.apply({ op: "delete", section: section.id }), {
+          title: "Delete (d); it can be restored",
+        })}
       </span>`
     }
     ${
@@ -188,26 +175,14 @@ function CardHead(props) {
       canEdit &&
       section.deleted &&
       editing === null &&
-      html`<button
-        type="button"
-        class="button quiet icon"
-        aria-label=${`Edit ${section.label}`}
-        title="Edit (Enter); this restores it"
-        onClick=${() => desk.edit({ section: section.id })}
-      >
-        ${h(Icon, { name: "edit" })}
-      </button>`
+      iconButton("edit", `Edit ${section.label}`, () => desk.edit({ section: section.id }), {
+        title: "Edit (Enter); this restores it",
+      })
     }
     ${
       isEditable &&
       section.deleted &&
-      html`<button
-        type="button"
-        class="button restore"
-        onClick=${() => void desk.apply({ op: "restore", section: section.id })}
-      >
-        Restore
-      </button>`
+      button("Restore", () => void desk.apply({ op: "restore", section: section.id }), { kind: "restore" })
     }
     ${section.deleted ? null : h(Menu, { label: `More for ${section.label}`, choices: choicesOf(props) })}
   </header>`;
@@ -231,19 +206,11 @@ function choicesOf({ desk, section, isEditable, dialect }) {
   if (!placeOf(section)) return choices;
   choices.push(
     "line",
-    {
-      label: "Duplicate",
-      keys: h(KeyCaps, { keys: "D" }),
-      run: () => void desk.apply({ op: "duplicate", section: section.id }),
-    },
-    { label: "Move up", keys: h(KeyCaps, { keys: "alt+up" }), run: () => desk.move(section.id, -1) },
-    { label: "Move down", keys: h(KeyCaps, { keys: "alt+down" }), run: () => desk.move(section.id, 1) },
+    { label: "Duplicate", keys: "D", run: () => void desk.apply({ op: "duplicate", section: section.id }) },
+    { label: "Move up", keys: "alt+up", run: () => desk.move(section.id, -1) },
+    { label: "Move down", keys: "alt+down", run: () => desk.move(section.id, 1) },
     "line",
-    {
-      label: "Insert user message below",
-      keys: h(KeyCaps, { keys: "o" }),
-      run: () => void insert(desk, section, "user"),
-    },
+    { label: "Insert user message below", keys: "o", run: () => void insert(desk, section, "user") },
     { label: "Insert assistant message below", run: () => void insert(desk, section, "assistant") },
     "line",
     ...(dialectOf(dialect)?.roles ?? []).map((role) => ({
@@ -372,10 +339,10 @@ function PartActions({ desk, target, editLabel, deleteLabel, isEditable, isDelet
       Restore
     </button>`;
   /** @param {string} label @param {string} words @param {() => unknown} run */
-  const button = (label, words, run) =>
+  const action = (label, words, run) =>
     label && html`<button type="button" class="part-action" aria-label=${label} onClick=${run}>${words}</button>`;
-  return html`${button(editLabel, "Edit", () => desk.edit(target))}
-  ${button(deleteLabel, "Delete", () => void desk.apply({ op: "delete", ...target }))}`;
+  return html`${action(editLabel, "Edit", () => desk.edit(target))}
+  ${action(deleteLabel, "Delete", () => void desk.apply({ op: "delete", ...target }))}`;
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import { about } from "../../kit/about.js";
 import { bytes, get, onAnnounced, onFact } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { duration, money } from "../../kit/core/format.js";
 import { Editor } from "../../kit/editor.js";
 import { onValue } from "../../kit/fields.js";
@@ -72,21 +73,21 @@ export function Compare({ desk, onClose }) {
               onSend: () => void send(),
             })
       }
-      <button type="button" class="button" aria-pressed=${edited !== null} onClick=${() => void edit()}>
-        ${h(Icon, { name: "edit" })}
-        ${edited === null ? "Edit the body first" : "Use the recorded body"}
-      </button>
-      <button type="button" class="button primary" disabled=${isSending} onClick=${() => void send()}>
-        ${
-          isSending
-            ? "Sending…"
-            : edited !== null
-              ? "Send the edited body"
-              : chosen.length
-                ? `Send to ${chosen.length === 1 ? "1 model" : `${chosen.length} models`}`
-                : "Send again unchanged"
-        }
-      </button>
+      ${button(edited === null ? "Edit the body first" : "Use the recorded body", () => void edit(), {
+        icon: "edit",
+        isPressed: edited !== null,
+      })}
+      ${button(
+        isSending
+          ? "Sending…"
+          : edited !== null
+            ? "Send the edited body"
+            : chosen.length
+              ? `Send to ${chosen.length === 1 ? "1 model" : `${chosen.length} models`}`
+              : "Send again unchanged",
+        () => void send(),
+        { kind: "primary", isDisabled: isSending },
+      )}
     </div>
     ${
       edited !== null &&

@@ -2,9 +2,9 @@
 /** The open editor of a section or part: the text, its original, and the server's refusal. */
 
 import { bytes } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { exactValue, isJson, nodeAt, scan } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
-import { KeyCaps } from "../../kit/keycaps.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 
 /** @import { Section } from "./core/exchange.js" */
@@ -47,7 +47,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
     })}
     ${refusal ? html`<p class="editing-refusal" role="alert">Not applied: ${refusal}</p>` : null}
     <div class="editing-foot">
-      <button type="button" class="button" onClick=${done}>Done ${h(KeyCaps, { keys: "escape" })}</button>
+      ${button("Done", done, { keys: "escape" })}
       <label class="check">
         <input type="checkbox" checked=${isCompared} onChange=${() => (desk.isCompared.value = !isCompared)} /> Compare
         with the original
@@ -113,12 +113,8 @@ export function JsonPane({ desk, section }) {
     }
     ${problem ? html`<p class="editing-refusal" role="alert">${problem}</p>` : null}
     <div class="editing-foot">
-      <button type="button" class="button primary" disabled=${text === null || typed === text} onClick=${apply}>
-        Apply
-      </button>
-      <button type="button" class="button" onClick=${() => desk.stopEditing()}>
-        Cancel ${h(KeyCaps, { keys: "escape" })}
-      </button>
+      ${button("Apply", apply, { kind: "primary", isDisabled: text === null || typed === text })}
+      ${button("Cancel", () => desk.stopEditing(), { keys: "escape" })}
     </div>
   </div>`;
 }

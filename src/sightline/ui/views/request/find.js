@@ -1,6 +1,7 @@
 // @ts-check
 /** What the filter of the list looks for, marked in this request, with a way from one section to the next. */
 
+import { iconButton } from "../../kit/button.js";
 import { markWords } from "../../kit/core/filter.js";
 import { countOf } from "../../kit/core/format.js";
 import { showFirstMark, sought, useMarks } from "../../kit/found.js";
@@ -57,34 +58,12 @@ export function Find({ desk, tab, panel }) {
     </span>
     ${
       isStepped
-        ? html`<button
-              type="button"
-              class="button quiet icon"
-              aria-label="Previous section with it"
-              title="Previous section with it (f p)"
-              onClick=${() => step(-1)}
-            >
-              ${h(Icon, { name: "up" })}
-            </button>
-            <button
-              type="button"
-              class="button quiet icon"
-              aria-label="Next section with it"
-              title="Next section with it (f n)"
-              onClick=${() => step(1)}
-            >
-              ${h(Icon, { name: "down" })}
-            </button>`
+        ? html`${iconButton("up", "Previous section with it", () => step(-1), {
+            title: "Previous section with it (f p)",
+          })}
+            ${iconButton("down", "Next section with it", () => step(1), { title: "Next section with it (f n)" })}`
         : null
     }
-    <button
-      type="button"
-      class="button quiet icon"
-      aria-label="Stop marking"
-      title="Stop marking"
-      onClick=${() => (words.value = [])}
-    >
-      ${h(Icon, { name: "close" })}
-    </button>
+    ${iconButton("close", "Stop marking", () => (words.value = []), { title: "Stop marking" })}
   </div>`;
 }

@@ -3,12 +3,12 @@
 
 import { about } from "../../kit/about.js";
 import { post } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { CopyButton } from "../../kit/copy.js";
 import { clientName, costOf, duration, stamp } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
-import { KeyCaps } from "../../kit/keycaps.js";
 import { Menu } from "../../kit/menu.js";
 import { route, toExchange, toTraffic } from "../../kit/navigation.js";
 import { toastError } from "../../kit/toast.js";
@@ -36,15 +36,7 @@ export function Header({ desk, view, panel, onPanel }) {
   ].filter(Boolean);
   return html`<header class=${`request-head state-${view.state}`}>
     <div class="request-title">
-      <button
-        type="button"
-        class="button quiet icon back"
-        aria-label="Back to traffic"
-        title="Back to traffic (Esc)"
-        onClick=${toTraffic}
-      >
-        ${h(Icon, { name: "back" })}
-      </button>
+      ${iconButton("back", "Back to traffic", toTraffic, { kind: "back", title: "Back to traffic (Esc)" })}
       <span class=${`state-badge ${view.state}`}>${stateName(view)}</span>
       <h1 class="cut" title=${nameOf(view)}>${nameOf(view) || "no model"}</h1>
       <span
@@ -113,9 +105,7 @@ function Queue({ view }) {
         run: () => toExchange(line.id),
       })),
     })}
-    <button type="button" class="button quiet" title="Next held request (n)" onClick=${() => toExchange(next.id)}>
-      Next ${h(KeyCaps, { keys: "n" })}
-    </button>
+    ${button("Next", () => toExchange(next.id), { kind: "quiet", keys: "n", title: "Next held request (n)" })}
   </span>`;
 }
 
@@ -177,18 +167,13 @@ function HoldActions({ desk, view, panel, onPanel }) {
     [view.id, panel, isCalls],
   );
   return html`
-    <button
-      type="button"
-      class="button primary send"
-      disabled=${!may.ok || doing !== ""}
-      title=${may.why || "Send exactly what is shown"}
-      onClick=${send}
-    >
-      ${h(Icon, { name: "send" })}
-      ${doing === "send" ? "Sending…" : isCalls ? "Pass on" : "Send"} ${
-        panel === "answer" ? null : h(KeyCaps, { keys: "ctrl+enter" })
-      }
-    </button>
+    ${button(doing === "send" ? "Sending…" : isCalls ? "Pass on" : "Send", send, {
+      kind: "primary send",
+      icon: "send",
+      keys: panel === "answer" ? "" : "ctrl+enter",
+      title: may.why || "Send exactly what is shown",
+      isDisabled: !may.ok || doing !== "",
+    })}
     ${
       view.dirty && !isCalls && !view.raw
         ? h(Menu, {
@@ -202,61 +187,39 @@ function HoldActions({ desk, view, panel, onPanel }) {
           })
         : null
     }
-    <button
-      type="button"
-      class="button danger"
-      disabled=${doing !== ""}
-      title="The client gets an error (Shift+X)"
-      onClick=${() => void desk.drop()}
-    >
-      Drop
-    </button>
+    ${button("Drop", () => void desk.drop(), {
+      kind: "danger",
+      title: "The client gets an error (Shift+X)",
+      isDisabled: doing !== "",
+    })}
     ${
       isCalls
         ? null
-        : html`<button
-            type="button"
-            class="button"
-            aria-pressed=${panel === "answer"}
-            disabled=${doing !== ""}
-            title="Write the reply yourself (a)"
-            onClick=${() => onPanel(panel === "answer" ? "" : "answer")}
-          >
-            ${h(Icon, { name: "hand" })}
-            <span class="wide-only">Answer by hand</span>
-            <span class="narrow-only">Answer</span>
-          </button>`
+        : button(
+            html`<span class="wide-only">Answer by hand</span> <span class="narrow-only">Answer</span>`,
+            () => onPanel(panel === "answer" ? "" : "answer"),
+            {
+              icon: "hand",
+              title: "Write the reply yourself (a)",
+              isDisabled: doing !== "",
+              isPressed: panel === "answer",
+            },
+          )
     }
     <span class="action-line" aria-hidden="true"></span>
-    <button
-      type="button"
-      class="button quiet icon"
-      aria-label="Undo"
-      title="Undo (Ctrl+Z)"
-      disabled=${!view.can_undo}
-      onClick=${() => void desk.apply({ op: "undo" })}
-    >
-      ${h(Icon, { name: "undo" })}
-    </button>
-    <button
-      type="button"
-      class="button quiet icon"
-      aria-label="Redo"
-      title="Redo (Ctrl+Shift+Z)"
-      disabled=${!view.can_redo}
-      onClick=${() => void desk.apply({ op: "redo" })}
-    >
-      ${h(Icon, { name: "redo" })}
-    </button>
-    <button
-      type="button"
-      class="button quiet"
-      disabled=${!view.dirty}
-      title="Back to what the client sent; this can be undone"
-      onClick=${() => void desk.apply({ op: "reset" })}
-    >
-      Reset
-    </button>
+    ${iconButton("undo", "Undo", () => void desk.apply({ op: "undo" }), {
+      title: "Undo (Ctrl+Z)",
+      isDisabled: !view.can_undo,
+    })}
+    ${iconButton("redo", "Redo", () => void desk.apply({ op: "redo" }), {
+      title: "Redo (Ctrl+Shift+Z)",
+      isDisabled: !view.can_redo,
+    })}
+    ${button("Reset", () => void desk.apply({ op: "reset" }), {
+      kind: "quiet",
+      title: "Back to what the client sent; this can be undone",
+      isDisabled: !view.dirty,
+    })}
     ${
       isCalls
         ? null
@@ -331,45 +294,30 @@ function AfterActions({ desk, view, panel, onPanel }) {
   return html`
     ${
       canReplay &&
-      html`<button
-      type="button"
-      class="button"
-      aria-pressed=${panel === "compare"}
-      onClick=${replay}
-    >
-      ${h(Icon, { name: "replay" })}${isRaw ? "Send again" : "Replay…"} ${h(KeyCaps, { keys: "r" })}
-    </button>`
+      button(isRaw ? "Send again" : "Replay…", replay, { icon: "replay", keys: "r", isPressed: panel === "compare" })
     }
     ${
       isRaw
         ? null
-        : html`<button
-      type="button"
-      class="button quiet"
-      aria-pressed=${panel === "masks"}
-      onClick=${() => onPanel(panel === "masks" ? "" : "masks")}
-    >
-      Kept edits
-    </button>`
+        : button("Kept edits", () => onPanel(panel === "masks" ? "" : "masks"), {
+            kind: "quiet",
+            isPressed: panel === "masks",
+          })
     }
     ${
       hasEvals &&
       view.state !== "sending" &&
-      html`<button
-        type="button"
-        class="button quiet"
-        title="Put it into a suite of evals (Shift+M)"
-        onClick=${() => setMaking(true)}
-      >
-        Make a case of this
-      </button>`
+      button("Make a case of this", () => setMaking(true), {
+        kind: "quiet",
+        title: "Put it into a suite of evals (Shift+M)",
+      })
     }
     ${h(Menu, {
       label: "Share",
       align: "left",
       children: h(Icon, { name: "share" }),
       choices: [
-        { label: "Share this request…", keys: h(KeyCaps, { keys: "S" }), run: () => setSharing(one) },
+        { label: "Share this request…", keys: "S", run: () => setSharing(one) },
         ...(view.session
           ? [{ label: "Share its session…", detail: view.session, run: () => setSharing(session) }]
           : []),
@@ -383,21 +331,9 @@ function AfterActions({ desk, view, panel, onPanel }) {
         align: "left",
         children: h(Icon, { name: "trash" }),
         choices: [
-          {
-            label: "Delete this request…",
-            isDanger: true,
-            keys: h(KeyCaps, { keys: "delete" }),
-            run: () => setDeleting(one),
-          },
+          { label: "Delete this request…", isDanger: true, keys: "delete", run: () => setDeleting(one) },
           ...(view.session
-            ? [
-                {
-                  label: "Delete its session…",
-                  detail: view.session,
-                  isDanger: true,
-                  run: () => setDeleting(session),
-                },
-              ]
+            ? [{ label: "Delete its session…", detail: view.session, isDanger: true, run: () => setDeleting(session) }]
             : []),
         ],
       })
@@ -412,14 +348,11 @@ function AfterActions({ desk, view, panel, onPanel }) {
     }
     ${
       (view.replays ?? []).length
-        ? html`<button
-            type="button"
-            class="button quiet"
-            title="Compare the replies"
-            onClick=${() => onPanel("compare")}
-          >
-            ${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}
-          </button>`
+        ? button(
+            html`${view.replays?.length} ${view.replays?.length === 1 ? "replay" : "replays"}`,
+            () => onPanel("compare"),
+            { kind: "quiet", title: "Compare the replies" },
+          )
         : null
     }
     ${

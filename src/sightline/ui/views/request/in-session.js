@@ -1,12 +1,12 @@
 // @ts-check
 /** The session of a request: its name, the place of this turn in it, and the turns beside it. */
 
+import { iconButton } from "../../kit/button.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, route, toExchange } from "../../kit/navigation.js";
 import { useResource } from "../../kit/resource.js";
-import { h, html } from "../../vendor/preact.js";
+import { html } from "../../vendor/preact.js";
 
 /** @import { View } from "./core/exchange.js" */
 
@@ -43,27 +43,15 @@ export function InSession({ view }) {
     </a>
     ${
       place && place.turns > 1
-        ? html`<button
-              type="button"
-              class="button quiet icon"
-              aria-label="Previous turn"
-              title="Previous turn ([)"
-              disabled=${!place.previous}
-              onClick=${() => step(place.previous)}
-            >
-              ${h(Icon, { name: "back" })}
-            </button>
+        ? html`${iconButton("back", "Previous turn", () => step(place.previous), {
+            title: "Previous turn ([)",
+            isDisabled: !place.previous,
+          })}
             <span class="number soft">turn ${place.turn} of ${place.turns}</span>
-            <button
-              type="button"
-              class="button quiet icon"
-              aria-label="Next turn"
-              title="Next turn (])"
-              disabled=${!place.next}
-              onClick=${() => step(place.next)}
-            >
-              ${h(Icon, { name: "right" })}
-            </button>`
+            ${iconButton("right", "Next turn", () => step(place.next), {
+              title: "Next turn (])",
+              isDisabled: !place.next,
+            })}`
         : null
     }
     ${

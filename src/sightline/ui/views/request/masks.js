@@ -2,6 +2,7 @@
 /** Kept edits: what is applied to later requests, what became of each here, and stripping by class. */
 
 import { get, put } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
@@ -85,14 +86,7 @@ export function Masks({ desk, onClose }) {
               ${OUTCOMES[outcome.outcome] ?? outcome.outcome}
             </span>`
           }
-          <button
-            type="button"
-            class="button quiet"
-            aria-label=${`Stop: ${describeMask(mask)}`}
-            onClick=${() => void remove(mask)}
-          >
-            Stop
-          </button>
+          ${button("Stop", () => void remove(mask), { kind: "quiet", name: `Stop: ${describeMask(mask)}` })}
         </li>`;
       })}
     </ul>

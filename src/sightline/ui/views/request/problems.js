@@ -1,6 +1,7 @@
 // @ts-check
 /** What is wrong with a section or a request, and the buttons that fix it. */
 
+import { button } from "../../kit/button.js";
 import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
 import { h, html } from "../../vendor/preact.js";
@@ -21,10 +22,8 @@ export function Problems({ desk, problems, isEditable }) {
         </span>
         ${
           isEditable
-            ? (problem.fixes ?? []).map(
-                (fix) => html`<button type="button" class="button fix" onClick=${() => void applyFix(desk, fix)}>
-                  ${sentence(fix.label)}
-                </button>`,
+            ? (problem.fixes ?? []).map((fix) =>
+                button(sentence(fix.label), () => void applyFix(desk, fix), { kind: "fix" }),
               )
             : null
         }

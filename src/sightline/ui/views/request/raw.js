@@ -2,6 +2,7 @@
 /** An exchange that passed as it was: its two bodies, each shown as what it is. Nothing in them becomes markup. */
 
 import { bytes } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { JsonView } from "../../kit/json-view.js";
@@ -147,7 +148,7 @@ function Events({ events }) {
 
 /** @param {{ onMore: () => void }} props */
 function More({ onMore }) {
-  return html`<button type="button" class="button quiet" onClick=${onMore}>Show more</button>`;
+  return button("Show more", onMore, { kind: "quiet" });
 }
 
 /** @param {{ parts: FormPart[] }} props */

@@ -2,6 +2,7 @@
 /** The reply, assembled as it arrives, and its raw frames. */
 
 import { get } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { duration, whole } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
@@ -98,17 +99,14 @@ export function Reply({ desk }) {
         view?.first_byte != null &&
         html`<span class="soft number" title="Until the first byte">first byte ${duration(view.first_byte)}</span>`
       }
-      <button
-        type="button"
-        class="button"
-        disabled=${!answer || hasNothing}
-        onClick=${() =>
+      ${button(
+        "Copy",
+        () =>
           void copyText(
             isRaw ? (answer?.raw ?? "") : parts.map((part) => part.text ?? part.arguments ?? "").join("\n"),
-          )}
-      >
-        ${h(Icon, { name: "copy" })}Copy
-      </button>
+          ),
+        { icon: "copy", isDisabled: !answer || hasNothing },
+      )}
     </div>
     <div class="reply-body" aria-live=${isLive ? "polite" : null} aria-busy=${isLive}>
       ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}

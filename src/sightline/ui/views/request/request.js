@@ -2,6 +2,7 @@
 /** The request view: everything that will be sent or was sent, and the reply. */
 
 import { about } from "../../kit/about.js";
+import { button } from "../../kit/button.js";
 import { money } from "../../kit/core/format.js";
 import { PANEL, TABS, hashOf } from "../../kit/core/routes.js";
 import { loadEditor } from "../../kit/editor.js";
@@ -127,13 +128,8 @@ export function RequestView({ id, tab, against }) {
                       <p class="soft">${trouble.hint}</p>`
               }
               <p class="empty-actions">
-                <button type="button" class="button primary" onClick=${toTraffic}>Back to traffic</button> <button
-                  type="button"
-                  class="button"
-                  onClick=${() => void desk.load()}
-                >
-                  Try again
-                </button>
+                ${button("Back to traffic", toTraffic, { kind: "primary" })}
+                ${button("Try again", () => void desk.load())}
               </p>
             </div>`
           : h(Loading, {})

@@ -1,6 +1,7 @@
 // @ts-check
 /** Several sections at once: they are picked one by one, as a range, by kind or by words, and change in one step. */
 
+import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -66,42 +67,23 @@ export function Selection({ desk, sections, here }) {
         ? html`<span class="soft number" role="status">
               ${countOf(picked.length, "section")}${tokens ? ` · ${short(tokens)} tokens` : ""}
             </span>
-            <button
-              type="button"
-              class="button danger"
-              disabled=${!live.length}
-              title="Delete them in one step (d)"
-              onClick=${() => desk.applyToPicked("delete")}
-            >
-              Delete ${live.length || ""}
-            </button>
-            <button
-              type="button"
-              class="button"
-              disabled=${!gone.length}
-              title="Restore them in one step (d)"
-              onClick=${() => desk.applyToPicked("restore")}
-            >
-              Restore ${gone.length || ""}
-            </button>
-            <button
-              type="button"
-              class="button"
-              disabled=${!editsOf(sections, desk.picked.value, "strip").length}
-              title="Replace their texts with a short mark, so that calls keep their results"
-              onClick=${() => desk.applyToPicked("strip")}
-            >
-              Strip
-            </button>
-            <button
-              type="button"
-              class="button"
-              disabled=${!editsOf(sections, desk.picked.value, "only").length}
-              title="Delete all other messages"
-              onClick=${() => desk.applyToPicked("only")}
-            >
-              Keep only these
-            </button>
+            ${button(html`Delete ${live.length || ""}`, () => desk.applyToPicked("delete"), {
+              kind: "danger",
+              title: "Delete them in one step (d)",
+              isDisabled: !live.length,
+            })}
+            ${button(html`Restore ${gone.length || ""}`, () => desk.applyToPicked("restore"), {
+              title: "Restore them in one step (d)",
+              isDisabled: !gone.length,
+            })}
+            ${button("Strip", () => desk.applyToPicked("strip"), {
+              title: "Replace their texts with a short mark, so that calls keep their results",
+              isDisabled: !editsOf(sections, desk.picked.value, "strip").length,
+            })}
+            ${button("Keep only these", () => desk.applyToPicked("only"), {
+              title: "Delete all other messages",
+              isDisabled: !editsOf(sections, desk.picked.value, "only").length,
+            })}
             ${h(Menu, {
               label: "Delete them on later requests too",
               class: "button quiet icon",
@@ -115,7 +97,7 @@ export function Selection({ desk, sections, here }) {
                 { label: "Delete always", run: () => desk.applyToPicked("delete", "all") },
               ],
             })}
-            <button type="button" class="button quiet" onClick=${() => desk.unpick()}>Clear</button>`
+            ${button("Clear", () => desk.unpick(), { kind: "quiet" })}`
         : null
     }
   </div>`;

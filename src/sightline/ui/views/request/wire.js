@@ -2,6 +2,7 @@
 /** The exact bytes: to be sent, received, or replied, with every edited place marked. */
 
 import { bytes } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { Heights } from "../../kit/core/heights.js";
 import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js";
@@ -90,9 +91,7 @@ export function Wire({ desk }) {
       </label>
       <span class="card-gap"></span>
       ${body ? h(Hash, { desk, body, of }) : null}
-      <button type="button" class="button" disabled=${!body} onClick=${() => body && void copyText(body.text)}>
-        ${h(Icon, { name: "copy" })}Copy
-      </button>
+      ${button("Copy", () => body && void copyText(body.text), { icon: "copy", isDisabled: !body })}
     </div>
     ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
     ${!body && !problem ? html`<p class="faint pad">Loading…</p>` : null}
@@ -242,15 +241,10 @@ export function Bytes({ desk, body, marks, isIndented }) {
       }
       ${
         pointer &&
-        html`<button
-          type="button"
-          class="button quiet"
-          title="Stop showing this place"
-          onClick=${() => (desk.shownPointer.value = "")}
-        >
-          <code>${pointer}</code>
-          ${h(Icon, { name: "close" })}
-        </button>`
+        button(html`<code>${pointer}</code>${h(Icon, { name: "close" })}`, () => (desk.shownPointer.value = ""), {
+          kind: "quiet",
+          title: "Stop showing this place",
+        })
       }
     </div>
     <div class="wire-bytes" ref=${box} dir="ltr">

@@ -4,6 +4,7 @@
  * call.
  */
 
+import { button } from "../../kit/button.js";
 import { argumentsLine } from "../../kit/core/answers.js";
 import { countOf } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
@@ -68,7 +69,7 @@ function Elsewhere({ run }) {
     <div class="run-asked">
       <p class="run-question">The run was resumed elsewhere, and has its answer.</p>
       <div class="run-all">
-        <button type="button" class="button primary" onClick=${() => void resumeRun(run.id, {})}>Use its answer</button>
+        ${button("Use its answer", () => void resumeRun(run.id, {}), { kind: "primary" })}
         <a class="run-link" href=${`#/runs/${encodeURIComponent(run.id)}`}>Trace</a>
       </div>
     </div>
@@ -102,22 +103,13 @@ export function RunControls({ run, hasLink = true }) {
       ${
         run.state === "interrupted"
           ? null
-          : html`<button
-                type="button"
-                class="button"
-                title="The current step finishes first"
-                onClick=${() => void stopRun(run.id, false)}
-              >
-                Stop after this step
-              </button>
-              <button
-                type="button"
-                class="button danger"
-                title="The current step is cancelled"
-                onClick=${() => void stopRun(run.id, true)}
-              >
-                Stop now
-              </button>`
+          : html`${button("Stop after this step", () => void stopRun(run.id, false), {
+              title: "The current step finishes first",
+            })}
+              ${button("Stop now", () => void stopRun(run.id, true), {
+                kind: "danger",
+                title: "The current step is cancelled",
+              })}`
       }
     </header>
     ${run.paused ? html`<p class="run-note soft" role="status">${run.paused.line}</p>` : null}
@@ -206,22 +198,13 @@ function Approve({ run, calls, objections, attempts }) {
       calls.length > 1 &&
       html`<div class="run-all">
         <span class="shell-gap"></span>
-        <button
-          type="button"
-          class="button danger"
-          disabled=${sending.length > 0}
-          onClick=${() => all({ decision: "denied", reason: "" })}
-        >
-          Deny all ${calls.length}
-        </button>
-        <button
-          type="button"
-          class="button"
-          disabled=${sending.length > 0}
-          onClick=${() => all({ decision: "allowed" })}
-        >
-          Allow all ${calls.length} as they are
-        </button>
+        ${button(html`Deny all ${calls.length}`, () => all({ decision: "denied", reason: "" }), {
+          kind: "danger",
+          isDisabled: sending.length > 0,
+        })}
+        ${button(html`Allow all ${calls.length} as they are`, () => all({ decision: "allowed" }), {
+          isDisabled: sending.length > 0,
+        })}
       </div>`
     }
   </div>`;
@@ -251,10 +234,15 @@ function Confirm({ run, reached }) {
   return html`<div class="run-asked">
     <p class="run-question">${h(Icon, { name: "warn" })}${describeLimit(reached)}</p>
     <div class="run-all">
-      <button type="button" class="button primary" disabled=${isSending} onClick=${() => void answer(true)}>
-        ${reached.raised != null ? `Continue, up to ${amount(reached.name, reached.raised)}` : "Go on"}
-      </button>
-      <button type="button" class="button" disabled=${isSending} onClick=${() => void answer(false)}>Stop here</button>
+      ${button(
+        reached.raised != null ? `Continue, up to ${amount(reached.name, reached.raised)}` : "Go on",
+        () => void answer(true),
+        {
+          kind: "primary",
+          isDisabled: isSending,
+        },
+      )}
+      ${button("Stop here", () => void answer(false), { isDisabled: isSending })}
     </div>
   </div>`;
 }
@@ -303,9 +291,7 @@ function Resume({ run, calls }) {
         : null
     }
     <div class="run-all">
-      <button type="button" class="button primary" disabled=${isSending || isOpen} onClick=${() => void resume()}>
-        Resume
-      </button>
+      ${button("Resume", () => void resume(), { kind: "primary", isDisabled: isSending || isOpen })}
     </div>
   </div>`;
 }

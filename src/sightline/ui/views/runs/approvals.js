@@ -1,10 +1,10 @@
 // @ts-check
 /** The calls that are allowed for all runs without asking; each can be revoked. */
 
+import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
-import { Icon } from "../../kit/icon.js";
 import { toast } from "../../kit/toast.js";
-import { h, html, useState } from "../../vendor/preact.js";
+import { html, useState } from "../../vendor/preact.js";
 import { ruleWords } from "./core/runs.js";
 import { revokeApproval, useApprovals } from "./feed.js";
 
@@ -40,15 +40,11 @@ export function Approvals({ version }) {
               ${each.place}
             </span>
           </span>
-          <button
-            type="button"
-            class="button"
-            aria-label=${`Ask again about ${each.words}`}
-            title="Calls like this are asked about again"
-            onClick=${() => void takeBack(each)}
-          >
-            ${h(Icon, { name: "trash" })}Take back
-          </button>
+          ${button("Take back", () => void takeBack(each), {
+            icon: "trash",
+            name: `Ask again about ${each.words}`,
+            title: "Calls like this are asked about again",
+          })}
         </li>`,
       )}
     </ul>

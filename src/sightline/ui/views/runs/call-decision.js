@@ -1,9 +1,9 @@
 // @ts-check
 /** One call that waits for a decision. Its arguments can be edited, and the decision can apply to later calls too. */
 
+import { button } from "../../kit/button.js";
 import { Editor } from "../../kit/editor.js";
 import { onValue } from "../../kit/fields.js";
-import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { argumentsText, isSameArguments, freeArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
@@ -56,10 +56,11 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
     <div class="run-call-head">
       <code class="run-call-title">${call.name}</code>
       <span class="shell-gap"></span>
-      <button type="button" class="button quiet" aria-pressed=${isEditing} onClick=${toggle}>
-        ${h(Icon, { name: isEditing ? "undo" : "edit" })}
-        ${isEditing ? "As the model wrote them" : "Edit arguments"}
-      </button>
+      ${button(isEditing ? "As the model wrote them" : "Edit arguments", toggle, {
+        kind: "quiet",
+        icon: isEditing ? "undo" : "edit",
+        isPressed: isEditing,
+      })}
     </div>
     ${
       isEditing
@@ -79,50 +80,14 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
     ${objection ? html`<p class="field-problem objection" role="alert">${objection}</p>` : null}
     ${h(Repairs, { repairs: call.repairs })}
     <div class="run-choices">
-      <button
-        type="button"
-        class="button primary"
-        disabled=${isBusy || problem !== ""}
-        onClick=${() => allow(undefined)}
-      >
-        Allow
-      </button>
-      <button
-        type="button"
-        class="button"
-        disabled=${isBusy || problem !== ""}
-        title=${`You are not asked about ${call.name} again in this run`}
-        onClick=${() => allow({ tool: call.name, ruling: "allow" })}
-      >
-        Allow for this run
-      </button>
-      <button
-        type="button"
-        class="button"
-        aria-expanded=${form === "rule"}
-        disabled=${isBusy}
-        onClick=${() => open("rule")}
-      >
-        Always…
-      </button>
-      <button
-        type="button"
-        class="button danger"
-        aria-expanded=${form === "deny"}
-        disabled=${isBusy}
-        onClick=${() => open("deny")}
-      >
-        Deny…
-      </button>
-      <button
-        type="button"
-        class="button"
-        aria-expanded=${form === "answer"}
-        disabled=${isBusy}
-        onClick=${() => open("answer")}
-      >
-        Answer by hand…
-      </button>
+      ${button("Allow", () => allow(undefined), { kind: "primary", isDisabled: isBusy || problem !== "" })}
+      ${button("Allow for this run", () => allow({ tool: call.name, ruling: "allow" }), {
+        title: `You are not asked about ${call.name} again in this run`,
+        isDisabled: isBusy || problem !== "",
+      })}
+      ${button("Always…", () => open("rule"), { isDisabled: isBusy, isExpanded: form === "rule" })}
+      ${button("Deny…", () => open("deny"), { kind: "danger", isDisabled: isBusy, isExpanded: form === "deny" })}
+      ${button("Answer by hand…", () => open("answer"), { isDisabled: isBusy, isExpanded: form === "answer" })}
     </div>
     ${form === "deny" ? h(Deny, { onDecide }) : null}
     ${form === "answer" ? h(AnswerByHand, { onDecide }) : null}
@@ -191,13 +156,9 @@ function AnswerByHand({ onDecide }) {
         <input type="checkbox" checked=${isError} onChange=${() => setError(!isError)} /> as an error
       </label>
       <span class="shell-gap"></span>
-      <button
-        type="button"
-        class="button primary"
-        onClick=${() => onDecide({ decision: "answered", text, is_error: isError })}
-      >
-        Give this result
-      </button>
+      ${button("Give this result", () => onDecide({ decision: "answered", text, is_error: isError }), {
+        kind: "primary",
+      })}
     </div>
   </div>`;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** Two runs side by side: their totals, and round by round where they differ. */
 
+import { button } from "../../kit/button.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { LineDiff } from "../../kit/line-diff.js";
@@ -56,7 +57,7 @@ export function CompareRuns({ a, b }) {
         <input type="checkbox" checked=${isOnlyDifferent} onChange=${() => setOnlyDifferent(!isOnlyDifferent)} /> Only
         differences
       </label>
-      <button type="button" class="button" onClick=${() => go({ view: "compare", a: b, b: a })}>Swap</button>
+      ${button("Swap", () => go({ view: "compare", a: b, b: a }))}
     </header>
     <div class="runs-body compared">
       ${h(Summary, { left: left.run, right: right.run })}

@@ -2,8 +2,8 @@
 /** The list of runs, the newest first. */
 
 import { about } from "../../kit/about.js";
+import { button } from "../../kit/button.js";
 import { costOf, countOf, duration, short, stamp, when } from "../../kit/core/format.js";
-import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
 import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
@@ -51,7 +51,7 @@ export function Runs({ compare = "" }) {
         <h1>Runs could not be loaded</h1>
         <p class="soft">${trouble.message}</p>
         <p class="soft">${trouble.hint ?? ""}</p>
-        <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+        <p class="empty-actions">${button("Try again", again)}</p>
       </div>`
     }
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
@@ -73,14 +73,10 @@ export function Runs({ compare = "" }) {
               <h1>Runs</h1>
               <span class="shell-gap"></span>
               <span class="soft" role="status">${chosen.length === 1 ? "Choose one more to compare." : ""}</span>
-              <button
-                type="button"
-                class="button"
-                disabled=${chosen.length !== 2}
-                onClick=${() => go({ view: "compare", a: chosen[0], b: chosen[1] })}
-              >
-                ${h(Icon, { name: "columns" })}Compare
-              </button>
+              ${button("Compare", () => go({ view: "compare", a: chosen[0], b: chosen[1] }), {
+                icon: "columns",
+                isDisabled: chosen.length !== 2,
+              })}
             </header>
             <div class="runs-body">
               ${h(Approvals, { version: runs[0]?.id })}
@@ -113,9 +109,7 @@ export function Runs({ compare = "" }) {
               ${
                 runs.length >= limit &&
                 html`<p class="run-more">
-                  <button type="button" class="button" onClick=${() => setLimit(limit + PAGE * 4)}>
-                    Show more
-                  </button>
+                  ${button("Show more", () => setLimit(limit + PAGE * 4))}
                 </p>`
               }
             </div>`

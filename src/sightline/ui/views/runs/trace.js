@@ -1,6 +1,7 @@
 // @ts-check
 /** A run from its first request to its end: its rounds on one time line, and its totals. */
 
+import { button } from "../../kit/button.js";
 import { duration, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
@@ -27,9 +28,7 @@ export function Trace({ id }) {
               <p class="soft">${trouble.status === 404 ? "The link may be from another record." : trouble.message}</p>
               <p class="soft">${trouble.status === 404 ? "" : trouble.hint}</p>
               <p class="empty-actions">
-                <a class="button" href="#/runs">All runs</a> <button type="button" class="button" onClick=${again}>
-                  Try again
-                </button>
+                <a class="button" href="#/runs">All runs</a> ${button("Try again", again)}
               </p>
             </div>`
           : html`<p class="faint pad" role="status">Loading…</p>`

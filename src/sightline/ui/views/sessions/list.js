@@ -2,6 +2,7 @@
 /** All sessions: who asked, how often, what it took, and when last. */
 
 import { onKinds } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { aboutCosts, clientName, countOf, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { onValue } from "../../kit/fields.js";
@@ -54,7 +55,7 @@ export function Sessions() {
         ? html`<div class="empty" role="alert">
             <h2>The sessions could not be loaded</h2>
             <p class="soft">${trouble.message} ${trouble.hint}</p>
-            <p class="empty-actions"><button type="button" class="button" onClick=${again}>Try again</button></p>
+            <p class="empty-actions">${button("Try again", again)}</p>
           </div>`
         : null
     }
@@ -120,11 +121,7 @@ export function Sessions() {
                 )}
               </tbody>
             </table>
-            ${
-              all.length > most
-                ? html`<button type="button" class="button" onClick=${() => setMost(most + SHOWN)}>Show more</button>`
-                : null
-            }
+            ${all.length > most ? button("Show more", () => setMost(most + SHOWN)) : null}
           </div>`
         : null
     }

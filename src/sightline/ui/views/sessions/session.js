@@ -2,6 +2,7 @@
 /** A session: one row a turn, what filled its context and what it cost, with the requests that each turn caused. */
 
 import { get, onKinds } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { CacheAdviceList } from "../../kit/cache-advice.js";
 import { literal, term } from "../../kit/core/filter.js";
 import {
@@ -64,8 +65,8 @@ export function Session({ name }) {
             <p class="soft">${trouble.message}</p>
             <p class="soft">${trouble.hint}</p>
             <p class="empty-actions">
-              <button type="button" class="button primary" onClick=${toTraffic}>Back to traffic</button>
-              <button type="button" class="button" onClick=${again}>Try again</button>
+              ${button("Back to traffic", toTraffic, { kind: "primary" })}
+              ${button("Try again", again)}
             </p>
           </div>`
         : html`<p class="faint pad" role="status">Loading…</p>`
@@ -154,31 +155,14 @@ function Head({ session, breaks }) {
   const requests = hashOf({ view: "traffic", filter: term("session", literal(session.session)) });
   return html`<header class="session-head">
     <div class="session-title">
-      <button
-        type="button"
-        class="button quiet icon back"
-        aria-label="Back to traffic"
-        title="Back to traffic (Esc)"
-        onClick=${toTraffic}
-      >
-        ${h(Icon, { name: "back" })}
-      </button>
+      ${iconButton("back", "Back to traffic", toTraffic, { kind: "back", title: "Back to traffic (Esc)" })}
       <h1 class="cut" title=${session.session || session.key}>
         ${session.session || session.threads[0]?.title || "Conversation"}
       </h1>
       <span class="soft cut">${[clientName(session.client), ...session.models].filter(Boolean).join(" · ")}</span>
       ${session.session ? html`<a class="button quiet" href=${requests}>Show in Traffic</a>` : null}
-      <button type="button" class="button quiet" onClick=${() => setSharing(true)}>
-        ${h(Icon, { name: "share" })}Share…
-      </button>
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label="Delete the session"
-        onClick=${() => setDeleting(true)}
-      >
-        ${h(Icon, { name: "trash" })}
-      </button>
+      ${button("Share…", () => setSharing(true), { kind: "quiet", icon: "share" })}
+      ${iconButton("trash", "Delete the session", () => setDeleting(true))}
       ${isSharing ? h(Share, { ...all, onClose: () => setSharing(false) }) : null}
       ${isDeleting ? h(Forget, { ...all, onClose: () => setDeleting(false), onGone: toTraffic }) : null}
     </div>

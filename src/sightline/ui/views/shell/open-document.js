@@ -3,6 +3,7 @@
 
 import { about } from "../../kit/about.js";
 import { post } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
 import { toExchange } from "../../kit/navigation.js";
@@ -48,15 +49,11 @@ export function OpenDocument({ onClose }) {
     onClose,
     footer: html`<span class="soft" role="status">${missing}</span>
       <span class="shell-gap"></span>
-      <button type="button" class="button" onClick=${onClose}>Cancel</button>
-      <button
-        type="button"
-        class="button primary"
-        disabled=${missing !== null || isOpening}
-        onClick=${() => void open()}
-      >
-        ${isOpening ? "Opening…" : "Open in the editor"}
-      </button>`,
+      ${button("Cancel", onClose)}
+      ${button(isOpening ? "Opening…" : "Open in the editor", () => void open(), {
+        kind: "primary",
+        isDisabled: missing !== null || isOpening,
+      })}`,
     children: html`
       <p class="soft">
         A request body of any dialect. It is held, so that you can edit it; nothing is sent until you send it.
@@ -87,7 +84,7 @@ export function OpenDocument({ onClose }) {
           onChange=${(/** @type {Event} */ event) =>
             void read(/** @type {HTMLInputElement} */ (event.target).files?.[0])}
         />
-        <button type="button" class="button" onClick=${() => file.current?.click()}>Choose a file…</button>
+        ${button("Choose a file…", () => file.current?.click())}
         <label class="field-label">
           Dialect
           <select class="field" value=${chosen} onChange=${onValue(setDialect)}>

@@ -3,6 +3,7 @@
 
 import { about } from "../../kit/about.js";
 import { connection, isExample, onAnnounced, retry } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { shortcuts, useShortcuts } from "../../kit/keyboard.js";
@@ -181,15 +182,11 @@ function Header({ onPanel }) {
       <span class="unseen">Find a command </span>
       <span class="find-keys">${h(KeyCaps, { keys: "ctrl+k" })}</span>
     </button>
-    <button
-      type="button"
-      class="button connect-button"
-      aria-label="Connect a client"
-      onClick=${() => onPanel("connect")}
-    >
-      ${h(Icon, { name: "plug" })}
-      <span>Connect</span>
-    </button>
+    ${button(html`<span>Connect</span>`, () => onPanel("connect"), {
+      kind: "connect-button",
+      icon: "plug",
+      name: "Connect a client",
+    })}
     ${h(Menu, {
       label: "More",
       choices: [
@@ -200,9 +197,9 @@ function Header({ onPanel }) {
         { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
         ...exampleCommands(),
         ...recordCommands(() => onPanel("record")),
-        { label: "Open a document", run: () => onPanel("document"), keys: h(KeyCaps, { keys: "g o" }) },
-        { label: "Connect a client", run: () => onPanel("connect"), keys: h(KeyCaps, { keys: "g c" }) },
-        { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: h(KeyCaps, { keys: "?" }) },
+        { label: "Open a document", run: () => onPanel("document"), keys: "g o" },
+        { label: "Connect a client", run: () => onPanel("connect"), keys: "g c" },
+        { label: "Keyboard shortcuts", run: () => onPanel("shortcuts"), keys: "?" },
       ],
     })}
   </header>`;
@@ -266,7 +263,7 @@ function Banner() {
   return html`<div class="banner" role="alert">
     ${h(Icon, { name: "warn" })}
     <span>Sightline does not respond. What you see may be out of date. The page keeps trying to reconnect.</span>
-    <button type="button" class="button" onClick=${retry}>Try now</button>
+    ${button("Try now", retry)}
   </div>`;
 }
 

@@ -5,11 +5,11 @@
  */
 
 import { disconnect, get } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { Icon } from "../../kit/icon.js";
 import { go, route } from "../../kit/navigation.js";
 import { toastError } from "../../kit/toast.js";
-import { h, html, useEffect, useState } from "../../vendor/preact.js";
+import { html, useEffect, useState } from "../../vendor/preact.js";
 
 /** @import { Route } from "../../kit/core/routes.js" */
 /** @typedef {{ title: string, words: string, to: Route }} Step */
@@ -120,25 +120,12 @@ export function Tour() {
       }
     </p>
     <nav aria-label="Tour">
-      <button
-        type="button"
-        class="button quiet icon"
-        aria-label="Previous view of the tour"
-        title="Previous view of the tour"
-        disabled=${place === 0}
-        onClick=${() => walk(place - 1)}
-      >
-        ${h(Icon, { name: "back" })}
-      </button>
-      <button
-        type="button"
-        class="button primary"
-        disabled=${place >= steps.length - 1}
-        onClick=${() => walk(place + 1)}
-      >
-        Next
-      </button>
-      <button type="button" class="button" onClick=${() => void leaveExample()}>Leave the example</button>
+      ${iconButton("back", "Previous view of the tour", () => walk(place - 1), {
+        title: "Previous view of the tour",
+        isDisabled: place === 0,
+      })}
+      ${button("Next", () => walk(place + 1), { kind: "primary", isDisabled: place >= steps.length - 1 })}
+      ${button("Leave the example", () => void leaveExample())}
     </nav>
   </section>`;
 }

@@ -2,6 +2,7 @@
 /** “Delete”: says how many requests go and how much room they take, then removes them from the record for good. */
 
 import { post } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { literal, term } from "../../kit/core/filter.js";
 import { countOf, room } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
@@ -51,21 +52,18 @@ export function Forget({ wanted, what, onClose, onGone }) {
     }
   };
   const count = countOf(found?.exchanges ?? 0, "request");
-  const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
+  const buttons = html`${button("Cancel", onClose)}
     ${
       isSure
-        ? html`<button key="sure" type="button" class="button danger" disabled=${isBusy} onClick=${() => void forget()}>
-            ${isBusy ? "Deleting…" : `Yes, delete ${count} for good`}
-          </button>`
-        : html`<button
-            key="first"
-            type="button"
-            class="button"
-            disabled=${!found?.exchanges}
-            onClick=${() => setSure(true)}
-          >
-            ${found?.exchanges ? `Delete ${count}…` : "Delete"}
-          </button>`
+        ? button(isBusy ? "Deleting…" : `Yes, delete ${count} for good`, () => void forget(), {
+            key: "sure",
+            kind: "danger",
+            isDisabled: isBusy,
+          })
+        : button(found?.exchanges ? `Delete ${count}…` : "Delete", () => setSure(true), {
+            key: "first",
+            isDisabled: !found?.exchanges,
+          })
     }`;
   return h(Dialog, {
     title: `Delete ${what}`,

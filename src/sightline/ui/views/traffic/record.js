@@ -2,11 +2,11 @@
 /** “The record”: where it is, how big it is, and how long what is kept. */
 
 import { get, post, put } from "../../kit/api.js";
+import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, room, stamp } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
-import { Icon } from "../../kit/icon.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
@@ -56,10 +56,11 @@ function Retention({ record, onClose }) {
   };
   /** @param {number} at @param {Partial<RetentionRule>} change */
   const change = (at, change) => setRules(rules.map((rule, index) => (index === at ? { ...rule, ...change } : rule)));
-  const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
-    <button type="button" class="button primary" disabled=${!isChanged || isBusy} onClick=${() => void save()}>
-      ${going ? `Save and delete ${countOf(going, "request")} now` : "Save"}
-    </button>`;
+  const buttons = html`${button("Cancel", onClose)}
+    ${button(going ? `Save and delete ${countOf(going, "request")} now` : "Save", () => void save(), {
+      kind: "primary",
+      isDisabled: !isChanged || isBusy,
+    })}`;
   return h(Dialog, {
     title: "The record",
     onClose,
@@ -125,19 +126,10 @@ function Retention({ record, onClose }) {
               onInput=${onValue((text) => change(index, { days: countIn(text) }))}
             />
             <span>days</span>
-            <button
-              type="button"
-              class="button quiet icon"
-              aria-label=${`Remove filter ${index + 1}`}
-              onClick=${() => setRules(rules.filter((_, at) => at !== index))}
-            >
-              ${h(Icon, { name: "close" })}
-            </button>
+            ${iconButton("close", `Remove filter ${index + 1}`, () => setRules(rules.filter((_, at) => at !== index)))}
           </div>`,
         )}
-        <button type="button" class="button quiet" onClick=${() => setRules([...rules, { filter: "", days: 7 }])}>
-          ${h(Icon, { name: "plus" })}Add a filter
-        </button>
+        ${button("Add a filter", () => setRules([...rules, { filter: "", days: 7 }]), { kind: "quiet", icon: "plus" })}
       </fieldset>
       <p class="soft">Running requests, chats, runs and evals are not deleted.</p>
     </div></div>`,

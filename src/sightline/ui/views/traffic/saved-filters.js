@@ -2,6 +2,7 @@
 /** Saved filters: kept by the server, so that every browser has them. */
 
 import { get, put } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { onValue } from "../../kit/fields.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
@@ -91,7 +92,7 @@ function NameFilter({ filter, onClose }) {
       }
       <div class="name-actions">
         <button type="submit" class="button primary" disabled=${!wanted}>Save</button>
-        <button type="button" class="button quiet" onClick=${onClose}>Cancel</button>
+        ${button("Cancel", onClose, { kind: "quiet" })}
       </div>
     </form>`,
   });

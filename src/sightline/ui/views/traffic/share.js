@@ -6,6 +6,7 @@
 
 import { about } from "../../kit/about.js";
 import { postForFile, upload } from "../../kit/api.js";
+import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
@@ -116,15 +117,9 @@ export function Share({ wanted, what, onClose }) {
   const forms = about.value.formats ?? [];
   const chosen = forms.find((each) => each.name === form);
   const isReady = Boolean(preview?.exchanges) && !isBusy && !trouble;
-  const buttons = html`<button type="button" class="button" onClick=${onClose}>Cancel</button>
-    ${
-      chosen?.is_text
-        ? html`<button type="button" class="button" disabled=${!isReady} onClick=${() => void copy()}>Copy</button>`
-        : null
-    }
-    <button type="button" class="button primary" disabled=${!isReady} onClick=${() => void save()}>
-      ${isBusy ? "Writing…" : "Save file"}
-    </button>`;
+  const buttons = html`${button("Cancel", onClose)}
+    ${chosen?.is_text ? button("Copy", () => void copy(), { isDisabled: !isReady }) : null}
+    ${button(isBusy ? "Writing…" : "Save file", () => void save(), { kind: "primary", isDisabled: !isReady })}`;
   return h(Dialog, {
     title: `Share ${what}`,
     class: "share-dialog",

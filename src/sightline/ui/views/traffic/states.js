@@ -2,6 +2,7 @@
 /** What the list shows without rows: loading, failed, nothing matches, or nothing received yet. */
 
 import { about } from "../../kit/about.js";
+import { button } from "../../kit/button.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
@@ -31,7 +32,7 @@ export function Failure({ error, onRetry }) {
     ${h(Icon, { name: "warn", class: "state-icon bad" })}
     <h2>The list could not be loaded</h2>
     <p class="soft">${error.message} ${error.hint}</p>
-    <button type="button" class="button" onClick=${onRetry}>Try again</button>
+    ${button("Try again", onRetry)}
   </div>`;
 }
 
@@ -43,7 +44,7 @@ export function NothingFound({ isWrong, onClear }) {
     <p class="soft">
       ${isWrong ? "Correct it above, or clear it." : "New requests appear here when they match."}
     </p>
-    <button type="button" class="button" onClick=${onClear}>Clear the filter</button>
+    ${button("Clear the filter", onClear)}
   </div>`;
 }
 
@@ -71,7 +72,7 @@ export function NothingYet({ onConnect }) {
                 removes it.
               </p>
             </div>
-            <button type="button" class="button primary" onClick=${showExample}>Take the tour</button>
+            ${button("Take the tour", showExample, { kind: "primary" })}
           </section>`
         : null
     }
