@@ -66,6 +66,7 @@ function ComboboxDialog(props) {
     title,
     isBare: true,
     class: props.class ? `palette ${props.class}` : "palette",
+    width: 620,
     onClose,
     children: html`
       ${props.heading ?? null}

@@ -6,10 +6,11 @@ import { iconButton } from "./button.js";
 
 /**
  * `title` names it; with `isBare` only assistive technology reads it; `isKept` stays open after a click beside it.
- * @param {{ title: string, onClose: () => void, children?: any, class?: string, isBare?: boolean, isKept?: boolean,
- *   footer?: any }} props
+ * @param {{ title: string, onClose: () => void, children?: any, class?: string, width?: number, isBare?: boolean,
+ *   isKept?: boolean, footer?: any }} props
  */
-export function Dialog({ title, onClose, children, footer, class: name = "", isBare = false, isKept = false }) {
+export function Dialog(props) {
+  const { title, onClose, children, footer, class: name = "", width = 640, isBare = false, isKept = false } = props;
   /** @type {{ current: HTMLDialogElement | null }} */
   const element = useRef(null);
   const id = useId();
@@ -42,6 +43,7 @@ export function Dialog({ title, onClose, children, footer, class: name = "", isB
   return html`<dialog
     ref=${element}
     class=${`dialog ${name}`}
+    style=${{ "--width": `${width}px` }}
     aria-labelledby=${isBare ? null : id}
     aria-label=${isBare ? title : null}
     onMouseDown=${outside}

@@ -114,7 +114,7 @@ export function ChatList() {
     else showList(false);
   };
   return html`<aside id="chat-list" class="chat-list" aria-label="Chats" onKeyDown=${onKey}>
-    <div class="chat-list-head">
+    <div class="chat-list-head in-row">
       <h2>Chats</h2>
       ${button("New", () => void beginChat(), { icon: "plus", title: "New chat (Alt+N)" })}
       ${iconButton("close", "Close the list of chats", () => showList(false))}
@@ -208,7 +208,7 @@ export function RenameChat({ brief, onClose }) {
   };
   return h(Dialog, {
     title: "Rename the chat",
-    class: "ask-dialog",
+    width: 480,
     onClose,
     children: html`<form class="save-filter" onSubmit=${save}>
       <label class="edit-field">
@@ -256,7 +256,7 @@ export function DeleteChat({ brief, onClose }) {
   };
   return h(Dialog, {
     title: `Delete “${brief.title}”`,
-    class: "ask-dialog",
+    width: 480,
     onClose,
     children: html`<p>
         <b>${countOf(brief.pairs, "pair")}</b> will be deleted for good. This cannot be undone.

@@ -95,7 +95,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     })}`;
   return h(Dialog, {
     title: `Summarize ${countOf(ids.length, "pair")}`,
-    class: "compaction-dialog",
+    width: 820,
     isKept: text !== "" || isDrafting,
     onClose,
     footer,

@@ -72,7 +72,7 @@ export function Dialogs() {
     case "code":
       return h(Dialog, {
         title: open.title,
-        class: "code-dialog",
+        width: 860,
         onClose: close,
         children: h(CopyBlock, { text: open.text, label: "Copy" }),
       });
@@ -101,7 +101,7 @@ function OverBudget({ error }) {
   };
   return h(Dialog, {
     title: "The question is too large",
-    class: "ask-dialog",
+    width: 480,
     isKept: true,
     onClose: done,
     children: html`<p>${error.message[0].toUpperCase() + error.message.slice(1)}.</p>
@@ -125,7 +125,7 @@ function QuotaDialog({ error, again, onCancel }) {
   };
   return h(Dialog, {
     title: "This would exceed the quota",
-    class: "ask-dialog",
+    width: 480,
     isKept: true,
     onClose: stop,
     children: html`<p>${limitLine(line)}</p>
@@ -177,7 +177,7 @@ function Agreement({ text, outcome }) {
   };
   return h(Dialog, {
     title: isDry ? `:${outcome.command}` : title,
-    class: "ask-dialog",
+    width: 480,
     onClose: close,
     children: html`<p>${outcome.message}</p>
       ${
@@ -242,7 +242,7 @@ function EditDialog({ pair }) {
     </label>`;
   return h(Dialog, {
     title: "Edit the texts",
-    class: "edit-dialog",
+    width: 860,
     isKept: true,
     onClose: close,
     children: html`<p class="soft">
@@ -269,7 +269,7 @@ function Earlier({ pair }) {
   }, []);
   return h(Dialog, {
     title: "Earlier answers",
-    class: "edit-dialog",
+    width: 860,
     onClose: close,
     children:
       answers === null
@@ -277,7 +277,7 @@ function Earlier({ pair }) {
         : html`<ol class="earlier">
             ${answers.map(
               (answer, index) => html`<li key=${index}>
-                <div class="pair-foot number">
+                <div class="pair-foot in-row number">
                   <b>${answer.model || pair.model}</b>
                   <span>${when(answer.at, Date.now() / 1000)}</span>
                   ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
@@ -319,7 +319,7 @@ function SaveFilter({ filter }) {
   };
   return h(Dialog, {
     title: "Save the filter",
-    class: "ask-dialog",
+    width: 480,
     onClose: close,
     children: html`<form class="save-filter" onSubmit=${save}>
       <p><code>${filter}</code></p>

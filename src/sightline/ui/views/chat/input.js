@@ -97,7 +97,7 @@ export function Input() {
     ${replaces.value ? h(Replacing, {}) : null}
     ${
       trouble &&
-      html`<div class="replacing tools-trouble" role="alert">
+      html`<div class="replacing in-row tools-trouble" role="alert">
         ${h(Icon, { name: "warn" })}
         <span>${trouble.message}. ${trouble.hint}</span>
       </div>`
@@ -130,7 +130,7 @@ export function Input() {
       onPaste=${pasted}
       onKeyDown=${(/** @type {KeyboardEvent} */ event) => onInputKey(event)}
     ></textarea>
-    <div class="input-bar">
+    <div class="input-bar in-row">
       ${h(AttachButton, { items: items.value, onItems: (all) => write({ items: all }) })}
       ${h(Choices, {})}
       <span class="shell-gap"></span>
@@ -180,7 +180,7 @@ function onEscape() {
 
 function Replacing() {
   const pair = rows.pair(replaces.value);
-  return html`<div class="replacing" role="status">
+  return html`<div class="replacing in-row" role="status">
     ${h(Icon, { name: "replay" })}
     <span class="cut">
       Asked again as a new pair; the old one
@@ -289,7 +289,7 @@ function onSendClick() {
 function SendButton() {
   const isBusy = Boolean(sending.value) || isPosting.value;
   if (isBusy) {
-    return html`<span class="send-busy">
+    return html`<span class="send-busy in-row">
       <button type="button" class="button send-button" aria-busy="true" disabled>
         <span class="thinking-badge">
           <i></i><i></i><i></i>${waitsFor.value || (view.value?.paused ? "waiting…" : "AI is thinking…")}

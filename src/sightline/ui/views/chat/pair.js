@@ -84,7 +84,7 @@ export const Pair = memo(function Pair(/** @type {PairProps} */ props) {
 /** @param {{ pair: PairShown, standing: Standing }} props */
 function Head({ pair, standing }) {
   const now = Date.now() / 1000;
-  return html`<header class="pair-head">
+  return html`<header class="pair-head in-row">
     ${
       standing === "excluded" &&
       html`<span class="badge off" title="Out of context: too much for the model's limit, so it is not sent">
@@ -176,7 +176,7 @@ function Answer({ pair, answer }) {
   const why = whyIncomplete(answer);
   return html`
     ${h(AnswerBody, { answer, isLive: false, files: mediaOf(pair.id) })}
-    <footer class="pair-foot number">
+    <footer class="pair-foot in-row number">
       ${why ? html`<span class="badge cut-off">${why}</span>` : null}
       ${
         answer.model &&

@@ -252,7 +252,7 @@ function Body({ shown }) {
   }, [shown.body]);
   const isSame = !own || own === shown.body_sha256;
   return html`<div class="preview-body">
-    <div class="preview-tools">
+    <div class="preview-tools in-row">
       <label class="check">
         <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
       </label>

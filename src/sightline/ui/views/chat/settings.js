@@ -23,7 +23,7 @@ export function ChatSettingsDialog({ onClose }) {
   };
   return h(Dialog, {
     title: "Chat settings",
-    class: "settings-dialog",
+    width: 680,
     onClose,
     footer: html`<span class="faint">Changes are saved at once and apply to all open pages.</span>
       <span class="shell-gap"></span>

@@ -72,7 +72,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
   const fields = { form, inherited, problems, onChange };
   return h(Dialog, {
     title: isRoot ? "Everywhere" : topic ? `Topic: ${topic.name}` : "New topic",
-    class: "topic-dialog",
+    width: 680,
     isKept: form !== first,
     onClose,
     footer: html`${refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null}

@@ -128,7 +128,6 @@ export function TopicsDialog({ onClose }) {
   if (edited) return h(TopicEditor, { ...edited, onClose: () => setEdited(null) });
   return h(Dialog, {
     title: "Topics",
-    class: "topics-dialog",
     onClose,
     footer: html`${button("New topic", () => setEdited({ topic: null, parent: "" }), { icon: "plus" })}
       <span class="shell-gap"></span>

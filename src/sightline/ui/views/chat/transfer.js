@@ -78,7 +78,6 @@ export function ImportDialog({ onClose, files = [] }) {
   };
   return h(Dialog, {
     title: "Import chats",
-    class: "transfer-dialog",
     isKept: list.length > 0,
     onClose,
     footer: html`<span class="shell-gap"></span>
@@ -123,7 +122,7 @@ export function ImportDialog({ onClose, files = [] }) {
       </div>
       ${
         list.length
-          ? html`<ul class="import-list" aria-label="Files">
+          ? html`<ul class="import-list stacked" aria-label="Files">
               ${list.map((each, index) =>
                 h(ImportRow, {
                   key: String(index),
@@ -154,7 +153,7 @@ function ImportRow({ candidate, onRemove }) {
   const words = { reading: "reading…", ready: "", importing: "importing…", done: "imported", failed: "" }[state];
   const problems = report?.problems ?? [];
   return html`<li class=${`import-row ${state}`}>
-    <div class="import-head">
+    <div class="import-head in-row">
       <b class="cut">${file.name}</b>
       <span class="faint number">${formatBytes(file.size)}</span>
       <span class="shell-gap"></span>
@@ -236,7 +235,6 @@ export function ExportDialog({ view, filter, onClose }) {
   };
   return h(Dialog, {
     title: "Export the chat",
-    class: "transfer-dialog",
     onClose,
     footer: html`<span class="shell-gap"></span>
       ${button("Cancel", onClose)}

@@ -75,7 +75,7 @@ function Bucket({ cap, bucket, again }) {
       toastError(error);
     }
   };
-  return html`<li class=${`cap-line ${state}`}>
+  return html`<li class=${`cap-line in-row ${state}`}>
     <span class="cut" title=${bucket.label}>${name}</span>
     <meter class="cap-meter" min="0" max="1" value=${Math.min(1, bucket.share)} aria-label=${bucket.label}></meter>
     <span class="number" title=${bucket.reserved ? `${amount(cap.unit, bucket.reserved)} reserved` : null}>

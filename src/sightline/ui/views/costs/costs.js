@@ -32,7 +32,7 @@ export function Costs({ by, filter }) {
   const { value: costs, trouble, again } = useResource(`/api/costs?${query}`);
   const isRefused = trouble?.code === "usage"; // the filter; whatever else is wrong is no mistake in its words
   return html`<main class="costs" aria-label="Costs">
-    <div class="costs-bar">
+    <div class="costs-bar in-row">
       ${h(FilterBox, {
         value: filter,
         refused: isRefused ? trouble : null,

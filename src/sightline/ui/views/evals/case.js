@@ -284,7 +284,7 @@ function Talk({ id, shown }) {
   const from = mediaOf(id, shown);
   const [isFlat, setFlat] = useState(false);
   return html`<section aria-label="Messages as sent">
-      <div class="case-part">
+      <div class="case-part in-row">
         <h2>As sent</h2>
         <span class="faint number">${countOf(shown.messages.length, "message")}</span>
         <span class="shell-gap"></span>
@@ -312,7 +312,7 @@ function Talk({ id, shown }) {
       !shown.answer.length && (shown.error || shown.verdict === null || shown.status === "skipped")
         ? null
         : html`<section aria-label="Answer">
-            <div class="case-part"><h2>Answer</h2></div>
+            <div class="case-part in-row"><h2>Answer</h2></div>
             <div class="case-message assistant is-answer">
               ${
                 shown.answer.length
@@ -336,7 +336,7 @@ function Talk({ id, shown }) {
 function Expectation({ shown }) {
   if (!shown.expected.length && !shown.criteria) return null;
   return html`<section aria-label="Expected">
-    <div class="case-part"><h2>Expected</h2></div>
+    <div class="case-part in-row"><h2>Expected</h2></div>
     ${shown.criteria ? html`<p class="case-criteria">${shown.criteria}</p>` : null}
     ${shown.expected.map((message, index) => h(CaseMessage, { key: String(index), message }))}
   </section>`;
@@ -357,7 +357,7 @@ function CaseMessage({ message, from = "" }) {
 /** A conversation that was held live: each turn with its own grading. @param {{ id: string, shown: Case }} props */
 function Turns({ id, shown }) {
   return html`<section aria-label="Turns">
-      <div class="case-part"><h2>${countOf(shown.turns.length, "turn")}</h2></div>
+      <div class="case-part in-row"><h2>${countOf(shown.turns.length, "turn")}</h2></div>
       <ol class="case-turns">
         ${shown.turns.map((turn, index) =>
           h(TurnView, { key: String(index), turn, number: index + 1, from: mediaOf(id, shown, index) }),
@@ -370,8 +370,8 @@ function Turns({ id, shown }) {
 /** @param {{ turn: Turn, number: number, from: string, key?: string }} props */
 function TurnView({ turn, number, from }) {
   const { before, own } = turnMessages(turn.messages);
-  return html`<li class="case-turn">
-    <div class="case-part">
+  return html`<li class="case-turn stacked">
+    <div class="case-part in-row">
       <h3>Turn ${number}</h3>
       ${h(Mark, { standing: verdictStanding(turn.verdict), isNamed: true })}
       ${turn.score === null ? null : html`<span class="number">${formatScore(turn.score)}</span>`}

@@ -110,7 +110,7 @@ function Head({ first, second, targetA, targetB }) {
 /** @param {{ letter: "a" | "b", run: Eval, target: string, onTarget: (target: string) => void }} props */
 function Side({ letter, run, target, onTarget }) {
   const name = letter.toUpperCase();
-  return html`<div class="compare-side">
+  return html`<div class="compare-side in-row">
     <span class=${`side-mark ${letter}`} aria-hidden="true"></span>
     <b>${name}</b>
     <a class="cut" href=${hashOf({ view: "eval", id: run.run })}>${run.name || run.run}</a>
@@ -272,7 +272,7 @@ function Cases({ comparison, first, second, targetA, targetB }) {
   const range = differenceRange(comparison.cases.map((each) => each.difference));
   const same = comparison.cases.length - casesByChange(comparison.cases, false).length;
   return html`<section class="compare-cases" aria-label="Case by case">
-    <div class="case-part">
+    <div class="case-part in-row">
       <h2>Case by case</h2>
       <span class="shell-gap"></span>
       ${

@@ -102,6 +102,7 @@ export function MakeCase({ exchanges, onClose }) {
   return h(Dialog, {
     title: "Make a case of this",
     class: "make-dialog",
+    width: 820,
     isKept: true,
     onClose,
     footer,
@@ -215,7 +216,7 @@ function SuiteChoice({ suites, suite, name, onSuite, onName }) {
 function About({ made }) {
   const placeholders = Object.entries(made.placeholders);
   const { left } = made;
-  return html`<div class="make-about">
+  return html`<div class="make-about stacked">
     ${
       placeholders.length
         ? html`<details class="fold-block" open=${placeholders.length <= 4}>

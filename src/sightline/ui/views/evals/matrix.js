@@ -129,7 +129,7 @@ export function Matrix({ run, filter, order }) {
   const choose = (/** @type {string} */ words) =>
     write([...filter.split(/\s+/).filter((each) => each && !(each in SHOWN)), words].filter(Boolean).join(" "));
   return html`<section class="eval-matrix" aria-label="Cases">
-    <div class="matrix-tools">
+    <div class="matrix-tools in-row">
       <span class="matrix-filter">
         ${h(Icon, { name: "search" })}
         <input

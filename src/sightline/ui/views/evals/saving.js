@@ -96,7 +96,7 @@ export function SaveDialog({ saving }) {
     })}`;
   return h(Dialog, {
     title: "Save in the suite",
-    class: "save-dialog",
+    width: 760,
     onClose: saving.refuse,
     footer,
     children: html`<p class="soft">

@@ -44,7 +44,7 @@ function SuiteList({ onOpen, onClose }) {
   const { value, trouble } = useSuites();
   return h(Dialog, {
     title: "Suites",
-    class: "suites-dialog",
+    width: 720,
     onClose,
     children: html`${trouble ? html`<p class="refusal" role="alert">${trouble.message} ${trouble.hint}</p>` : null}
       ${!value && !trouble ? html`<p class="soft" role="status">Loading…</p>` : null}
@@ -141,6 +141,7 @@ function SuiteEditor({ file, onClose, onRun }) {
   return h(Dialog, {
     title: file ? `Edit ${file}` : "New suite",
     class: "make-dialog",
+    width: 820,
     isKept: true,
     onClose,
     footer: html`<span class="soft cut" role="status">
@@ -234,6 +235,7 @@ export function RunDialog({ file, onClose, onDone }) {
   return h(Dialog, {
     title: `Run ${file}`,
     class: "make-dialog",
+    width: 820,
     isKept: true,
     onClose,
     children: html`<form id="run-suite" class="run-suite" onSubmit=${start}>

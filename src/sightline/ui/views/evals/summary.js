@@ -15,7 +15,7 @@ export function Summary({ run }) {
       ${run.state === "running" ? "Waiting for the first answers…" : "No case was answered."}
     </p>`;
   const range = scoreRange(run.summary.flatMap((line) => [line.low, line.high, line.mean]));
-  return html`<section class="eval-summary" aria-label="Summary">
+  return html`<section class="eval-summary stacked" aria-label="Summary">
     <table class="eval-totals">
       <thead>
         <tr>

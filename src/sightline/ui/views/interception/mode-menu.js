@@ -40,7 +40,7 @@ export function Interception({ onRules }) {
     isChosen: each.mode === chosen,
     run: () => void setMode(each.mode),
   }));
-  return html`<div class=${`holding mode-${chosen}`}>
+  return html`<div class=${`holding in-row mode-${chosen}`}>
     <span class="holding-label" id="holding-label">Hold</span>
     <div class="segmented" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
       ${MODES.map(

@@ -44,7 +44,7 @@ export function Rules({ onClose }) {
     <button type="submit" form="rules-form" class="button primary" disabled=${isSaving}>Save rules</button>`;
   return h(Dialog, {
     title: "Rules",
-    class: "rules-dialog",
+    width: 920,
     isKept: list !== first,
     onClose,
     footer,
@@ -116,7 +116,7 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       autocomplete="off"
       onInput=${onValue((value) => onChange({ filter: value }))}
     />
-    <label class="rule-check">
+    <label class="rule-check in-row">
       <input
         type="checkbox"
         checked=${rule.once}
@@ -132,7 +132,7 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
     </span>
     ${
       rule.action === "hold" &&
-      html`<span class="rule-time soft">
+      html`<span class="rule-time in-row soft">
         After
         <input
           class="field number"

@@ -73,7 +73,7 @@ export function Answer({ desk, onClose }) {
       about: "The request is not sent. The client gets this as the model's reply, in its own dialect.",
       onClose,
     })}
-    <div class="answer-body">
+    <div class="answer-body stacked">
       <h3 class="field-label">Text</h3>
       ${h(Editor, {
         value: "",
@@ -84,7 +84,7 @@ export function Answer({ desk, onClose }) {
         onDone: onClose,
       })}
       ${calls.map(
-        (call, index) => html`<fieldset key=${call.key} class="answer-call">
+        (call, index) => html`<fieldset key=${call.key} class="answer-call stacked">
           <legend>Tool call ${index + 1}</legend>
           <div class="answer-row">
             <label>

@@ -86,7 +86,7 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
     ${
       isNear
         ? h(CardHead, { ...props, canEdit })
-        : html`<header class="card-head">
+        : html`<header class="card-head in-row">
             <h3 class="card-label">${section.label}</h3>
           </header>`
     }
@@ -131,7 +131,7 @@ function CardHead(props) {
   const tokens = isTyped ? predictTokens(section.tokens ?? null, section.text.length, typed.length) : section.tokens;
   const total = (desk.view.peek()?.tokens?.estimate ?? 0) + (tokens?.tokens ?? 0) - (section.tokens?.tokens ?? 0);
   const share = tokens && total ? Math.round((tokens.tokens / total) * 100) : 0;
-  return html`<header class="card-head">
+  return html`<header class="card-head in-row">
     <i class="card-kind" aria-hidden="true"></i>
     <h3 class="card-label cut" title=${section.pointer || "not in the document"}>${section.label}</h3>
     ${isEdited && !section.deleted ? html`<span class="chip edited">edited</span>` : null}
@@ -294,7 +294,7 @@ function PartRow({ desk, section, part, isMarkdown, isEditable, editing, isBare 
     ${
       isBare && isText(part)
         ? null
-        : html`<div class="part-head">
+        : html`<div class="part-head in-row">
             <span class="part-name">${partName(part)}</span>
             ${part.call_id ? html`<code class="faint cut part-id">${part.call_id}</code>` : null}
             ${
@@ -365,7 +365,7 @@ function Bundle(props) {
       const target = { section: section.id, part: part.id };
       const canEdit = isEditable && part.editable && !part.deleted;
       return html`<li key=${part.id} class=${`bundle-item ${part.deleted ? "is-deleted" : ""}`}>
-        <div class="bundle-line">
+        <div class="bundle-line in-row">
           ${
             isShort && editing !== part.id
               ? html`<span class="bundle-name"><code>${part.name}</code></span>

@@ -61,7 +61,7 @@ export function Compare({ desk, onClose }) {
   };
   return html`<div class="compare">
     ${h(PanelHead, { title: "Replay and compare", onClose })}
-    <div class="compare-choice">
+    <div class="compare-choice in-row">
       ${
         edited !== null
           ? null
@@ -212,7 +212,7 @@ function Result({ column }) {
       <span class="card-gap"></span>
       <a href=${`#/x/${encodeURIComponent(column.id)}/reply`}>open</a>
     </header>
-    <p class="result-facts number soft">
+    <p class="result-facts in-row number soft">
       <span class=${`state-badge ${line?.state ?? "received"}`}>${line?.state ?? "…"}</span>
       ${line?.elapsed != null ? html`<span>${duration(line.elapsed)}</span>` : null}
       ${line?.first_byte != null && html`<span>first byte ${duration(line.first_byte)}</span>`}
@@ -222,7 +222,7 @@ function Result({ column }) {
       }
       ${cost != null ? html`<span>${money(cost)}</span>` : null}
     </p>
-    <div class="result-body">
+    <div class="result-body stacked">
       ${problem ? html`<p class="bad">${problem}</p>` : null}
       ${(reply?.parts ?? []).map((/** @type {any} */ part, /** @type {number} */ index) =>
         part.type === "tool_call"

@@ -22,7 +22,7 @@ export function Conversation({ id }) {
   const shown = isWhole ? sections : sections.slice(-LAST);
   const parts = /** @type {{ type: string, text?: string }[]} */ (answer?.reply?.parts ?? []);
   const said = parts.filter((part) => part.type === "text").map((part) => part.text ?? "");
-  return html`<section class="led-here" aria-label="The conversation that led to these calls">
+  return html`<section class="led-here stacked" aria-label="The conversation that led to these calls">
     ${
       shown.length < sections.length &&
       html`<button type="button" class="link" onClick=${() => setWhole(true)}>

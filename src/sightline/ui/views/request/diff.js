@@ -123,7 +123,7 @@ function Entry({ item, isCause, isShownFirst }) {
     ref=${place}
     class=${`diff-entry ${item.change}${isCause ? " is-cause" : ""}`}
     aria-label=${`${item.label}: ${WORDS[item.change]}`}>
-    <button type="button" class="diff-head" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+    <button type="button" class="diff-head in-row" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
       <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
       <span class=${`chip change ${item.change}`}>${WORDS[item.change]}</span>
       <b class="cut">${item.label}</b>

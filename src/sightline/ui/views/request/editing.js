@@ -46,7 +46,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
       onDone: done,
     })}
     ${refusal ? html`<p class="editing-refusal" role="alert">Not applied: ${refusal}</p>` : null}
-    <div class="editing-foot">
+    <div class="editing-foot in-row">
       ${button("Done", done, { keys: "escape" })}
       <label class="check">
         <input type="checkbox" checked=${isCompared} onChange=${() => (desk.isCompared.value = !isCompared)} /> Compare
@@ -112,7 +112,7 @@ export function JsonPane({ desk, section }) {
       })
     }
     ${problem ? html`<p class="editing-refusal" role="alert">${problem}</p>` : null}
-    <div class="editing-foot">
+    <div class="editing-foot in-row">
       ${button("Apply", apply, { kind: "primary", isDisabled: text === null || typed === text })}
       ${button("Cancel", () => desk.stopEditing(), { keys: "escape" })}
     </div>

@@ -49,7 +49,7 @@ export function PartBody({ part, isMarkdown, onSet }) {
         </p>
         ${text ? h(LongText, { text, isMarkdown: false }) : null}`;
     case "cache_breakpoint":
-      return html`<p class="cache-mark"><span>cache mark${text ? ` · ${text}` : ""}</span></p>`;
+      return html`<p class="cache-mark in-row"><span>cache mark${text ? ` · ${text}` : ""}</span></p>`;
     case "tool":
     case "option":
       return h(JsonView, {

@@ -42,7 +42,7 @@ function Body({ desk, of, name, body }) {
   }, [desk, of, size]);
   const isPassing = ["sending", "streaming"].includes(desk.view.value?.state ?? "") && !body;
   return html`<article class="card" aria-label=${name}>
-    <header class="card-head">
+    <header class="card-head in-row">
       <h3 class="card-label">${name}</h3>
       ${body?.media_type ? html`<code class="faint cut">${body.media_type}</code>` : null}
       <span class="card-gap"></span>
@@ -67,7 +67,7 @@ function Hash({ body }) {
     body.coding ? `Its size is that of the ${body.coding} encoding.` : "",
     body.is_whole === false ? "It was interrupted." : "",
   ].filter(Boolean);
-  return html`<p class="raw-hash faint">
+  return html`<p class="raw-hash in-row faint">
     <code class="cut" title="SHA-256 of the whole body">${body.sha256}</code>${h(CopyButton, {
       text: body.sha256,
       label: "Copy the hash",

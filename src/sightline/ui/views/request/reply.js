@@ -154,7 +154,7 @@ function ReplyPartView({ part }) {
   if (part.type === "tool_call") {
     const args = part.arguments ?? "";
     return html`<article class="card kind-tool_call" aria-label=${`Call of ${part.name}`}>
-      <header class="card-head">
+      <header class="card-head in-row">
         <i class="card-kind"></i>
         <h3 class="card-label cut">calls ${part.name}</h3>
         <code class="faint cut">${part.id}</code>
@@ -170,7 +170,7 @@ function ReplyPartView({ part }) {
   }
   if (part.type === "thinking") {
     return html`<details class="card kind-thinking">
-      <summary class="card-head">
+      <summary class="card-head in-row">
         <i class="card-kind"></i>
         <h3 class="card-label">Thinking</h3>
         <span class="faint number">${text ? `${whole(text.length)} characters` : "signed"}</span>
@@ -183,7 +183,7 @@ function ReplyPartView({ part }) {
     ${
       isKnown && part.type === "text"
         ? null
-        : html`<header class="card-head">
+        : html`<header class="card-head in-row">
             <i class="card-kind"></i>
             <h3 class="card-label">${part.type}</h3>
           </header>`

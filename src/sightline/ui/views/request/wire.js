@@ -202,7 +202,7 @@ export function Bytes({ desk, body, marks, isIndented }) {
     setPlace(
       (now) => (now + by + Math.max(1, hits.length || marks.length + 1)) % Math.max(1, hits.length || marks.length + 1),
     );
-  return html`<div class="wire-tools">
+  return html`<div class="wire-tools in-row">
       <input
         class="field wire-find"
         type="search"

@@ -66,7 +66,7 @@ function Opening({ exchange }) {
 /** @param {{ run: Run }} props */
 function Elsewhere({ run }) {
   return html`<section class="run-card" aria-label="Run of tools">
-    <div class="run-asked">
+    <div class="run-asked stacked">
       <p class="run-question">The run was resumed elsewhere, and has its answer.</p>
       <div class="run-all">
         ${button("Use its answer", () => void resumeRun(run.id, {}), { kind: "primary" })}
@@ -84,7 +84,7 @@ export function RunControls({ run, hasLink = true }) {
    */
   const attempts = useRef(/** @type {Record<string, string>} */ ({}));
   return html`<section class=${`run-card ${run.state}`} aria-label="Run of tools">
-    <header class="run-bar">
+    <header class="run-bar in-row">
       <span class=${`run-state ${run.state}`} role="status">${stateWords(run)}</span>
       <span class="soft number run-spent">
         ${spendings(run)
@@ -174,7 +174,7 @@ function Approve({ run, calls, objections, attempts }) {
   };
   const all = (/** @type {Decision} */ decision) =>
     void send(Object.fromEntries(calls.map((call) => [call.key, decision])));
-  return html`<div class="run-asked" ref=${root}>
+  return html`<div class="run-asked stacked" ref=${root}>
     <p class="run-question">
       ${
         calls.length === 1
@@ -182,7 +182,7 @@ function Approve({ run, calls, objections, attempts }) {
           : `The model wants to make ${countOf(calls.length, "call")}. Nothing runs until you decide about each.`
       }
     </p>
-    <ul class="run-calls">
+    <ul class="run-calls stacked">
       ${calls.map((call) =>
         h(CallDecision, {
           key: call.key,
@@ -212,7 +212,7 @@ function Approve({ run, calls, objections, attempts }) {
 
 /** @param {{ run: Run, exchange: string }} props */
 function HoldQuestion({ run, exchange }) {
-  return html`<div class="run-asked">
+  return html`<div class="run-asked stacked">
     <p class="run-question">
       ${h(Icon, { name: "pause" })}
       The request of round ${run.rounds.length + 1} is held before it is sent. Your edits stay in later rounds.
@@ -231,7 +231,7 @@ function Confirm({ run, reached }) {
     await confirmLimit(run.id, goesOn);
     setSending(false);
   };
-  return html`<div class="run-asked">
+  return html`<div class="run-asked stacked">
     <p class="run-question">${h(Icon, { name: "warn" })}${describeLimit(reached)}</p>
     <div class="run-all">
       ${button(
@@ -260,7 +260,7 @@ function Resume({ run, calls }) {
     await resumeRun(run.id, choices);
     setSending(false);
   };
-  return html`<div class="run-asked">
+  return html`<div class="run-asked stacked">
     <p class="run-question">
       ${
         calls.length
@@ -270,9 +270,9 @@ function Resume({ run, calls }) {
     </p>
     ${
       calls.length
-        ? html`<ul class="run-calls">
+        ? html`<ul class="run-calls stacked">
             ${calls.map(
-              (call) => html`<li key=${call.key} class="run-call mid-flight">
+              (call) => html`<li key=${call.key} class="run-call stacked mid-flight">
                 <span class="run-call-name">
                   <code>${call.name}</code> <span class="faint cut">${argumentsLine(call.arguments)}</span>
                 </span>

@@ -52,7 +52,7 @@ export function CallDecision({ call, objection, attempts, isBusy, onDecide }) {
     setEditing(!isEditing);
   };
   const open = (/** @type {Form} */ wanted) => setForm(form === wanted ? "" : wanted);
-  return html`<li class="run-call" ref=${root} aria-label=${`Call of ${call.name}`}>
+  return html`<li class="run-call stacked" ref=${root} aria-label=${`Call of ${call.name}`}>
     <div class="run-call-head">
       <code class="run-call-title">${call.name}</code>
       <span class="shell-gap"></span>

@@ -101,7 +101,7 @@ function Summary({ left, right }) {
 /** @param {{ round: ComparedRound, key?: string }} props */
 function Pair({ round }) {
   return html`<section
-    class=${round.isSame ? "compared-round is-same" : "compared-round"}
+    class=${round.isSame ? "compared-round stacked is-same" : "compared-round stacked"}
     aria-label=${`Round ${round.number}`}
   >
     <h2>

@@ -18,10 +18,10 @@ import { argumentsText, outcomeOf, roundLine } from "./core/runs.js";
 export function RoundView({ round, isLive, isOpen, span, onToggle }) {
   const names = round.calls.map((call) => call.name).join(", ");
   return html`<li class=${isOpen ? "round is-open" : "round"}>
-    <div class="round-head">
+    <div class="round-head in-row">
       <button
         type="button"
-        class="round-fold"
+        class="round-fold in-row"
         aria-expanded=${isOpen}
         onClick=${onToggle}
       >
@@ -50,7 +50,7 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
     </div>
     ${
       isOpen &&
-      html`<div class="round-body">
+      html`<div class="round-body stacked">
         ${
           round.thinking && h(FoldBlock, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) })
         }

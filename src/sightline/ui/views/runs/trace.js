@@ -104,7 +104,7 @@ function Rounds({ run }) {
       ${isLive ? "Waiting for the first reply…" : "No round was completed."}
     </p>`;
   return html`<section class="rounds" aria-label="Rounds">
-    <div class="rounds-legend">
+    <div class="rounds-legend in-row">
       <h2>${rounds.length === 1 ? "1 round" : `${rounds.length} rounds`}</h2>
       <span class="legend-key"><i class="track model"></i>model</span>
       <span class="legend-key"><i class="track tools"></i>tools</span>

@@ -38,7 +38,7 @@ export function Sessions() {
   );
   const now = Date.now() / 1000;
   return html`<main class="session-list" aria-label="Sessions">
-    <div class="session-bar">
+    <div class="session-bar in-row">
       <h1>Sessions</h1>
       <input
         class="field"

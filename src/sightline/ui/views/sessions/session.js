@@ -154,7 +154,7 @@ function Head({ session, breaks }) {
   };
   const requests = hashOf({ view: "traffic", filter: term("session", literal(session.session)) });
   return html`<header class="session-head">
-    <div class="session-title">
+    <div class="session-title in-row">
       ${iconButton("back", "Back to traffic", toTraffic, { kind: "back", title: "Back to traffic (Esc)" })}
       <h1 class="cut" title=${session.session || session.key}>
         ${session.session || session.threads[0]?.title || "Conversation"}

@@ -15,7 +15,7 @@ export function Connect({ onClose }) {
   const { version, address } = about.value;
   return h(Dialog, {
     title: "Connect a client",
-    class: "connect-dialog",
+    width: 720,
     onClose,
     children: html`
       <p class="soft">

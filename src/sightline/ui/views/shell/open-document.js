@@ -45,6 +45,7 @@ export function OpenDocument({ onClose }) {
   return h(Dialog, {
     title: "Open a document",
     class: "open-document",
+    width: 720,
     isKept: text !== "",
     onClose,
     footer: html`<span class="soft" role="status">${missing}</span>

@@ -154,8 +154,8 @@ export function Shell() {
 /** @param {{ onPanel: (panel: Panel) => void }} props */
 function Header({ onPanel }) {
   const count = heldCount.value;
-  return html`<header class="shell-header">
-    <a class="brand" href="#/traffic" aria-label="Sightline">
+  return html`<header class="shell-header in-row">
+    <a class="brand in-row" href="#/traffic" aria-label="Sightline">
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1.5 10h17" /><circle cx="10" cy="10" r="4.5" /></svg>
       <span class="brand-name">Sightline</span>
     </a>
@@ -254,13 +254,13 @@ function Places() {
 function Banner() {
   const state = connection.value;
   if (state === "refused") {
-    return html`<div class="banner bad" role="alert">
+    return html`<div class="banner in-row bad" role="alert">
       ${h(Icon, { name: "warn" })}
       <span>This page's link is no longer valid. Open the link that Sightline printed when it started.</span>
     </div>`;
   }
   if (state !== "lost") return null;
-  return html`<div class="banner" role="alert">
+  return html`<div class="banner in-row" role="alert">
     ${h(Icon, { name: "warn" })}
     <span>Sightline does not respond. What you see may be out of date. The page keeps trying to reconnect.</span>
     ${button("Try now", retry)}

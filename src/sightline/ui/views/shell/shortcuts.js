@@ -20,7 +20,7 @@ export function Shortcuts({ onClose, shortcuts }) {
   const ordered = [...groups].sort(([a], [b]) => LAST.indexOf(a) - LAST.indexOf(b));
   return h(Dialog, {
     title: "Keyboard shortcuts",
-    class: "shortcuts-dialog",
+    width: 760,
     onClose,
     children: html`<div class="shortcut-groups">
       ${ordered.map(

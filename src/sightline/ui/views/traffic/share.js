@@ -122,7 +122,6 @@ export function Share({ wanted, what, onClose }) {
     ${button(isBusy ? "Writing…" : "Save file", () => void save(), { kind: "primary", isDisabled: !isReady })}`;
   return h(Dialog, {
     title: `Share ${what}`,
-    class: "share-dialog",
     onClose,
     footer: buttons,
     children: html`<div data-view="traffic"><div class="share">
@@ -231,7 +230,7 @@ function SingleSections({ preview, isLeftOut, onToggle }) {
 function Preview({ preview, isRedacted, kept, onKeep }) {
   if (!preview.exchanges) return html`<p class="soft" role="status">No request matches.</p>`;
   const found = preview.found.filter((each) => each.kind !== "section"); // those have a list of their own
-  return html`<div class="share-preview">
+  return html`<div class="share-preview stacked">
     <p role="status">
       <b>${countOf(preview.exchanges, "request")}</b>${
         isRedacted ? `, ${found.length ? countOf(found.length, "value") : "nothing"} to replace` : ""

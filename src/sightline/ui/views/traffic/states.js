@@ -64,7 +64,7 @@ export function NothingYet({ onConnect }) {
     </header>
     ${
       about.value.places?.includes("example")
-        ? html`<section class="tour-offer" aria-label="Tour">
+        ? html`<section class="tour-offer in-row" aria-label="Tour">
             <div>
               <h3>New here? Look around first</h3>
               <p class="soft">

@@ -138,7 +138,7 @@ export function Traffic({ filter, onConnect }) {
     table.current?.element()?.focus();
   };
   return html`<main class="traffic" aria-label="Traffic">
-    <div class="traffic-bar">
+    <div class="traffic-bar in-row">
       ${h(FilterBox, {
         value: filter,
         refused: trouble.value,
