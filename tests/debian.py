@@ -26,7 +26,9 @@ def brought(look: Callable[[], Found | None], package: str) -> Found | None:
         found = look()
         if found is None:
             quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            for step in (["update"], ["install", "-y", "--no-install-recommends", package]):
+            install = ["install", "-y", "--no-install-recommends", package]
+            for step in (install, ["update"], install):  # the lists that the first package needed serve the next
                 subprocess.run([apt, "-qq", *step], env=quiet, check=False, capture_output=True, timeout=_PATIENCE)
-            found = look()
+                if (found := look()) is not None:
+                    break
     return found

@@ -175,12 +175,12 @@ STILL = """() => {
 SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
-def problems(page: Page, *, is_whole: bool = True, view: str = "") -> Iterator[str]:
+def problems(page: Page, *, is_whole: bool = True, with_axe: bool = True, view: str = "") -> Iterator[str]:
     """What is in the wrong place in any width and either theme, and what axe finds against WCAG A and AA; with the name
     of a view also which of its chief parts are not where they are on record.
 
     axe takes most of the time. If not `is_whole`, it looks at the view alone, whose frame another state has shown, and
-    in the dark theme at the colours alone.
+    in the dark theme at the colours alone; the themes are compared in these two widths.
     """
     if not page.evaluate("() => 'axe' in globalThis"):
         page.evaluate(axe_source())
@@ -197,9 +197,10 @@ def problems(page: Page, *, is_whole: bool = True, view: str = "") -> Iterator[s
         if view:  # a part may need a second answer of the API; one that never comes is told below
             with suppress(PlaywrightTimeoutError):
                 page.wait_for_function(HAS_PARTS, arg=[*record.get(view, {}).get(str(width), ())])
+        themes = f"...({THEMES})()" if is_whole or width in (1440, 390) else ""
         # In one call: each took as long to go to the page and back as to look at it.
-        found, seen[str(width)] = page.evaluate(f"() => [[...({LAYOUT})(), ...({THEMES})()], ({PARTS})()]")
-        if width in (1440, 390):
+        found, seen[str(width)] = page.evaluate(f"() => [[...({LAYOUT})(), {themes}], ({PARTS})()]")
+        if with_axe and width in (1440, 390):
             only = COLOURS if width == 390 and not is_whole else []
             within = "html" if is_whole else ".shell-view"
             found += page.evaluate(CHECK, {"laws": LAWS, "only": only, "within": within})

@@ -1,8 +1,8 @@
 """An agent's turn with everything real but the model: provider bytes, `sightline ask`, a tool file, the next prompt.
 
-Words and two edits of files come in one stream. In each dialect the run is the provider's own; across each pair it
-speaks one dialect and a gateway's route carries it to a provider of another, or a run that was begun on one provider
-is gone on with on another.
+Words and two edits of files come in one stream. In each dialect the run is the provider's own; across pairs it speaks
+one dialect and a gateway's route carries it to a provider of another, or a run that was begun on one provider is gone
+on with on another.
 """
 
 import json
@@ -36,7 +36,8 @@ def edit_file(filePath: str, code: str = "") -> str:
     return {{"/path/test.js": {ANSWERS[0]!r}, "/path/server.js": {ANSWERS[1]!r}}}[filePath]
 '''
 DONE = "Both are made."
-PAIRS = [(loop, provider) for loop in PROVIDERS for provider in PROVIDERS if loop != provider]
+PAIRS = list(zip(PROVIDERS, (*PROVIDERS[1:], PROVIDERS[0]), strict=True))
+"""Each dialect once on either side; test_loop_trace.py has every pair."""
 
 
 def base(url: str, spoken: str) -> str:

@@ -111,9 +111,9 @@ class Gallery:
         expect(self.page.get_by_role("status", name="Loading")).to_have_count(0)
         self.page.wait_for_load_state("networkidle")
 
-    def faults(self, name: str, *, is_whole: bool = True) -> list[str]:
+    def faults(self, name: str, *, is_whole: bool = True, with_axe: bool = True) -> list[str]:
         """Which rules are broken; and a picture for people, where SCREENSHOTS says that somebody wants to look."""
-        found = {*problems(self.page, is_whole=is_whole, view=name if name in VIEWS else "")}
+        found = {*problems(self.page, is_whole=is_whole, with_axe=with_axe, view=name if name in VIEWS else "")}
         self.page.set_viewport_size({"width": 1440, "height": 900})
         if os.environ.get("SCREENSHOTS"):
             self.shown.picture(self.pictures, f"every-{name}")
@@ -196,7 +196,8 @@ def test_views_with_long_words(exhibits: Gallery) -> None:
     with exhibits.first_visit(answer):
         for view in VIEWS:
             exhibits.goto(view)
-            found += exhibits.faults(f"{view}-long", is_whole=False)
+            # axe has seen the same elements with short words
+            found += exhibits.faults(f"{view}-long", is_whole=False, with_axe=False)
     assert found == []
 
 

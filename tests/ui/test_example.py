@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import NARROW, WIDE, browsing, looking
+from tests.browser import NARROW, browsing, looking
 from tests.gateway_server import Served, served
 from tests.page_stage import gallery
 from tests.person import Person
@@ -45,12 +45,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fresh]:
         yield Fresh(browser, server, folder)
 
 
-@pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (NARROW, True)])
-def test_a_first_visit_tours_every_view_on_example_data_that_leaves_no_trace(
-    fresh: Fresh, size: tuple[int, int], *, dark: bool
-) -> None:
+def test_a_first_visit_tours_every_view_on_example_data_that_leaves_no_trace(fresh: Fresh) -> None:
     data, pictures = fresh.folder / "data", gallery(fresh.folder)
-    with looking(fresh.browser, fresh.server, size=size, dark=dark) as shown:
+    with looking(fresh.browser, fresh.server, size=NARROW, dark=True) as shown:
         page, person = shown.page, Person(fresh.server)
         page.get_by_role("button", name="Take the tour").click()
         tour = page.get_by_role("region", name="Tour")
@@ -60,7 +57,7 @@ def test_a_first_visit_tours_every_view_on_example_data_that_leaves_no_trace(
             found = page.locator(".shell-view").get_by_text(re.compile(re.escape(words)))
             expect(found.filter(visible=True).first).to_be_visible()
             assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), title
-            shown.picture(pictures, f"tour-{number:02}-{size[0]}")
+            shown.picture(pictures, f"tour-{number:02}")
             if number < len(STEPS):
                 tour.get_by_role("button", name="Next").click()
         expect(tour.get_by_role("button", name="Next")).to_be_disabled()

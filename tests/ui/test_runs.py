@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, expect
 
 from sightline.model.parts import Text, Thinking
 from tests.agent_page import AgentDesk, AgentPage, add, agent_desk, note
-from tests.browser import NARROW, WIDE
+from tests.browser import NARROW
 from tests.loop_stage import calls, reply, says
 from tests.page_stage import card, proof, sha256
 
@@ -35,14 +35,11 @@ def traced(desk: AgentDesk, chat: AgentPage, words: str) -> Locator:
     return chat.page.get_by_role("main", name="Run")
 
 
-@pytest.mark.parametrize(("size", "dark", "name"), [(WIDE, False, "wide"), (NARROW, True, "narrow-dark")])
-def test_a_trace_has_every_round_with_what_it_took(
-    desk: AgentDesk, tmp_path: Path, size: tuple[int, int], name: str, *, dark: bool
-) -> None:
-    with desk.look(size=size, dark=dark) as chat:
+def test_a_trace_has_every_round_with_what_it_took(desk: AgentDesk, tmp_path: Path) -> None:
+    with desk.look(size=NARROW, dark=True) as chat:
         chat.runs(desk.server)
         expect(chat.page.get_by_role("row", name="First of two.")).to_contain_text("answered")
-        chat.keep(tmp_path, f"runs-{name}")
+        chat.keep(tmp_path, "runs-narrow")
         chat.fits()
         trace = traced(desk, chat, "First of two.")
         expect(trace.get_by_role("heading", name="3 rounds")).to_be_visible()
@@ -50,7 +47,7 @@ def test_a_trace_has_every_round_with_what_it_took(
         expect(trace.locator("summary[data-call='write_note'][data-state='denied']")).to_be_visible()
         trace.locator("summary[data-call='add'][data-state='done']").click()
         expect(trace.locator(".fold-block.call .fold-inside").first).to_contain_text("3")
-        chat.keep(tmp_path, f"trace-{name}")
+        chat.keep(tmp_path, "trace-narrow")
         chat.fits()
 
 
@@ -67,11 +64,8 @@ def test_each_round_leads_to_its_exact_request_and_reply(desk: AgentDesk) -> Non
             expect(chat.page.get_by_role("main")).to_contain_text(["Let me see.", "write_note", "Done."][number])
 
 
-@pytest.mark.parametrize(("size", "dark", "name"), [(WIDE, True, "wide-dark"), (NARROW, False, "narrow")])
-def test_two_runs_are_compared_round_by_round(
-    desk: AgentDesk, tmp_path: Path, size: tuple[int, int], name: str, *, dark: bool
-) -> None:
-    with desk.look(size=size, dark=dark) as chat:
+def test_two_runs_are_compared_round_by_round(desk: AgentDesk, tmp_path: Path) -> None:
+    with desk.look(size=NARROW) as chat:
         trace = traced(desk, chat, "First of two.")
         trace.get_by_role("link", name="Compare…").click()
         expect(chat.page.get_by_text("Choose one more to compare.")).to_be_visible()
@@ -80,7 +74,7 @@ def test_two_runs_are_compared_round_by_round(
         both = chat.page.get_by_role("main", name="Two runs compared")
         expect(both).to_contain_text("They differ from round 1 on; 2 of 3 rounds are the same.")
         expect(both.get_by_role("region", name="Round 1")).to_contain_text("other arguments")
-        chat.keep(tmp_path, f"compare-{name}")
+        chat.keep(tmp_path, "compare-narrow")
         chat.fits()
         both.get_by_role("checkbox", name="Only differences").check()
         expect(both.get_by_role("region", name="Round 2")).to_have_count(0)
