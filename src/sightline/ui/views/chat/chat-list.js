@@ -7,7 +7,7 @@ import { useNow } from "../../kit/clock.js";
 import { countOf, room, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -119,15 +119,12 @@ export function ChatList() {
       ${button("New", () => void beginChat(), { icon: "plus", title: "New chat (Alt+N)" })}
       ${iconButton("close", "Close the list of chats", () => showList(false))}
     </div>
-    <input
-      ref=${field}
-      class="field"
-      type="search"
-      aria-label="Search the chats"
-      placeholder="Search names and texts"
-      value=${words}
-      onInput=${onValue(setWords)}
-    />
+    ${textField(words, setWords, {
+      label: "Search the chats",
+      ref: field,
+      type: "search",
+      placeholder: "Search names and texts",
+    })}
     ${
       listTrouble.value
         ? html`<p class="refusal" role="alert">${listTrouble.value.message}</p>`
@@ -213,14 +210,7 @@ export function RenameChat({ brief, onClose }) {
     children: html`<form class="save-filter" onSubmit=${save}>
       <label class="edit-field">
         <span class="soft">Name</span>
-        <input
-          ref=${field}
-          class="field"
-          value=${name}
-          autocomplete="off"
-          aria-invalid=${refusal !== ""}
-          onInput=${onValue(setName)}
-        />
+        ${textField(name, setName, { ref: field, autocomplete: "off", "aria-invalid": refusal !== "" })}
       </label>
       ${
         refusal

@@ -6,7 +6,7 @@ import { button } from "../../kit/button.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
@@ -102,16 +102,13 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     children: html`
       <p class="soft">A summary is sent in their place. The pairs themselves stay, and come back when you undo it.</p>
       <div class="compaction-draft">
-        <input
-          class="field"
-          aria-label="What to keep"
-          placeholder="What the summary must keep, for example all numbers and names"
-          value=${instruction}
-          disabled=${isDrafting}
-          onInput=${onValue(setInstruction)}
-          onKeyDown=${(/** @type {KeyboardEvent} */ event) =>
-            event.key === "Enter" && (event.preventDefault(), void draft())}
-        />
+        ${textField(instruction, setInstruction, {
+          label: "What to keep",
+          placeholder: "What the summary must keep, for example all numbers and names",
+          disabled: isDrafting,
+          onKeyDown: (/** @type {KeyboardEvent} */ event) =>
+            event.key === "Enter" && (event.preventDefault(), void draft()),
+        })}
         ${
           isDrafting
             ? button("Stop", () => {

@@ -5,7 +5,7 @@ import { about } from "../../kit/about.js";
 import { post, put } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue } from "../../kit/fields.js";
+import { onValue, textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
@@ -87,14 +87,11 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
               ${h(Line, {
                 label: "Name",
                 problem: problems.name,
-                children: html`<input
-                  class="field"
-                  autofocus
-                  aria-label="Name"
-                  aria-invalid=${problems.name ? "true" : null}
-                  value=${form.name}
-                  onInput=${onValue((value) => onChange({ name: value }))}
-                />`,
+                children: textField(form.name, (value) => onChange({ name: value }), {
+                  label: "Name",
+                  autofocus: true,
+                  "aria-invalid": problems.name ? "true" : null,
+                }),
               })}
               ${h(Line, {
                 label: "Below",
@@ -144,14 +141,12 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
       })}
       ${h(Line, {
         label: "Model",
-        children: html`<input
-            class="field mono"
-            list="topic-models"
-            aria-label="Model"
-            placeholder=${inherited.model ? `${inherited.model} (from above)` : "the one that is chosen in the chat"}
-            value=${form.model ?? ""}
-            onInput=${onValue((value) => onChange({ model: value.trim() || null }))}
-          />
+        children: html`${textField(form.model ?? "", (value) => onChange({ model: value.trim() || null }), {
+          label: "Model",
+          kind: "mono",
+          list: "topic-models",
+          placeholder: inherited.model ? `${inherited.model} (from above)` : "the one that is chosen in the chat",
+        })}
           <datalist id="topic-models">
             ${about.value.models.map((model) => html`<option key=${model.id} value=${model.id}></option>`)}
           </datalist>`,
@@ -165,15 +160,13 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
               key: name,
               label,
               problem: problems[name],
-              children: html`<input
-                class="field number"
-                inputmode=${["effort", "verbosity"].includes(name) ? null : "decimal"}
-                aria-label=${label}
-                aria-invalid=${problems[name] ? "true" : null}
-                placeholder=${inherited.parameters[name] != null ? `${inherited.parameters[name]} (from above)` : usual}
-                value=${form[name]}
-                onInput=${onValue((value) => onChange({ [name]: value }))}
-              />`,
+              children: textField(form[name], (value) => onChange({ [name]: value }), {
+                label,
+                kind: "number",
+                inputmode: ["effort", "verbosity"].includes(name) ? null : "decimal",
+                "aria-invalid": problems[name] ? "true" : null,
+                placeholder: inherited.parameters[name] != null ? `${inherited.parameters[name]} (from above)` : usual,
+              }),
             }),
           )}
         </div>

@@ -4,7 +4,7 @@
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
@@ -132,17 +132,13 @@ export function Matrix({ run, filter, order }) {
     <div class="matrix-tools in-row">
       <span class="matrix-filter">
         ${h(Icon, { name: "search" })}
-        <input
-          ref=${box}
-          class="field"
-          type="search"
-          aria-label="Filter the cases"
-          placeholder="Filter: words, tag:…, group:…, target:…"
-          spellcheck=${false}
-          autocomplete="off"
-          value=${filter}
-          onInput=${onValue(write)}
-          onKeyDown=${(/** @type {KeyboardEvent} */ event) => {
+        ${textField(filter, write, {
+          label: "Filter the cases",
+          isCode: true,
+          ref: box,
+          type: "search",
+          placeholder: "Filter: words, tag:…, group:…, target:…",
+          onKeyDown: (/** @type {KeyboardEvent} */ event) => {
             if (event.key === "Escape") {
               event.preventDefault();
               event.stopPropagation();
@@ -152,8 +148,8 @@ export function Matrix({ run, filter, order }) {
               event.preventDefault();
               move(0, 0);
             }
-          }}
-        />
+          },
+        })}
       </span>
       ${segmentControl({
         label: "Which cases",

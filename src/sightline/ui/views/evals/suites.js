@@ -6,7 +6,7 @@ import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { go } from "../../kit/navigation.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
@@ -252,16 +252,13 @@ export function RunDialog({ file, onClose, onDone }) {
           </label>`,
         )}
         <div class="run-suite-add">
-          <input
-            class="field mono"
-            list="run-suite-models"
-            aria-label="Add a model"
-            placeholder="Add a model: openai/gpt-4o"
-            spellcheck=${false}
-            autocomplete="off"
-            value=${model}
-            onInput=${onValue(setModel)}
-          />
+          ${textField(model, setModel, {
+            label: "Add a model",
+            kind: "mono",
+            isCode: true,
+            list: "run-suite-models",
+            placeholder: "Add a model: openai/gpt-4o",
+          })}
           <datalist id="run-suite-models">
             ${known.map((each) => html`<option key=${each} value=${each}></option>`)}
           </datalist>
@@ -270,15 +267,13 @@ export function RunDialog({ file, onClose, onDone }) {
       </fieldset>
       <label class="edit-field run-suite-trials">
         <span class="soft">Trials of each case</span>
-        <input
-          class="field number"
-          type="number"
-          min="1"
-          max="1000"
-          placeholder="from the suite"
-          value=${trials}
-          onInput=${onValue(setTrials)}
-        />
+        ${textField(trials, setTrials, {
+          kind: "number",
+          type: "number",
+          min: "1",
+          max: "1000",
+          placeholder: "from the suite",
+        })}
       </label>
     </form>`,
     footer: html`<span class="soft" role="status">
@@ -301,13 +296,6 @@ export function RunDialog({ file, onClose, onDone }) {
 export function FileNameField({ name, onName }) {
   return html`<label class="edit-field">
     <span class="soft">Name of the file</span>
-    <input
-      class="field mono"
-      value=${name}
-      placeholder="support.yaml"
-      spellcheck=${false}
-      autocomplete="off"
-      onInput=${onValue(onName)}
-    />
+    ${textField(name, onName, { kind: "mono", isCode: true, placeholder: "support.yaml" })}
   </label>`;
 }

@@ -4,7 +4,7 @@
 import { button, iconButton } from "../../kit/button.js";
 import { splitAtError } from "../../kit/core/filter.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue } from "../../kit/fields.js";
+import { onValue, textField } from "../../kit/fields.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { moveItem, newRule, refusalOf, sentence, rulesToSend } from "./core/interception.js";
@@ -106,16 +106,13 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       <option value="request">requests</option>
       <option value="tool_calls">tool calls</option>
     </select>
-    <input
-      class="field mono rule-filter"
-      aria-label=${`${name}: filter`}
-      aria-invalid=${refusal?.error != null}
-      placeholder="everything, or e.g. model:claude-* session:demo"
-      value=${rule.filter}
-      spellcheck=${false}
-      autocomplete="off"
-      onInput=${onValue((value) => onChange({ filter: value }))}
-    />
+    ${textField(rule.filter, (value) => onChange({ filter: value }), {
+      label: `${name}: filter`,
+      kind: "mono rule-filter",
+      isCode: true,
+      "aria-invalid": refusal?.error != null,
+      placeholder: "everything, or e.g. model:claude-* session:demo",
+    })}
     <label class="rule-check in-row">
       <input
         type="checkbox"
@@ -134,16 +131,14 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       rule.action === "hold" &&
       html`<span class="rule-time in-row soft">
         After
-        <input
-          class="field number"
-          type="number"
-          min="0.1"
-          step="any"
-          aria-label=${`${name}: timeout in seconds`}
-          placeholder="no limit"
-          value=${rule.timeout_s ?? ""}
-          onInput=${onValue((value) => onChange({ timeout_s: value === "" ? null : Number(value) }))}
-        />
+        ${textField(rule.timeout_s ?? "", (value) => onChange({ timeout_s: value === "" ? null : Number(value) }), {
+          label: `${name}: timeout in seconds`,
+          kind: "number",
+          type: "number",
+          min: "0.1",
+          step: "any",
+          placeholder: "no limit",
+        })}
         s
         <select
           class="field"

@@ -4,7 +4,7 @@
 import { button } from "../../kit/button.js";
 import { isJson } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue } from "../../kit/fields.js";
+import { onValue, textField } from "../../kit/fields.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { PanelHead } from "../../kit/notices.js";
 import { toast } from "../../kit/toast.js";
@@ -88,19 +88,13 @@ export function Answer({ desk, onClose }) {
           <legend>Tool call ${index + 1}</legend>
           <div class="answer-row">
             <label>
-              Tool <input
-                class="field mono"
-                list="known-tools"
-                value=${call.name}
-                onInput=${onValue((value) => change(call.key, { name: value }))}
-              />
+              Tool ${textField(call.name, (value) => change(call.key, { name: value }), {
+                kind: "mono",
+                list: "known-tools",
+              })}
             </label>
             <label>
-              Id <input
-                class="field mono"
-                value=${call.id}
-                onInput=${onValue((value) => change(call.key, { id: value }))}
-              />
+              Id ${textField(call.id, (value) => change(call.key, { id: value }), { kind: "mono" })}
             </label>
             ${button("Remove", () => setCalls(calls.filter((each) => each.key !== call.key)), { kind: "quiet" })}
           </div>

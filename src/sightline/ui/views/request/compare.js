@@ -6,7 +6,7 @@ import { bytes, get, onAnnounced, onFact } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { duration, money } from "../../kit/core/format.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
@@ -147,17 +147,14 @@ function Models({ models, own, chosen, onChange, onSend }) {
         </button>
       </span>`,
     )}
-    <input
-      ref=${field}
-      class="field"
-      list="known-models"
-      placeholder=${chosen.length ? "another model" : "to other models: a, b, c"}
-      aria-label="Model"
-      value=${text}
-      onInput=${onValue(onText)}
-      onKeyDown=${onEnter}
-      onBlur=${take}
-    />
+    ${textField(text, onText, {
+      label: "Model",
+      ref: field,
+      list: "known-models",
+      placeholder: chosen.length ? "another model" : "to other models: a, b, c",
+      onKeyDown: onEnter,
+      onBlur: take,
+    })}
     <datalist id="known-models">
       ${models.filter((each) => each !== own).map((each) => html`<option key=${each} value=${each}></option>`)}
     </datalist>

@@ -4,7 +4,7 @@
 import { get, put } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
-import { onValue } from "../../kit/fields.js";
+import { onValue, textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { PanelHead } from "../../kit/notices.js";
 import { toast, toastError } from "../../kit/toast.js";
@@ -176,27 +176,15 @@ function Strip({ session, onAdd }) {
     ${
       what === "tool_results" &&
       html`<label class="check">
-        older than <input
-          class="field number-field"
-          type="number"
-          min="0"
-          max="999"
-          value=${age}
-          onInput=${onValue((value) => setAge(Number(value)))}
-        /> ${age === 1 ? "turn" : "turns"}
+        older than ${textField(age, (value) => setAge(Number(value)), {
+          kind: "number-field",
+          type: "number",
+          min: "0",
+          max: "999",
+        })} ${age === 1 ? "turn" : "turns"}
       </label>`
     }
-    ${
-      what === "tool" &&
-      html`<input
-        class="field"
-        aria-label="Tool"
-        placeholder="name of the tool"
-        required
-        value=${tool}
-        onInput=${onValue(setTool)}
-      />`
-    }
+    ${what === "tool" && textField(tool, setTool, { label: "Tool", placeholder: "name of the tool", required: true })}
     <select
       class="field"
       aria-label="Where"

@@ -3,7 +3,7 @@
 
 import { button } from "../../kit/button.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue } from "../../kit/fields.js";
+import { onValue, textField } from "../../kit/fields.js";
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { argumentsText, isSameArguments, freeArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
@@ -124,14 +124,11 @@ function Deny({ onDecide }) {
   /** @param {Event} event */
   const send = (event) => (event.preventDefault(), onDecide({ decision: "denied", reason: reason.trim() }));
   return html`<form class="decision-form" onSubmit=${send}>
-    <input
-      class="field"
-      ref=${field}
-      aria-label="Why it is denied"
-      placeholder="Why? The model reads this, and can try something else."
-      value=${reason}
-      onInput=${onValue(setReason)}
-    />
+    ${textField(reason, setReason, {
+      label: "Why it is denied",
+      ref: field,
+      placeholder: "Why? The model reads this, and can try something else.",
+    })}
     <button type="submit" class="button danger">Deny</button>
   </form>`;
 }
@@ -194,13 +191,11 @@ function RuleForm({ call, args, onAllow }) {
             onChange=${() => change(index, { isUsed: !each.isUsed })}
           /> ${each.name}
         </label>
-        <input
-          class="field mono"
-          aria-label=${`Pattern for ${each.name}`}
-          disabled=${!each.isUsed}
-          value=${each.pattern}
-          onInput=${onValue((value) => change(index, { pattern: value }))}
-        />
+        ${textField(each.pattern, (value) => change(index, { pattern: value }), {
+          label: `Pattern for ${each.name}`,
+          kind: "mono",
+          disabled: !each.isUsed,
+        })}
       </div>`,
     )}
     <p class="soft">

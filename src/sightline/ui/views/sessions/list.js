@@ -5,7 +5,7 @@ import { onKinds } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { aboutCosts, clientName, countOf, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { useResource } from "../../kit/resource.js";
 import { html, useState } from "../../vendor/preact.js";
 
@@ -40,14 +40,11 @@ export function Sessions() {
   return html`<main class="session-list" aria-label="Sessions">
     <div class="session-bar in-row">
       <h1>Sessions</h1>
-      <input
-        class="field"
-        type="search"
-        aria-label="Find a session"
-        placeholder="Find by name, words, client or project"
-        value=${words}
-        onInput=${onValue(setWords)}
-      />
+      ${textField(words, setWords, {
+        label: "Find a session",
+        type: "search",
+        placeholder: "Find by name, words, client or project",
+      })}
       <span class="soft number" role="status">${value ? whole(all.length) : ""}</span>
     </div>
     ${

@@ -5,7 +5,7 @@ import { about } from "../../kit/about.js";
 import { post } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue } from "../../kit/fields.js";
+import { onValue, textField } from "../../kit/fields.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { missingFrom, readDocument } from "./core/documents.js";
@@ -95,15 +95,11 @@ export function OpenDocument({ onClose }) {
         </label>
         <label class="field-label">
           Model
-          <input
-            class="field"
-            list="open-document-models"
-            placeholder=${found?.model || "provider/model"}
-            value=${model}
-            spellcheck=${false}
-            autocomplete="off"
-            onInput=${onValue(setModel)}
-          />
+          ${textField(model, setModel, {
+            isCode: true,
+            list: "open-document-models",
+            placeholder: found?.model || "provider/model",
+          })}
           <datalist id="open-document-models">
             ${about.value.models.map(
               (each) => html`<option

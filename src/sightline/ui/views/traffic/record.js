@@ -6,7 +6,7 @@ import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, room, stamp } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
@@ -82,49 +82,41 @@ function Retention({ record, onClose }) {
       }
       <label class="check">
         Delete requests older than
-        <input
-          class="field number-field"
-          type="number"
-          min="0"
-          aria-label="Days"
-          value=${days}
-          onInput=${onValue((text) => setDays(countIn(text)))}
-        />
+        ${textField(days, (text) => setDays(countIn(text)), {
+          label: "Days",
+          kind: "number-field",
+          type: "number",
+          min: "0",
+        })}
         days <span class="soft">(0: keep forever)</span>
       </label>
       <label class="check">
         Delete the oldest requests above
-        <input
-          class="field number-field"
-          type="number"
-          min="0"
-          aria-label="Megabytes"
-          value=${megabytes}
-          onInput=${onValue((text) => setMegabytes(countIn(text)))}
-        />
+        ${textField(megabytes, (text) => setMegabytes(countIn(text)), {
+          label: "Megabytes",
+          kind: "number-field",
+          type: "number",
+          min: "0",
+        })}
         MB <span class="soft">(0: no limit)</span>
       </label>
       <fieldset>
         <legend class="soft">By filter</legend>
         ${rules.map(
           (rule, index) => html`<div key=${index} class="record-rule">
-            <input
-              class="field mono"
-              aria-label=${`Filter ${index + 1}`}
-              placeholder="session:demo"
-              value=${rule.filter}
-              spellcheck=${false}
-              onInput=${onValue((filter) => change(index, { filter }))}
-            />
+            ${textField(rule.filter, (filter) => change(index, { filter }), {
+              label: `Filter ${index + 1}`,
+              kind: "mono",
+              placeholder: "session:demo",
+              spellcheck: false,
+            })}
             <span>after</span>
-            <input
-              class="field number-field"
-              type="number"
-              min="1"
-              aria-label=${`Days of filter ${index + 1}`}
-              value=${rule.days}
-              onInput=${onValue((text) => change(index, { days: countIn(text) }))}
-            />
+            ${textField(rule.days, (text) => change(index, { days: countIn(text) }), {
+              label: `Days of filter ${index + 1}`,
+              kind: "number-field",
+              type: "number",
+              min: "1",
+            })}
             <span>days</span>
             ${iconButton("close", `Remove filter ${index + 1}`, () => setRules(rules.filter((_, at) => at !== index)))}
           </div>`,

@@ -3,7 +3,7 @@
 
 import { get, put } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
@@ -83,7 +83,7 @@ function NameFilter({ filter, onClose }) {
       <p><code>${filter}</code></p>
       <label>
         <span class="soft">Name</span>
-        <input ref=${field} class="field" value=${name} maxlength="60" onInput=${onValue(setName)} />
+        ${textField(name, setName, { ref: field, maxlength: "60" })}
       </label>
       ${
         others.length < saved.value.length

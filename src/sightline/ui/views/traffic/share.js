@@ -10,7 +10,7 @@ import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue } from "../../kit/fields.js";
+import { textField } from "../../kit/fields.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
@@ -154,13 +154,7 @@ export function Share({ wanted, what, onClose }) {
               ${h(SingleSections, { preview, isLeftOut, onToggle: toggleSection })}
               <label class="share-pattern">
                 <span class="soft">Also replace what matches this regular expression</span>
-                <input
-                  class="field mono"
-                  value=${pattern}
-                  placeholder="TICKET-\\d+"
-                  spellcheck=${false}
-                  onInput=${onValue(setPattern)}
-                />
+                ${textField(pattern, setPattern, { kind: "mono", placeholder: "TICKET-\\d+", spellcheck: false })}
               </label>`
           : html`<p class="note warn">
               Everything that people and models wrote will be in it as it is. Credentials of requests are never
@@ -198,14 +192,7 @@ function SingleSections({ preview, isLeftOut, onToggle }) {
   const more = preview.all_sections - preview.sections.length;
   return html`<details class="share-single">
     <summary>Choose sections one by one${count ? html` · <b>${countOf(count, "section")} left out</b>` : ""}</summary>
-    <input
-      class="field"
-      type="search"
-      aria-label="Find a section"
-      placeholder="Find a section"
-      value=${words}
-      onInput=${onValue(setWords)}
-    />
+    ${textField(words, setWords, { label: "Find a section", type: "search", placeholder: "Find a section" })}
     <ul aria-label="Sections">
       ${shown.map(
         (each) => html`<li key=${each.id}>
