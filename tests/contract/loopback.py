@@ -91,12 +91,14 @@ def speaking(dialect: Dialect, client: Client) -> Iterator[Upstream]:
 
 @contextmanager
 def gateway_to(upstreams: Mapping[str, Answering], folder: Path) -> Iterator[Served]:
-    """A gateway with a provider `to-NAME` of each of these, by the name of its dialect; they listen as long."""
+    """A gateway with a provider `to-NAME` of each of these, by the name of its dialect, that is asked once; they listen
+    as long."""
     with ExitStack() as stack:
         for upstream in upstreams.values():
             stack.enter_context(_listening(upstream))
         tables = [
             f'[providers.to-{name}]\ndialect = "{name}"\nbase_url = "{each.url}{"/v1" if "openai" in name else ""}"\n'
+            "request_max_retries = 0\nstream_max_retries = 0\n"
             for name, each in upstreams.items()
         ]
         yield stack.enter_context(served(folder, "\n".join(tables)))

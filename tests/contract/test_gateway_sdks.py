@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -30,8 +28,8 @@ from sightline.model.events import (
     UsageReceived,
 )
 from sightline.model.reply import Usage
-from tests.contract.loopback import Upstream, speaking
-from tests.gateway_server import Served, served
+from tests.contract.loopback import Upstream, gateway_to
+from tests.gateway_server import Served
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 COUNTED = UsageReceived(Usage(input_tokens=11, output_tokens=5))
@@ -69,20 +67,13 @@ class Turns:
 
 
 @pytest.fixture(scope="module")
-def upstreams() -> Iterator[dict[str, Upstream]]:
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(speaking(dialect(name), Client(id="c", model="m"))) for name in DIALECTS}
+def upstreams() -> dict[str, Upstream]:
+    return {name: Upstream(dialect(name), Client(id="c", model="m")) for name in DIALECTS}
 
 
 @pytest.fixture(scope="module")
 def gateway(upstreams: dict[str, Upstream], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    tables = [
-        f'[providers.to-{name}]\ndialect = "{name}"\nbase_url = "{upstream.url}{"/v1" if "openai" in name else ""}"\n'
-        "request_max_retries = 0\nstream_max_retries = 0\n"
-        for name, upstream in upstreams.items()
-    ]
-    folder: Path = tmp_path_factory.mktemp("gateway")
-    with served(folder, "\n".join(tables)) as running:
+    with gateway_to(upstreams, tmp_path_factory.mktemp("gateway")) as running:
         yield running
 
 
