@@ -62,7 +62,7 @@ async def check(store: SqliteStore, line: str) -> None:
         assert facts[-1].code == "interrupted"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 async def test_a_killed_process_loses_nothing_that_it_had_acknowledged(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     lines: list[str] = []
