@@ -93,7 +93,7 @@ def test_the_kit_imports_no_view() -> None:
 def test_the_unit_tests_of_the_page_pass() -> None:
     node = shutil.which("node")
     assert node is not None
-    done = subprocess.run(
-        [node, "--test", *sorted(map(str, TESTS.glob("*.test.js")))], capture_output=True, check=False
-    )
+    # In one process: `node --test` starts one for each file, which takes three times as much of a core.
+    imports = "".join(f'import "{path.as_uri()}";' for path in sorted(TESTS.glob("*.test.js")))
+    done = subprocess.run([node, "--input-type=module", "-e", imports], capture_output=True, check=False)
     assert done.returncode == 0, done.stdout.decode()[-4000:]
