@@ -1,7 +1,7 @@
 """What each call of the API answers with, read from the tables of calls and the annotations of what they call.
 
 A table is a dictionary of patterns, methods and handlers in a module that uses `Calls`. A handler is the name of a
-function, or a lambda or a wrapper around the method that answers, such as `_with_body(SendWanted, …)`.
+function, or a lambda or a wrapper around the method that answers, such as `_post_handler(StopWanted, …)`.
 """
 
 import ast
@@ -74,10 +74,8 @@ class _Reader:
     def _answer(self, handler: ast.expr, scope: Mapping[str, Any]) -> Any:
         """What a handler, or a function that one is made of, returns; None where it cannot be told."""
         match handler:
-            case ast.Lambda(body=body, args=arguments):
-                # The calls of one chat are lambdas of their own: it is their first parameter.
-                own = {"chat": self._module.OneChat} if arguments.args and arguments.args[0].arg == "chat" else {}
-                return self._kind(body, {**scope, **own})
+            case ast.Lambda(body=body):
+                return self._kind(body, scope)
             case ast.Call(func=ast.Name(id="partial"), args=[inner, *_]):
                 return self._answer(inner, scope)
             case ast.Call(args=[*_, inner]):
@@ -92,14 +90,12 @@ class _Reader:
     def _kind(self, value: ast.expr, scope: Mapping[str, Any]) -> Any:
         """The kind of a value: what a call returns, or how an attribute is annotated. None where it cannot be told."""
         match value:
-            case ast.Call(func=ast.Name(id="_then"), args=[_, act]):
-                return self._answer(act, scope)
             case ast.Call(func=ast.Name(id=name)) if isinstance(getattr(self._module, name, None), type):
                 return getattr(self._module, name)
             case ast.Call(func=ast.Name() | ast.Attribute() as function):
                 return self._returned(function, scope)
             case ast.Name(id=name):
-                return scope.get(name)
+                return scope.get(name) or getattr(self._module, name, None)
             case ast.Attribute(value=owner, attr=name):
                 return _attribute(_without_none(self._kind(owner, scope)), name)
             case _:

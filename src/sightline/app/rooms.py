@@ -26,7 +26,8 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import choose
 from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
-from sightline.chat.api.calls import ChatParts, chat_calls
+from sightline.chat.api.calls import chat_calls
+from sightline.chat.api.requests import ChatParts
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer, ToolAnswerer
 from sightline.chat.service.chats import Chats

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.chat.api.filters import Filters
-from sightline.chat.api.requests import AttachmentWanted
+from sightline.chat.api.filters import read_filter
+from sightline.chat.api.requests import AttachmentWanted, OneChat
 from sightline.chat.api.shapes import ImportShown
 from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.history import ChatHistory
@@ -20,12 +20,12 @@ from sightline.chat.core.imports.conversations import Gathered
 from sightline.chat.core.imports.formats import to_json, to_jsonl, to_markdown
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import MessagePair, attachment, name_of, text_in
-from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Text
 from sightline.web import replies
-from sightline.web.asgi import Receive, WebResponse
+from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query, read_bytes
+from sightline.web.routes import ApiCall
 from sightline.wire.media_type import BINARY, is_text, sniff
 
 RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
@@ -149,76 +149,72 @@ _KINDS: Final[Mapping[str, tuple[ExportAs, str, str]]] = {
 }
 
 
-class Files:
-    """Reads and writes whole chats in a thread, so that the event loop stays free."""
+async def export(chat: OneChat, query: Query) -> WebResponse:
+    """The pairs that match a filter, those that a view shows, or all of them, written in a thread, so that the event
+    loop stays free."""
+    kind = query.text("as") or "json"
+    if kind not in _KINDS:
+        hint = nearest(kind, _KINDS)
+        raise Fault(Code.INVALID_REQUEST, f"nothing is exported as {quote_word(kind[:40])}", hint=hint, status=400)
+    to, name, media_type = _KINDS[kind]
+    history = await chat.service.chat.load()
+    pairs, filter_text = await _choose(chat, query, history)
+    is_whole = query.is_set("whole_topics")
+    # Pairs never change; of the rest of the history only the topics are looked at.
+    still = ChatHistory()
+    still.topics = history.topics.copy()
+    settings, now = chat.service.chat.settings, chat.service.chat.now()
 
-    def __init__(self, service: ChatService, filters: Filters) -> None:
-        self._service = service
-        self._filters = filters
+    def write() -> bytes:
+        match to:
+            case "markdown":
+                return to_markdown(still, pairs)
+            case "json":
+                return to_json(still, pairs, now=now, filter_text=filter_text)
+            case "jsonl":
+                return to_jsonl(still, pairs, settings, whole_topics=is_whole)
 
-    async def export(self, query: Query) -> WebResponse:
-        """The pairs that match a filter, those that a view shows, or all of them."""
-        kind = query.text("as") or "json"
-        if kind not in _KINDS:
-            hint = nearest(kind, _KINDS)
-            raise Fault(Code.INVALID_REQUEST, f"nothing is exported as {quote_word(kind[:40])}", hint=hint, status=400)
-        to, name, media_type = _KINDS[kind]
-        history = await self._service.chat.load()
-        pairs, filter_text = await self._choose(query, history)
-        is_whole = query.is_set("whole_topics")
-        # Pairs never change; of the rest of the history only the topics are looked at.
-        still = ChatHistory()
-        still.topics = history.topics.copy()
-        settings, now = self._service.chat.settings, self._service.chat.now()
+    return download(await asyncio.to_thread(write), query.text("name") or name, media_type)
 
-        def write() -> bytes:
-            match to:
-                case "markdown":
-                    return to_markdown(still, pairs)
-                case "json":
-                    return to_json(still, pairs, now=now, filter_text=filter_text)
-                case "jsonl":
-                    return to_jsonl(still, pairs, settings, whole_topics=is_whole)
 
-        return download(await asyncio.to_thread(write), query.text("name") or name, media_type)
+async def bring_in(chat: OneChat, query: Query, call: ApiCall) -> ImportShown:
+    """Import a file; with `dry_run`, only report what it contains."""
+    is_dry = query.is_set("dry_run")
+    data = await read_bytes(call.receive, MOST_IMPORTED)
+    if not data.strip():
+        hint = "Send the file as the body of the request."
+        raise Fault(Code.INVALID_REQUEST, "the file is empty", hint=hint, status=422)
+    try:
+        gathered = await asyncio.to_thread(read_chat, data, query.text("name"))
+    except Fault as fault:
+        fault.status = 422
+        raise
+    history = await chat.service.chat.load()
+    _check_topics(gathered, history)
+    topics = _new_topics(gathered, history)
+    fresh = {pair.id: pair for pair in gathered.fact.pairs if pair.id not in history}
+    if fresh and not is_dry:
+        await chat.service.chat.happen(msgspec.structs.replace(gathered.fact, pairs=tuple(fresh.values())))
+    return ImportShown(
+        pairs=len(fresh),
+        topics=topics if fresh else 0,
+        skipped=len(gathered.fact.pairs) - len(fresh),
+        format=gathered.source,
+        problems=gathered.notes,
+    )
 
-    async def bring_in(self, query: Query, receive: Receive) -> ImportShown:
-        """Import a file; with `dry_run`, only report what it contains."""
-        is_dry = query.is_set("dry_run")
-        data = await read_bytes(receive, MOST_IMPORTED)
-        if not data.strip():
-            hint = "Send the file as the body of the request."
-            raise Fault(Code.INVALID_REQUEST, "the file is empty", hint=hint, status=422)
-        try:
-            gathered = await asyncio.to_thread(read_chat, data, query.text("name"))
-        except Fault as fault:
-            fault.status = 422
-            raise
-        history = await self._service.chat.load()
-        _check_topics(gathered, history)
-        topics = _new_topics(gathered, history)
-        fresh = {pair.id: pair for pair in gathered.fact.pairs if pair.id not in history}
-        if fresh and not is_dry:
-            await self._service.chat.happen(msgspec.structs.replace(gathered.fact, pairs=tuple(fresh.values())))
-        return ImportShown(
-            pairs=len(fresh),
-            topics=topics if fresh else 0,
-            skipped=len(gathered.fact.pairs) - len(fresh),
-            format=gathered.source,
-            problems=gathered.notes,
-        )
 
-    async def _choose(self, query: Query, history: ChatHistory) -> tuple[list[MessagePair], str]:
-        if "view" not in query:
-            if query.text("filter"):
-                hint = "Give the view in which it is used."
-                raise Fault(Code.INVALID_REQUEST, "the filter has no view", hint=hint, status=400)
-            return list(history), ""
-        looking = await self._service.views.get(query.text("view"))
-        if "filter" not in query:
-            return list(looking.view.visible), looking.filter
-        text = query.text("filter")
-        return looking.view.match(self._filters.read(text), self._service.chat.now()), text
+async def _choose(chat: OneChat, query: Query, history: ChatHistory) -> tuple[list[MessagePair], str]:
+    if "view" not in query:
+        if query.text("filter"):
+            hint = "Give the view in which it is used."
+            raise Fault(Code.INVALID_REQUEST, "the filter has no view", hint=hint, status=400)
+        return list(history), ""
+    looking = await chat.service.views.get(query.text("view"))
+    if "filter" not in query:
+        return list(looking.view.visible), looking.filter
+    text = query.text("filter")
+    return looking.view.match(read_filter(chat, text), chat.service.chat.now()), text
 
 
 def _check_topics(gathered: Gathered, history: ChatHistory) -> None:

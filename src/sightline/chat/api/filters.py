@@ -1,13 +1,12 @@
 """The chat's filters and commands: parse them, complete them while they are typed, and carry commands out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import tzinfo
 from itertools import islice
 from typing import Final, Literal, assert_never, cast
 from urllib.parse import quote, urlencode
 
 from sightline.catalog.problem import likely, quote_word
-from sightline.chat.api.requests import CommandWanted, wrong_text
+from sightline.chat.api.requests import CommandWanted, OneChat, wrong_text
 from sightline.chat.api.shapes import CommandShown
 from sightline.chat.core.commands import (
     COMMANDS,
@@ -27,7 +26,6 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import MAIN, Chat
-from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
@@ -46,85 +44,76 @@ FIRST: Final = (
 """The fields that are offered before the others, in this order."""
 
 
-class Filters:
-    """Parses filters. Days begin and end in `zone`, the server's time zone."""
+def read_filter(chat: OneChat, text: str) -> Expression:
+    """Parse a filter. The Fault of a mistake has its place."""
+    try:
+        return _parse(chat, text)
+    except Fault as fault:
+        raise wrong_text(text, fault) from None
 
-    def __init__(self, chat: Chat, zone: tzinfo, models: Sequence[str]) -> None:
-        self._chat = chat
-        self._zone = zone
-        self._models = models
 
-    def read(self, text: str) -> Expression:
-        """Parse a filter. The Fault of a mistake has its place."""
-        try:
-            return self._parse(text)
-        except Fault as fault:
-            raise wrong_text(text, fault) from None
+async def describe_filter(chat: OneChat, query: Query) -> FilterShown:
+    """Whether a text is valid, and the completions at its cursor."""
+    history = await chat.service.chat.load()
+    text = query.text("text")
+    at = cursor(text, query, "cursor")
+    error = error_in(text, lambda: _parse_command(chat, text) or _parse(chat, text))
+    offers = islice(_offers(chat, text, at, history), MOST)
+    return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
-    def command(self, text: str) -> tuple[ChatCommand, Expression] | None:
-        """The command in a text and its parsed filter; None if it has no command."""
-        try:
-            return self._parse_command(text)
-        except Fault as fault:
-            raise wrong_text(text, fault) from None
 
-    async def describe(self, query: Query) -> FilterShown:
-        """Whether a text is valid, and the completions at its cursor."""
-        history = await self._chat.load()
-        text = query.text("text")
-        at = cursor(text, query, "cursor")
-        error = error_in(text, lambda: self._parse_command(text) or self._parse(text))
-        offers = islice(self._offers(text, at, history), MOST)
-        return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
+def _parse(chat: OneChat, text: str) -> Expression:
+    return parse(text, scope=FilterScope.CHAT, zone=chat.parts.zone, saved=_Saved(chat))
 
-    def _parse(self, text: str) -> Expression:
-        return parse(text, scope=FilterScope.CHAT, zone=self._zone, saved=_Saved(self._chat, self._zone))
 
-    def _parse_command(self, text: str) -> tuple[ChatCommand, Expression] | None:
-        command = read_command(text)
-        if command is None:
-            return None
-        expression = self._parse(command.filter)
-        if isinstance(command.action, DeletePairs):
-            check_deletable(command.filter, expression)
-        return command, expression
+def _parse_command(chat: OneChat, text: str) -> tuple[ChatCommand, Expression] | None:
+    """The command in a text and its parsed filter; None if it has no command."""
+    command = read_command(text)
+    if command is None:
+        return None
+    expression = _parse(chat, command.filter)
+    if isinstance(command.action, DeletePairs):
+        check_deletable(command.filter, expression)
+    return command, expression
 
-    def _offers(self, text: str, at: int, history: ChatHistory) -> Iterator[Completion]:
-        try:
-            place = command_place(text)
-        except Fault:  # a quote is still open, so that no command can have begun
-            place = None
-        if place is not None and place < at:
-            yield from _command_offers(text, at, place)
-            return
-        start = term_start(text, at)
-        begun = text[start:at].lower()
-        for saved in self._chat.preferences.saved_filters:
-            name = f"@{saved.name}"
-            if name.lower().startswith(begun):
-                yield Completion(name, name, saved.filter, start)
-        yield from completions(text, at, scope=FilterScope.CHAT, known=self._values_in_use(history), first=FIRST)
-        if not begun:
-            yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in COMMANDS.items())
 
-    def _values_in_use(self, history: ChatHistory) -> Mapping[str, Sequence[str]]:
-        latest = history.latest(MOST_LOOKED_AT)[::-1]
-        topics = [" > ".join(history.topics.path(topic.id)) for topic in history.topics]
-        return {
-            "model": [*(pair.model for pair in latest), *self._models],
-            "topic": topics,
-            "tool": [tool for pair in latest if pair.answer is not None for tool in pair.answer.tools],
-            "finish": [pair.answer.finish for pair in latest if pair.answer is not None],
-            "fault": [pair.trouble.code for pair in latest if pair.trouble is not None],
-        }
+def _offers(chat: OneChat, text: str, at: int, history: ChatHistory) -> Iterator[Completion]:
+    try:
+        place = command_place(text)
+    except Fault:  # a quote is still open, so that no command can have begun
+        place = None
+    if place is not None and place < at:
+        yield from _command_offers(text, at, place)
+        return
+    start = term_start(text, at)
+    begun = text[start:at].lower()
+    for saved in chat.service.chat.preferences.saved_filters:
+        name = f"@{saved.name}"
+        if name.lower().startswith(begun):
+            yield Completion(name, name, saved.filter, start)
+    yield from completions(text, at, scope=FilterScope.CHAT, known=_values_in_use(chat, history), first=FIRST)
+    if not begun:
+        yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in COMMANDS.items())
+
+
+def _values_in_use(chat: OneChat, history: ChatHistory) -> Mapping[str, Sequence[str]]:
+    latest = history.latest(MOST_LOOKED_AT)[::-1]
+    topics = [" > ".join(history.topics.path(topic.id)) for topic in history.topics]
+    return {
+        "model": [*(pair.model for pair in latest), *chat.parts.models],
+        "topic": topics,
+        "tool": [tool for pair in latest if pair.answer is not None for tool in pair.answer.tools],
+        "finish": [pair.answer.finish for pair in latest if pair.answer is not None],
+        "fault": [pair.trouble.code for pair in latest if pair.trouble is not None],
+    }
 
 
 class _Saved(Mapping[str, Expression]):
     """The saved filters by name; each is parsed when it is used."""
 
-    def __init__(self, chat: Chat, zone: tzinfo) -> None:
-        self._texts = {each.name.lower(): each.filter for each in chat.preferences.saved_filters}
-        self._zone = zone
+    def __init__(self, chat: OneChat) -> None:
+        self._texts = {each.name.lower(): each.filter for each in chat.service.chat.preferences.saved_filters}
+        self._zone = chat.parts.zone
 
     def __getitem__(self, name: str) -> Expression:
         return parse(self._texts[name], scope=FilterScope.CHAT, zone=self._zone)
@@ -157,81 +146,81 @@ _LONGEST_SAMPLE = 200
 CommandName = Literal["export", "tchange", "delete", "hud", "compact"]
 
 
-class Commanding:
-    """Applies a command to all pairs that its filter matches, whether they are on screen or not."""
+async def run_command(chat: OneChat, wanted: CommandWanted) -> CommandShown:
+    """Apply a command to all pairs that its filter matches, whether they are on screen or not; with `dry_run`, report
+    what it would do."""
+    looking = await chat.service.views.get(wanted.view)
+    try:
+        found = _parse_command(chat, wanted.text)
+    except Fault as fault:
+        raise wrong_text(wanted.text, fault) from None
+    if found is None:
+        hint = "Write a filter, a blank and a command: e & d<24h :delete."
+        raise Fault(Code.USAGE, "there is no command in this line", hint=hint, status=422)
+    command, expression = found
+    is_dry = wanted.dry_run or command.is_dry
+    pairs = [] if isinstance(command.action, Hud) else looking.view.match(expression, chat.service.chat.now())
+    match command.action:
+        case Hud(on=on):
+            return _result(command, pairs, f"the panel is {'on' if on else 'off'}", done=not is_dry, hud=on)
+        case Export() as action:
+            address = _address(chat.service.chat.id, looking, command, action)
+            return _result(command, pairs, _count_text(pairs, "to export"), done=not is_dry, export=address)
+        case Compact():
+            ids = tuple(pair.id for pair in pairs)
+            return _result(command, pairs, _count_text(pairs, "to sum up"), done=not is_dry, compact=ids)
+        case DeletePairs() as action:
+            return await _delete(chat, command, action, pairs, is_dry=is_dry)
+        case Tchange() as action:
+            return await _tchange(chat, command, action, pairs, looking, is_dry=is_dry)
+        case unreachable:
+            assert_never(unreachable)
 
-    def __init__(self, service: ChatService, filters: Filters) -> None:
-        self._service = service
-        self._filters = filters
 
-    async def run(self, wanted: CommandWanted) -> CommandShown:
-        """Carry it out; with `dry_run`, report what it would do."""
-        looking = await self._service.views.get(wanted.view)
-        found = self._filters.command(wanted.text)
+async def _delete(
+    chat: OneChat, command: ChatCommand, action: DeletePairs, pairs: list[MessagePair], *, is_dry: bool
+) -> CommandShown:
+    if action.needs_force(len(pairs)):
+        message = f"{_count_text(pairs, 'to delete')}: write :delete --force if all of them are meant"
+        return _result(command, pairs, message, done=False, needs_force=True, confirm=not command.is_sure)
+    if is_dry or not pairs:
+        message = _count_text(pairs, "to delete")
+        return _result(command, pairs, message, done=not is_dry, confirm=not command.is_sure)
+    ids = tuple(pair.id for pair in pairs)
+    await chat.service.chat.happen(PairsDeleted(ids))
+    return _result(command, pairs, f"{_count_text(pairs)} deleted", done=True, ids=ids)
+
+
+async def _tchange(
+    chat: OneChat, command: ChatCommand, action: Tchange, pairs: list[MessagePair], looking: Looking, *, is_dry: bool
+) -> CommandShown:
+    topics = chat.service.chat.history.topics
+    path = topics.path(looking.view.topic) if action.path is None else action.path
+    topic, shown = topics.at(path), quote_word(" > ".join(path)) if path else "no topic"
+    if topic is None and not action.create:
+        known = [" > ".join(topics.path(each.id)) for each in topics]
+        hint = f"{likely(' > '.join(path), known)} --create makes a new one.".strip()
+        raise Fault(Code.USAGE, f"there is no topic {shown}", hint=hint, status=422)
+    if is_dry:
+        made = "" if topic is not None else ", which is made"
+        message = f"{_count_text(pairs, f'to move to {shown}')}{made}"
+        return _result(command, pairs, message, done=False, confirm=not command.is_sure)
+    if pairs:
+        topic = await _ensure_topic(chat.service.chat, path) if topic is None else topic
+        await chat.service.chat.happen(PairsMoved(tuple(pair.id for pair in pairs), topic))
+    return _result(command, pairs, f"{_count_text(pairs)} moved to {shown}", done=True)
+
+
+async def _ensure_topic(chat: Chat, path: tuple[str, ...]) -> str:
+    """The topic at this path. Missing topics are created."""
+    above = ROOT
+    for end in range(1, len(path) + 1):
+        found = chat.history.topics.at(path[:end])
         if found is None:
-            hint = "Write a filter, a blank and a command: e & d<24h :delete."
-            raise Fault(Code.USAGE, "there is no command in this line", hint=hint, status=422)
-        command, expression = found
-        is_dry = wanted.dry_run or command.is_dry
-        pairs = [] if isinstance(command.action, Hud) else looking.view.match(expression, self._service.chat.now())
-        match command.action:
-            case Hud(on=on):
-                return _result(command, pairs, f"the panel is {'on' if on else 'off'}", done=not is_dry, hud=on)
-            case Export() as action:
-                address = _address(self._service.chat.id, looking, command, action)
-                return _result(command, pairs, _count_text(pairs, "to export"), done=not is_dry, export=address)
-            case Compact():
-                ids = tuple(pair.id for pair in pairs)
-                return _result(command, pairs, _count_text(pairs, "to sum up"), done=not is_dry, compact=ids)
-            case DeletePairs() as action:
-                return await self._delete(command, action, pairs, is_dry=is_dry)
-            case Tchange() as action:
-                return await self._tchange(command, action, pairs, looking, is_dry=is_dry)
-            case unreachable:
-                assert_never(unreachable)
-
-    async def _delete(
-        self, command: ChatCommand, action: DeletePairs, pairs: list[MessagePair], *, is_dry: bool
-    ) -> CommandShown:
-        if action.needs_force(len(pairs)):
-            message = f"{_count_text(pairs, 'to delete')}: write :delete --force if all of them are meant"
-            return _result(command, pairs, message, done=False, needs_force=True, confirm=not command.is_sure)
-        if is_dry or not pairs:
-            message = _count_text(pairs, "to delete")
-            return _result(command, pairs, message, done=not is_dry, confirm=not command.is_sure)
-        ids = tuple(pair.id for pair in pairs)
-        await self._service.chat.happen(PairsDeleted(ids))
-        return _result(command, pairs, f"{_count_text(pairs)} deleted", done=True, ids=ids)
-
-    async def _tchange(
-        self, command: ChatCommand, action: Tchange, pairs: list[MessagePair], looking: Looking, *, is_dry: bool
-    ) -> CommandShown:
-        topics = self._service.chat.history.topics
-        path = topics.path(looking.view.topic) if action.path is None else action.path
-        topic, shown = topics.at(path), quote_word(" > ".join(path)) if path else "no topic"
-        if topic is None and not action.create:
-            known = [" > ".join(topics.path(each.id)) for each in topics]
-            hint = f"{likely(' > '.join(path), known)} --create makes a new one.".strip()
-            raise Fault(Code.USAGE, f"there is no topic {shown}", hint=hint, status=422)
-        if is_dry:
-            made = "" if topic is not None else ", which is made"
-            message = f"{_count_text(pairs, f'to move to {shown}')}{made}"
-            return _result(command, pairs, message, done=False, confirm=not command.is_sure)
-        if pairs:
-            topic = await self._ensure_topic(path) if topic is None else topic
-            await self._service.chat.happen(PairsMoved(tuple(pair.id for pair in pairs), topic))
-        return _result(command, pairs, f"{_count_text(pairs)} moved to {shown}", done=True)
-
-    async def _ensure_topic(self, path: tuple[str, ...]) -> str:
-        """The topic at this path. Missing topics are created."""
-        chat, above = self._service.chat, ROOT
-        for end in range(1, len(path) + 1):
-            found = chat.history.topics.at(path[:end])
-            if found is None:
-                found = chat.make_id()
-                await chat.happen(TopicAdded(Topic(id=found, name=path[end - 1], parent=above)))
-            above = found
-        return above
+            found = chat.make_id()
+            await chat.happen(TopicAdded(Topic(id=found, name=path[end - 1], parent=above)))
+        above = found
+    return above
 
 
 def _result(

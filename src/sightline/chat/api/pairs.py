@@ -1,17 +1,16 @@
 """Pairs and views over the API: as the page shows them, what would be sent, and how the user edits and marks pairs."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import msgspec
 
-from sightline.catalog.facts import Prices
 from sightline.chat.api.files import media, parts_from_uploads, size_of
-from sightline.chat.api.filters import Filters
+from sightline.chat.api.filters import read_filter
 from sightline.chat.api.requests import (
     EditWanted,
     IdsWanted,
     MarkWanted,
+    OneChat,
     PreviewWanted,
     QuestionWanted,
     SwapWanted,
@@ -56,12 +55,10 @@ from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of, media_of
 from sightline.chat.service.sends import SendPreview
-from sightline.chat.service.service import ChatService
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.editing.reading import DocumentReading, options_of, tools_of
 from sightline.errors import Code, Fault
 from sightline.exchange.outbound import Prepared
-from sightline.exchange.recording.records import Records
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Part
 from sightline.model.request import Role
@@ -72,73 +69,69 @@ from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.pointer import resolve
 
-ModelPrices: TypeAlias = Callable[[str], Prices | None]
-"""The prices of a model, by its name in the chat."""
-
-
 _PAIR_FIELDS = frozenset(PairShown.__struct_fields__) & frozenset(MessagePair.__struct_fields__)
 _ANSWER_FIELDS = frozenset(AnswerShown.__struct_fields__) - {"blocks", "citations", "cost"}
 """Fields that are shown as the pair and the answer have them, unless they are replaced."""
 
 
-class PairShowing:
-    """Shows pairs. The answer that is arriving is taken from memory."""
+def show_row(chat: OneChat, pair: MessagePair, view: View) -> PairShown:
+    return PairShown(**_pair_fields(chat, pair, view, view.standing(pair.id)))  # type: ignore[arg-type]
 
-    def __init__(self, service: ChatService, prices: ModelPrices) -> None:
-        self._service = service
-        self._prices = prices
 
-    def row(self, pair: MessagePair, view: View) -> PairShown:
-        return PairShown(**self._fields(pair, view, view.standing(pair.id)))  # type: ignore[arg-type]
+def show_details(
+    chat: OneChat, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]
+) -> PairOpened:
+    standing: Standing = "hidden" if view is None else view.standing(pair.id)
+    fields = _pair_fields(chat, pair, view, standing)
+    return PairOpened(
+        **fields,  # type: ignore[arg-type]
+        earlier_answers=tuple(show_answer(chat, each, pair.model) for each in earlier_answers(pair)),
+        telemetry=telemetry,
+    )
 
-    def details(self, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]) -> PairOpened:
-        standing: Standing = "hidden" if view is None else view.standing(pair.id)
-        fields = self._fields(pair, view, standing)
-        return PairOpened(
-            **fields,  # type: ignore[arg-type]
-            earlier_answers=tuple(self.answer(each, pair.model) for each in self.earlier(pair)),
-            telemetry=telemetry,
-        )
 
-    def answer_of(self, pair: MessagePair) -> ChatAnswer | None:
-        """Its answer; while it is being sent, what has arrived so far."""
-        if pair.state != "sending":
-            return pair.answer
-        so_far = self._service.sends.so_far(pair.id)
-        return so_far if so_far is not None and so_far.messages else None
+def answer_of(chat: OneChat, pair: MessagePair) -> ChatAnswer | None:
+    """Its answer; while it is being sent, what has arrived so far."""
+    if pair.state != "sending":
+        return pair.answer
+    so_far = chat.service.sends.so_far(pair.id)
+    return so_far if so_far is not None and so_far.messages else None
 
-    def answer(self, answer: ChatAnswer, model: str) -> AnswerShown:
-        cost = answer.cost
-        if cost is None and answer.usage is not None and not answer.run:  # an answer of before costs were kept
-            known = cost_of(answer.usage, self._prices(model))
-            cost = None if known is None else known.dollars
-        fields = {name: getattr(answer, name) for name in _ANSWER_FIELDS}
-        return AnswerShown(
-            **fields,
-            blocks=blocks_of(answer),
-            citations=tuple(CitationShown(each.title, each.url, each.cited_text) for each in answer.citations),
-            cost=cost,
-        )
 
-    def earlier(self, pair: MessagePair) -> tuple[ChatAnswer, ...]:
-        """The earlier answers, including the one that is kept until a new one has arrived."""
-        is_kept = pair.state == "sending" and pair.answer is not None
-        return (*pair.earlier, pair.answer) if is_kept and pair.answer is not None else pair.earlier
+def show_answer(chat: OneChat, answer: ChatAnswer, model: str) -> AnswerShown:
+    cost = answer.cost
+    if cost is None and answer.usage is not None and not answer.run:  # an answer of before costs were kept
+        known = cost_of(answer.usage, chat.parts.prices(model))
+        cost = None if known is None else known.dollars
+    fields = {name: getattr(answer, name) for name in _ANSWER_FIELDS}
+    return AnswerShown(
+        **fields,
+        blocks=blocks_of(answer),
+        citations=tuple(CitationShown(each.title, each.url, each.cited_text) for each in answer.citations),
+        cost=cost,
+    )
 
-    def _fields(self, pair: MessagePair, view: View | None, standing: Standing) -> dict[str, object]:
-        answer = self.answer_of(pair)
-        model = pair.asking or pair.model
-        topics = self._service.chat.history.topics
-        return {name: getattr(pair, name) for name in _PAIR_FIELDS} | {
-            "topic_path": topics.path(pair.topic) if pair.topic in topics else (),
-            "attachments": tuple(_attachment(n, part) for n, part in enumerate(pair.attachments)),
-            "answer": None if answer is None else self.answer(answer, model),
-            "earlier": len(self.earlier(pair)),
-            "trouble": trouble(pair.trouble),
-            "standing": standing,
-            "tokens": TokenBand(0, 0, 0) if view is None else band(view.size(pair)),
-            "run": pair.run or ("" if answer is None else answer.run),
-        }
+
+def earlier_answers(pair: MessagePair) -> tuple[ChatAnswer, ...]:
+    """The earlier answers, including the one that is kept until a new one has arrived."""
+    is_kept = pair.state == "sending" and pair.answer is not None
+    return (*pair.earlier, pair.answer) if is_kept and pair.answer is not None else pair.earlier
+
+
+def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None, standing: Standing) -> dict[str, object]:
+    answer = answer_of(chat, pair)
+    model = pair.asking or pair.model
+    topics = chat.service.chat.history.topics
+    return {name: getattr(pair, name) for name in _PAIR_FIELDS} | {
+        "topic_path": topics.path(pair.topic) if pair.topic in topics else (),
+        "attachments": tuple(_attachment(n, part) for n, part in enumerate(pair.attachments)),
+        "answer": None if answer is None else show_answer(chat, answer, model),
+        "earlier": len(earlier_answers(pair)),
+        "trouble": trouble(pair.trouble),
+        "standing": standing,
+        "tokens": TokenBand(0, 0, 0) if view is None else band(view.size(pair)),
+        "run": pair.run or ("" if answer is None else answer.run),
+    }
 
 
 def band(estimate: Estimate) -> TokenBand:
@@ -164,87 +157,90 @@ _MARKS: Mapping[str, Callable[..., ChatFact]] = {
 }
 
 
-class PairCalls:
-    """Each change is one fact."""
+async def get_pair(chat: OneChat, pair: str, query: Query) -> PairOpened:
+    """One pair; with `view`, as it is in that view."""
+    found = await _find(chat, pair)
+    telemetry = chat.service.sends.telemetry(pair) or await _telemetry_of(chat, found.exchange)
+    return show_details(chat, found, await _view(chat, query), telemetry)
 
-    def __init__(self, service: ChatService, showing: PairShowing, records: Records) -> None:
-        self._service = service
-        self._showing = showing
-        self._records = records
 
-    async def get(self, pair: str, query: Query) -> PairOpened:
-        """One pair; with `view`, as it is in that view."""
-        found = await self._find(pair)
-        telemetry = self._service.sends.telemetry(pair) or await self._telemetry_of(found.exchange)
-        return self._showing.details(found, await self._view(query), telemetry)
+async def get_media(chat: OneChat, pair: str, number: str, query: Query) -> WebResponse:
+    """The bytes of a file of the question; with `of=answer`, of an image in the answer; with `earlier=N`, in that
+    earlier answer."""
+    found, of = await _find(chat, pair), query.text("of") or "question"
+    if of not in ("question", "answer"):
+        hint = "of is question or answer."
+        raise Fault(Code.INVALID_REQUEST, f"there are no files of {of[:40]!r}", hint=hint, status=400)
+    parts = found.attachments if of == "question" else _of_answer(chat, found, query)
+    if not number.isascii() or not number.isdecimal() or len(number) > 9 or int(number) >= len(parts):
+        raise not_there(f"file of this {of}", number)
+    return media(parts[int(number)])
 
-    async def media(self, pair: str, number: str, query: Query) -> WebResponse:
-        """The bytes of a file of the question; with `of=answer`, of an image in the answer; with `earlier=N`, in that
-        earlier answer."""
-        found, of = await self._find(pair), query.text("of") or "question"
-        if of not in ("question", "answer"):
-            hint = "of is question or answer."
-            raise Fault(Code.INVALID_REQUEST, f"there are no files of {of[:40]!r}", hint=hint, status=400)
-        parts = found.attachments if of == "question" else self._of_answer(found, query)
-        if not number.isascii() or not number.isdecimal() or len(number) > 9 or int(number) >= len(parts):
-            raise not_there(f"file of this {of}", number)
-        return media(parts[int(number)])
 
-    async def edit(self, pair: str, wanted: EditWanted, query: Query) -> PairOpened:
-        """Change the text of the question or of the answer."""
-        await self._find(pair)
-        if wanted.user_text is None and wanted.assistant_text is None:
-            hint = "Give user_text, assistant_text, or both."
-            raise Fault(Code.INVALID_REQUEST, "there is nothing to change", hint=hint, status=422)
-        await self._service.chat.happen(PairEdited(pair, wanted.user_text, wanted.assistant_text))
-        return await self.get(pair, query)
+async def edit_pair(chat: OneChat, pair: str, wanted: EditWanted, query: Query) -> PairOpened:
+    """Change the text of the question or of the answer."""
+    await _find(chat, pair)
+    if wanted.user_text is None and wanted.assistant_text is None:
+        hint = "Give user_text, assistant_text, or both."
+        raise Fault(Code.INVALID_REQUEST, "there is nothing to change", hint=hint, status=422)
+    await chat.service.chat.happen(PairEdited(pair, wanted.user_text, wanted.assistant_text))
+    return await get_pair(chat, pair, query)
 
-    async def swap(self, pair: str, wanted: SwapWanted, query: Query) -> PairOpened:
-        """Swap the answer with an earlier one."""
-        await self._find(pair)
-        await self._service.chat.happen(AnswerSwapped(pair, wanted.index))
-        return await self.get(pair, query)
 
-    async def mark(self, wanted: MarkWanted) -> Versioned:
-        return await self._happen(wanted.ids, _mark(wanted))
+async def swap_answer(chat: OneChat, pair: str, wanted: SwapWanted, query: Query) -> PairOpened:
+    """Swap the answer with an earlier one."""
+    await _find(chat, pair)
+    await chat.service.chat.happen(AnswerSwapped(pair, wanted.index))
+    return await get_pair(chat, pair, query)
 
-    async def delete(self, wanted: IdsWanted) -> Versioned:
-        return await self._happen(wanted.ids, PairsDeleted(wanted.ids))
 
-    async def restore(self, wanted: IdsWanted) -> Versioned:
-        return await self._happen(wanted.ids, PairsRestored(wanted.ids))
+async def mark_pairs(chat: OneChat, wanted: MarkWanted) -> Versioned:
+    return await _happen(chat, wanted.ids, _mark(wanted))
 
-    async def _happen(self, ids: tuple[str, ...], fact: ChatFact) -> Versioned:
-        history = await load_with(self._service.chat, ids)
-        if isinstance(fact, PairsMoved) and fact.topic not in history.topics:
-            raise not_there("topic", fact.topic)
-        await self._service.chat.happen(fact)
-        return Versioned(self._service.chat.version)
 
-    async def _find(self, pair: str) -> MessagePair:
-        return (await load_with(self._service.chat, (pair,))).get(pair)
+async def delete_pairs(chat: OneChat, wanted: IdsWanted) -> Versioned:
+    return await _happen(chat, wanted.ids, PairsDeleted(wanted.ids))
 
-    async def _telemetry_of(self, exchange: str) -> tuple[SendTelemetry, ...]:
-        """The recorded telemetry of an earlier send, if it is still stored."""
-        if not exchange:
-            return ()
-        try:
-            facts = [entry.fact for entry in await self._records.facts(exchange)]
-        except Fault:
-            return ()  # retention has taken it, or it is on another machine's record
-        return tuple(msgspec.convert(each.telemetry, SendTelemetry) for each in facts if isinstance(each, Budgeted))
 
-    async def _view(self, query: Query) -> View | None:
-        return (await self._service.views.get(query.text("view"))).view if "view" in query else None
+async def restore_pairs(chat: OneChat, wanted: IdsWanted) -> Versioned:
+    return await _happen(chat, wanted.ids, PairsRestored(wanted.ids))
 
-    def _of_answer(self, pair: MessagePair, query: Query) -> tuple[Part, ...]:
-        answer = self._showing.answer_of(pair)
-        if "earlier" in query:
-            answers, index = self._showing.earlier(pair), query.number("earlier", 0)
-            if index >= len(answers):
-                raise not_there("earlier answer", str(index))
-            answer = answers[index]
-        return () if answer is None else media_of(answer)
+
+async def _happen(chat: OneChat, ids: tuple[str, ...], fact: ChatFact) -> Versioned:
+    history = await load_with(chat, ids)
+    if isinstance(fact, PairsMoved) and fact.topic not in history.topics:
+        raise not_there("topic", fact.topic)
+    await chat.service.chat.happen(fact)
+    return Versioned(chat.service.chat.version)
+
+
+async def _find(chat: OneChat, pair: str) -> MessagePair:
+    return (await load_with(chat, (pair,))).get(pair)
+
+
+async def _telemetry_of(chat: OneChat, exchange: str) -> tuple[SendTelemetry, ...]:
+    """The recorded telemetry of an earlier send, if it is still stored."""
+    if not exchange:
+        return ()
+    try:
+        facts = [entry.fact for entry in await chat.records.facts(exchange)]
+    except Fault:
+        return ()  # retention has taken it, or it is on another machine's record
+    return tuple(msgspec.convert(each.telemetry, SendTelemetry) for each in facts if isinstance(each, Budgeted))
+
+
+async def _view(chat: OneChat, query: Query) -> View | None:
+    return (await chat.service.views.get(query.text("view"))).view if "view" in query else None
+
+
+def _of_answer(chat: OneChat, pair: MessagePair, query: Query) -> tuple[Part, ...]:
+    answer = answer_of(chat, pair)
+    if "earlier" in query:
+        answers, index = earlier_answers(pair), query.number("earlier", 0)
+        if index >= len(answers):
+            raise not_there("earlier answer", str(index))
+        answer = answers[index]
+    return () if answer is None else media_of(answer)
 
 
 def _mark(wanted: MarkWanted) -> ChatFact:
@@ -260,90 +256,88 @@ MOST_ROWS = 200
 EMBEDDED = "the embedded model, on this machine"
 
 
-class ViewCalls:
-    """Answers from the service's views."""
+async def update_view(chat: OneChat, view: str, wanted: ViewWanted) -> ViewShown:
+    """Change its filter, model or topic."""
+    history = await chat.service.chat.load()
+    if wanted.topic is not None and wanted.topic not in history.topics:
+        raise not_there("topic", wanted.topic)
+    expression = None if wanted.filter is None else read_filter(chat, wanted.filter)
+    looking = await chat.service.views.set_view(
+        view, filter=wanted.filter, expression=expression, model=wanted.model, topic=wanted.topic
+    )
+    return _view_shown(chat, looking)
 
-    def __init__(self, service: ChatService, filters: Filters, showing: PairShowing) -> None:
-        self._service = service
-        self._filters = filters
-        self._showing = showing
 
-    async def update(self, view: str, wanted: ViewWanted) -> ViewShown:
-        """Change its filter, model or topic."""
-        history = await self._service.chat.load()
-        if wanted.topic is not None and wanted.topic not in history.topics:
-            raise not_there("topic", wanted.topic)
-        expression = None if wanted.filter is None else self._filters.read(wanted.filter)
-        looking = await self._service.views.set_view(
-            view, filter=wanted.filter, expression=expression, model=wanted.model, topic=wanted.topic
-        )
-        return self._view_shown(looking)
+async def get_view(chat: OneChat, view: str, query: Query) -> ViewShown:
+    """The current state; `text_tokens` is the size of the draft."""
+    tokens = query.number("text_tokens", -1)
+    return _view_shown(chat, await chat.service.views.get(view), tokens if tokens >= 0 else None)
 
-    async def get(self, view: str, query: Query) -> ViewShown:
-        """The current state; `text_tokens` is the size of the draft."""
-        tokens = query.number("text_tokens", -1)
-        return self._view_shown(await self._service.views.get(view), tokens if tokens >= 0 else None)
 
-    async def rows(self, view: str, query: Query) -> RowsShown:
-        """Some of the pairs on screen."""
-        first, limit = query.number("from", 0), min(query.number("limit", MOST_ROWS), MOST_ROWS)
-        looking = await self._service.views.get(view)
-        rows = looking.rows
-        shown = tuple(self._showing.row(pair, looking.view) for pair in rows.slice(first, limit))
-        return RowsShown(self._service.chat.version, rows.total, min(first, rows.total), shown)
+async def get_rows(chat: OneChat, view: str, query: Query) -> RowsShown:
+    """Some of the pairs on screen."""
+    first, limit = query.number("from", 0), min(query.number("limit", MOST_ROWS), MOST_ROWS)
+    looking = await chat.service.views.get(view)
+    rows = looking.rows
+    shown = tuple(show_row(chat, pair, looking.view) for pair in rows.slice(first, limit))
+    return RowsShown(chat.service.chat.version, rows.total, min(first, rows.total), shown)
 
-    async def place(self, view: str, query: Query) -> PlaceShown:
-        """The position of a pair on screen."""
-        looking = await self._service.views.get(view)
-        return PlaceShown(looking.rows.place(query.text("pair")))
 
-    async def estimate(self, wanted: QuestionWanted) -> EstimateShown:
-        """The size of a draft."""
-        sized = await self._service.previews.estimate(
-            wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
-        )
-        estimate = sized.estimate
-        return EstimateShown(
-            estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
-        )
+async def find_place(chat: OneChat, view: str, query: Query) -> PlaceShown:
+    """The position of a pair on screen."""
+    looking = await chat.service.views.get(view)
+    return PlaceShown(looking.rows.place(query.text("pair")))
 
-    async def preview(self, wanted: PreviewWanted) -> PreviewShown:
-        """The exact body of the next send."""
-        preview = await self._service.previews.preview(
-            wanted.view,
-            wanted.text,
-            parts_from_uploads(wanted.attachments),
-            before=wanted.before,
-            replaces=wanted.replaces,
-        )
-        return _preview_shown(preview)
 
-    def _view_shown(self, looking: Looking, text_tokens: int | None = None) -> ViewShown:
-        service, view, rows = self._service, looking.view, looking.rows
-        history, paused = service.chat.history, service.sends.paused
-        newest, fault = history.newest, looking.trouble
-        return ViewShown(
-            view=looking.id,
-            version=service.chat.version,
-            filter=looking.filter,
-            model=view.model,
-            selected=looking.model,
-            provider=looking.choice.provider_name,
-            topic=view.topic,
-            topic_path=history.topics.path(view.topic),
-            inherited=msgspec.convert(view.inherited, InheritedShown, from_attributes=True),
-            visible=len(view.visible),
-            rows=rows.total,
-            start=rows.start,
-            newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
-            counter=msgspec.convert(looking.counter(text_tokens), CounterShown, from_attributes=True),
-            room=msgspec.convert(view.shown_room, RoomShown, from_attributes=True),
-            history_tokens=view.history_tokens,
-            sending=service.sends.sending,
-            paused=None if paused is None else PausedShown(paused.line, paused.can_go_at),
-            last=None if looking.last is None else _last(looking.last),
-            tools_trouble=None if fault is None else FaultShown(fault.code.value, fault.message, fault.hint),
-        )
+async def estimate_question(chat: OneChat, wanted: QuestionWanted) -> EstimateShown:
+    """The size of a draft."""
+    sized = await chat.service.previews.estimate(
+        wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
+    )
+    estimate = sized.estimate
+    return EstimateShown(
+        estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
+    )
+
+
+async def preview_send(chat: OneChat, wanted: PreviewWanted) -> PreviewShown:
+    """The exact body of the next send."""
+    preview = await chat.service.previews.preview(
+        wanted.view,
+        wanted.text,
+        parts_from_uploads(wanted.attachments),
+        before=wanted.before,
+        replaces=wanted.replaces,
+    )
+    return _preview_shown(preview)
+
+
+def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None) -> ViewShown:
+    service, view, rows = chat.service, looking.view, looking.rows
+    history, paused = service.chat.history, service.sends.paused
+    newest, fault = history.newest, looking.trouble
+    return ViewShown(
+        view=looking.id,
+        version=service.chat.version,
+        filter=looking.filter,
+        model=view.model,
+        selected=looking.model,
+        provider=looking.choice.provider_name,
+        topic=view.topic,
+        topic_path=history.topics.path(view.topic),
+        inherited=msgspec.convert(view.inherited, InheritedShown, from_attributes=True),
+        visible=len(view.visible),
+        rows=rows.total,
+        start=rows.start,
+        newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
+        counter=msgspec.convert(looking.counter(text_tokens), CounterShown, from_attributes=True),
+        room=msgspec.convert(view.shown_room, RoomShown, from_attributes=True),
+        history_tokens=view.history_tokens,
+        sending=service.sends.sending,
+        paused=None if paused is None else PausedShown(paused.line, paused.can_go_at),
+        last=None if looking.last is None else _last(looking.last),
+        tools_trouble=None if fault is None else FaultShown(fault.code.value, fault.message, fault.hint),
+    )
 
 
 def _last(sent: ViewSend) -> LastShown:

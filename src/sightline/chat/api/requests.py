@@ -2,23 +2,56 @@
 the chat's own code where that is more precise, and the details that the page needs. What calls return is in `shapes`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from sightline.catalog.facts import Prices
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import Flag, Hand, Star
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters
-from sightline.chat.service.chat import Chat, SavedFilter
+from sightline.chat.service.chat import SavedFilter
+from sightline.chat.service.chats import Chats
+from sightline.chat.service.service import ChatService
 from sightline.dialects.fault_codes import status_of
 from sightline.errors import Code, Fault
+from sightline.exchange.hub import Hub
+from sightline.exchange.recording.records import Records
 from sightline.model.json import JsonObject
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.filter_help import mistake
 from sightline.web.routes import ApiCall, Handler
+
+
+@dataclass(frozen=True, slots=True)
+class ChatParts:
+    """What the calls of the chats need. `settings` are the configured ones, `prices` those of a model by its name in
+    the chat, `models` the names to offer, `toolsets` those of the configuration. Days begin and end in `zone`."""
+
+    chats: Chats
+    hub: Hub
+    now: Callable[[], float]
+    settings: ChatSettings
+    prices: Callable[[str], Prices | None]
+    zone: tzinfo
+    models: Sequence[str] = ()
+    toolsets: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OneChat:
+    """The chat that a call is about, and all that its calls need."""
+
+    parts: ChatParts
+    service: ChatService
+    records: Records
+
 
 Ids: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=200_000)]
 QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
@@ -227,9 +260,9 @@ def not_there(what: str, name: str) -> Fault:
     return Fault(Code.USAGE, f"there is no {what} {name[:80]!r}", hint=hint, status=404)
 
 
-async def load_with(chat: Chat, pairs: Iterable[str]) -> ChatHistory:
+async def load_with(chat: OneChat, pairs: Iterable[str]) -> ChatHistory:
     """The history as it is now. Raises a Fault if one of these pairs is not in it."""
-    history = await chat.load()
+    history = await chat.service.chat.load()
     for pair in pairs:
         if pair not in history:
             raise not_there("pair", pair)
