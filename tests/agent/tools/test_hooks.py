@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 
@@ -9,7 +10,7 @@ import pytest
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import text_outcome
 from sightline.agent.tools import commands as child
-from sightline.agent.tools.hooks import EVENTS, UNJUDGED, Event, Hook, Hooks, HookVerdict, hooks_in
+from sightline.agent.tools.hooks import EVENTS, UNJUDGED, Event, Hook, Hooks, HookSubject, HookVerdict, hooks_in
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text
@@ -63,13 +64,26 @@ REPLY = Reply(choices=(Choice(parts=(Text("Done."),)),))
 REQUEST = Request("m", (Message("user", (Text("Hi"),)),))
 
 
+SUBJECTS: dict[Event, dict[str, HookSubject]] = {
+    "before_request": {"request": REQUEST},
+    "after_reply": {"reply": REPLY},
+    "before_tool": {"call": CALL},
+    "after_tool": {"call": CALL, "outcome": text_outcome("listed")},
+    "stop": {"reply": REPLY, "is_active": True},
+}
+
+
 def hooks(*each: Hook, folder: Path = Path("/")) -> Hooks:
     return Hooks(each, folder=folder, environment=environment())
 
 
-def before_tool(*does: object, timeout: float = 30.0) -> HookVerdict:
-    """What these hooks say of a call."""
-    return asyncio.run(hooks(*(Hook("before_tool", each, timeout=timeout) for each in does)).before_tool("r", 1, CALL))
+def verdict_on(event: Event, *does: object, timeout: float = 30.0, folder: Path = Path("/")) -> HookVerdict:
+    """What these hooks say of an event."""
+    asked = hooks(*(Hook(event, each, timeout=timeout) for each in does), folder=folder)
+    return asyncio.run(asked.ask(event, "r", 1, **SUBJECTS[event]))
+
+
+before_tool = partial(verdict_on, "before_tool")
 
 
 # --- the rules of exit codes ----------------------------------------------------------------------
@@ -122,24 +136,15 @@ def test_a_hook_that_takes_too_long_is_stopped_and_denies() -> None:
 
 @pytest.mark.parametrize("event", ["before_request", "after_reply"])
 def test_a_failing_hook_refuses_a_request_and_a_reply_too(tmp_path: Path, event: Event) -> None:
-    async def story() -> HookVerdict:
-        asked = hooks(Hook(event, "true"), folder=tmp_path / "gone")
-        if event == "after_reply":
-            return await asked.after_reply("r", 1, REPLY)
-        return await asked.before_request("r", 1, REQUEST)
-
     warnings = (f"the {event} hook `true`: No such file or directory",)
-    assert asyncio.run(story()) == HookVerdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
+    verdict = HookVerdict("deny", UNJUDGED, warnings=warnings, has_failed=True)
+    assert verdict_on(event, "true", folder=tmp_path / "gone") == verdict
 
 
-def test_a_failing_hook_at_the_end_neither_consents_nor_makes_the_model_go_on() -> None:
-    verdict = asyncio.run(hooks(Hook("stop", "exit 1")).stop("r", 1, REPLY, is_active=False))
-    assert (verdict.decision, verdict.has_failed) == ("", True)
-
-
-def test_a_failing_hook_after_a_tool_is_reported() -> None:
-    verdict = asyncio.run(hooks(Hook("after_tool", "exit 1")).after_tool("r", 1, CALL, text_outcome("x")))
-    assert (verdict.decision, len(verdict.warnings)) == ("", 1)
+@pytest.mark.parametrize("event", ["after_tool", "stop"])
+def test_a_failing_hook_after_a_tool_or_at_the_end_is_only_reported(event: Event) -> None:
+    verdict = verdict_on(event, "exit 1")
+    assert (verdict.decision, verdict.has_failed, len(verdict.warnings)) == ("", True, 1)
 
 
 # --- several --------------------------------------------------------------------------------------
@@ -169,7 +174,7 @@ def test_only_hooks_matching_event_and_tool_are_called() -> None:
         Hook("before_tool", "echo b", tools="run_*"),
         Hook("stop", "echo c"),
     )
-    assert asyncio.run(asked.before_tool("r", 1, CALL)).context == "b"
+    assert asyncio.run(asked.ask("before_tool", "r", 1, call=CALL)).context == "b"
 
 
 # --- the five moments -----------------------------------------------------------------------------
@@ -177,15 +182,10 @@ def test_only_hooks_matching_event_and_tool_are_called() -> None:
 
 async def test_every_event_is_passed_to_hooks_as_json() -> None:
     heard: list[JsonObject] = []
-    events = ("before_request", "after_reply", "before_tool", "after_tool", "stop")
-    asked = hooks(*(Hook(event, heard.append) for event in events))
-    await asked.before_request("r1", 1, REQUEST)
-    await asked.after_reply("r1", 1, REPLY)
-    await asked.before_tool("r1", 1, CALL)
-    await asked.after_tool("r1", 1, CALL, text_outcome("listed"))
-    await asked.stop("r1", 1, REPLY, is_active=True)
-    heard = heard
-    assert [each["event"] for each in heard] == ["before_request", "after_reply", "before_tool", "after_tool", "stop"]
+    asked = hooks(*(Hook(event, heard.append) for event in SUBJECTS))
+    for event, subjects in SUBJECTS.items():
+        await asked.ask(event, "r1", 1, **subjects)
+    assert [each["event"] for each in heard] == list(SUBJECTS)
     assert all((each["run"], each["round"]) == ("r1", 1) for each in heard)
     request, reply, call, after, stop = heard
     assert request["request"]["messages"][0]["parts"][0]["text"] == "Hi"
@@ -197,27 +197,24 @@ async def test_every_event_is_passed_to_hooks_as_json() -> None:
 
 def test_a_command_reads_the_same(tmp_path: Path) -> None:
     asked = hooks(Hook("stop", "cat > seen.json"), folder=tmp_path)
-    asyncio.run(asked.stop("r1", 2, REPLY, is_active=False))
+    asyncio.run(asked.ask("stop", "r1", 2, reply=REPLY, is_active=False))
     seen = json.loads((tmp_path / "seen.json").read_text())
     assert (seen["event"], seen["round"], seen["is_active"]) == ("stop", 2, False)
 
 
 def test_the_end_is_refused_with_a_reason_or_without() -> None:
-    async def story(command: str) -> HookVerdict:
-        return await hooks(Hook("stop", command)).stop("r", 1, REPLY, is_active=False)
-
-    assert asyncio.run(story("echo run the tests first >&2; exit 2")) == HookVerdict("deny", "run the tests first")
-    assert asyncio.run(story("exit 2")) == HookVerdict("deny")
+    assert verdict_on("stop", "echo run the tests first >&2; exit 2") == HookVerdict("deny", "run the tests first")
+    assert verdict_on("stop", "exit 2") == HookVerdict("deny")
 
 
 def test_to_refuse_after_a_tool_takes_a_reason() -> None:
-    without = asyncio.run(hooks(Hook("after_tool", "exit 2")).after_tool("r", 1, CALL, text_outcome("x")))
-    assert without.decision == ""
-    assert "gives no reason" in without.warnings[0]
+    verdict = verdict_on("after_tool", "exit 2")
+    assert verdict.decision == ""
+    assert "gives no reason" in verdict.warnings[0]
 
 
 def test_arguments_are_for_calls() -> None:
-    verdict = asyncio.run(hooks(Hook("stop", """echo '{"arguments":{}}'""")).stop("r", 1, REPLY, is_active=False))
+    verdict = verdict_on("stop", """echo '{"arguments":{}}'""")
     assert verdict.arguments is None
     assert "has no effect here" in verdict.warnings[0]
 
@@ -268,7 +265,7 @@ async def test_nothing_is_left_of_a_hook(tmp_path: Path, monkeypatch: pytest.Mon
         STUBBORN.format(file=str(pids), detached=True) + f"open({str(fifo)!r}, 'w').close()\ntime.sleep(600)"
     )
     asked = hooks(Hook("before_tool", f"exec python3 {script}"))
-    asking = asyncio.ensure_future(asked.before_tool("r", 1, CALL))
+    asking = asyncio.ensure_future(asked.ask("before_tool", "r", 1, call=CALL))
     await asyncio.to_thread(fifo.read_bytes)
     if how == "cancelled":
         asking.cancel()

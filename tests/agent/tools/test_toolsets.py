@@ -84,7 +84,9 @@ async def test_hooks_shared_by_several_toolsets_run_once(tmp_path: Path) -> None
         (tmp_path / name).mkdir()
     tools = await open_toolsets(toolsets, where(tmp_path))
     try:
-        verdict = await tools.hooks.before_tool("r", 1, RunnableCall(key="1.1", id="a", name="read_file", arguments={}))
+        verdict = await tools.hooks.ask(
+            "before_tool", "r", 1, call=RunnableCall(key="1.1", id="a", name="read_file", arguments={})
+        )
         assert verdict.context == "here"
     finally:
         await tools.close()

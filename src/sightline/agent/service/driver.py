@@ -172,14 +172,17 @@ class RunDriver:
             company.gate,
             conversation_of(self.began, self.log.run),
         )
-        self._approval = CallApproval(self._hook_points.before_tool, self._ask_approver, plan.policy)
+        ask_hooks = self._hook_points.ask
+        self._approval = CallApproval(
+            lambda number, call: ask_hooks("before_tool", number, call=call), self._ask_approver, plan.policy
+        )
         self._tool_runner = ToolRunner(
             company.tools,
             self.log,
             self.stop_signal,
             plan.cap,
             self.choice.facts,
-            self._hook_points.after_tool,
+            lambda number, call, outcome: ask_hooks("after_tool", number, call=call, outcome=outcome),
             self._report_progress,
         )
 
@@ -280,7 +283,7 @@ class RunDriver:
         replied = await self._recall_reply() or await self._send_request(step)
         if replied is None or replied.reply.fault is not None:
             return replied
-        verdict = await self._hook_points.after_reply(step.round, replied.reply)
+        verdict = await self._hook_points.ask("after_reply", step.round, reply=replied.reply)
         if verdict is None or verdict.decision != "deny":
             return replied
         reply = msgspec.structs.replace(replied.reply, fault=refusal_fault("a reply", verdict))
@@ -295,7 +298,7 @@ class RunDriver:
 
     async def _send_request(self, step: AskModel) -> Replied | None:
         request = step.request
-        verdict = await self._hook_points.before_request(step.round, request)
+        verdict = await self._hook_points.ask("before_request", step.round, request=request)
         if self.stop_signal.is_set:
             return None
         if verdict is not None and verdict.decision == "deny":
@@ -394,7 +397,8 @@ class RunDriver:
         """Whether the run may end. A hook that failed makes it a failure: its verdict is not known, and
         to let the model continue would ask the same hook again and again."""
         is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
-        verdict = await self._hook_points.stop(step.round, self.standing.run.rounds[-1].reply, is_active=is_active)
+        reply = self.standing.run.rounds[-1].reply
+        verdict = await self._hook_points.ask("stop", step.round, reply=reply, is_active=is_active)
         words = failure = ""
         if verdict is not None and verdict.stop is None:
             if verdict.decision == "deny":

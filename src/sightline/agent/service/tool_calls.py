@@ -11,7 +11,7 @@ from sightline.agent.core.facts import Remarked, ToolFinished, ToolStarted
 from sightline.agent.core.steps import Approve, RunnableCall, Use, batches
 from sightline.agent.core.tool import Cap, ResultPart, ToolOutcome, cap_outcome, text_outcome
 from sightline.agent.service.run_log import RunLog
-from sightline.agent.tools.hooks import Hooks, HookVerdict
+from sightline.agent.tools.hooks import Event, Hooks, HookSubject, HookVerdict
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.facts import Facts
 from sightline.catalog.fitting import refusals
@@ -19,7 +19,6 @@ from sightline.errors import Code, Fault
 from sightline.journal.journal import StopSignal
 from sightline.model.json import Json
 from sightline.model.parts import Text
-from sightline.model.reply import Reply
 from sightline.model.request import Message, Request
 
 
@@ -32,30 +31,11 @@ class HookPoints:
     log: RunLog
     stop_signal: StopSignal
 
-    async def before_request(self, number: int, request: Request) -> HookVerdict | None:
-        """A request is about to be sent."""
-        return await self._ask(lambda hooks: hooks.before_request(self.log.run, number, request))
-
-    async def after_reply(self, number: int, reply: Reply) -> HookVerdict | None:
-        """A reply has come."""
-        return await self._ask(lambda hooks: hooks.after_reply(self.log.run, number, reply))
-
-    async def before_tool(self, number: int, call: RunnableCall) -> HookVerdict | None:
-        """A call is about to be decided on."""
-        return await self._ask(lambda hooks: hooks.before_tool(self.log.run, number, call))
-
-    async def after_tool(self, number: int, call: RunnableCall, outcome: ToolOutcome) -> HookVerdict | None:
-        """A tool has answered."""
-        return await self._ask(lambda hooks: hooks.after_tool(self.log.run, number, call, outcome))
-
-    async def stop(self, number: int, reply: Reply, *, is_active: bool) -> HookVerdict | None:
-        """Before the end of the run, after the last reply."""
-        return await self._ask(lambda hooks: hooks.stop(self.log.run, number, reply, is_active=is_active))
-
-    async def _ask(self, ask: Callable[[Hooks], Awaitable[HookVerdict]]) -> HookVerdict | None:
+    async def ask(self, event: Event, number: int, **subjects: HookSubject) -> HookVerdict | None:
+        """What the hooks say of an event of this round; None without hooks."""
         if self.hooks is None:
             return None
-        verdict = await ask(self.hooks)
+        verdict = await self.hooks.ask(event, self.log.run, number, **subjects)
         remarks = list(verdict.warnings)
         if verdict.stop is not None:
             remarks.append(f"a hook ended the run: {verdict.stop}" if verdict.stop else "a hook ended the run")

@@ -23,6 +23,10 @@ Event: TypeAlias = Literal["before_request", "after_reply", "before_tool", "afte
 EVENTS: tuple[Event, ...] = get_args(Event)
 TIMEOUT = 30.0
 
+HookSubject: TypeAlias = Request | Reply | RunnableCall | ToolOutcome | bool
+"""What hooks are told of an event: `request`, `reply`, `call`, `outcome`, and `is_active` if a hook has continued the
+run before."""
+
 HookFunction: TypeAlias = Callable[[JsonObject], object | Awaitable[object]]
 """Takes what a command would read, and returns what it would print: an object, a text, or nothing."""
 
@@ -119,35 +123,16 @@ class Hooks:
         """All hooks, in the order in which they are asked."""
         return self._hooks
 
-    async def before_request(self, run: str, number: int, request: Request) -> HookVerdict:
-        """Ask before a request is sent."""
-        return await self._ask("before_request", run, number, {"request": _plain(request)})
-
-    async def after_reply(self, run: str, number: int, reply: Reply) -> HookVerdict:
-        """Ask after a reply."""
-        return await self._ask("after_reply", run, number, {"reply": _plain(reply)})
-
-    async def before_tool(self, run: str, number: int, call: RunnableCall) -> HookVerdict:
-        """Ask before a call is decided on. Changed arguments are not validated here."""
-        return await self._ask("before_tool", run, number, {"call": _plain(call)}, call.name)
-
-    async def after_tool(self, run: str, number: int, call: RunnableCall, outcome: ToolOutcome) -> HookVerdict:
-        """Ask after a tool has answered."""
-        about: JsonObject = {"call": _plain(call), "outcome": _plain(outcome)}
-        return await self._ask("after_tool", run, number, about, call.name)
-
-    async def stop(self, run: str, number: int, reply: Reply, *, is_active: bool) -> HookVerdict:
-        """Ask after the model's final answer. `is_active`: a hook has continued the run before."""
-        return await self._ask("stop", run, number, {"reply": _plain(reply), "is_active": is_active})
-
     async def close(self) -> None:
         """Kill running commands."""
         await self._commands.close()
 
-    async def _ask(
-        self, event: Event, run: str, number: int, about: JsonObject, tool: str | None = None
-    ) -> HookVerdict:
-        """Ask the hooks in order; each sees the arguments as changed by those before it."""
+    async def ask(self, event: Event, run: str, number: int, **subjects: HookSubject) -> HookVerdict:
+        """Ask the hooks of an event in order. `subjects` is what they are told of it, by name; each sees the arguments
+        of a call as changed by those before it, which are not validated here."""
+        call = subjects.get("call")
+        tool = call.name if isinstance(call, RunnableCall) else None
+        about: JsonObject = {name: msgspec.to_builtins(value) for name, value in subjects.items()}
         verdicts: list[HookVerdict] = []
         for hook in self._hooks:
             if hook.event != event or (tool is not None and not fnmatchcase(tool, hook.tools)):
@@ -156,9 +141,9 @@ class Hooks:
             verdicts.append(verdict)
             if verdict.stop is not None:
                 break
-            call = about.get("call")
-            if verdict.arguments is not None and isinstance(call, dict):
-                about = {**about, "call": {**call, "arguments": verdict.arguments}}
+            told = about.get("call")
+            if verdict.arguments is not None and isinstance(told, dict):
+                about = {**about, "call": {**told, "arguments": verdict.arguments}}
         return _combine(verdicts)
 
     async def _verdict(self, hook: Hook, given: JsonObject) -> HookVerdict:
@@ -242,7 +227,3 @@ def _combine(verdicts: Sequence[HookVerdict]) -> HookVerdict:
         tuple(words for each in verdicts for words in each.warnings),
         any(each.has_failed for each in verdicts),
     )
-
-
-def _plain(value: RunnableCall | ToolOutcome | Reply | Request) -> Json:
-    return cast(Json, msgspec.to_builtins(value))
