@@ -20,7 +20,7 @@ from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.agent.tools.opening import Opened
-from sightline.agent.tools.tools import Callables, Tools, together
+from sightline.agent.tools.tools import Callables, CombinedTools, Tools
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import counter, open_record
 from sightline.app.evals import open_evaluation, root_of, targets_for, with_targets
@@ -120,7 +120,7 @@ async def run_async(
         approver = Judging(approve or deny_unattended)
         ended = await runner.run(
             NewRun(asked, choice, plan, SESSION, name, {"kind": ORIGIN}),
-            RunParticipants(together(equipment), approver, run_hooks, heard or (lambda _event: None)),
+            RunParticipants(CombinedTools(equipment), approver, run_hooks, heard or (lambda _event: None)),
         )
     if ended.why == "failed" and ended.reply is not None and ended.reply.fault is not None:
         raise ended.reply.fault

@@ -287,7 +287,7 @@ async def _run_script(
     from sightline.agent.core.run import RunPlan
     from sightline.agent.service.approvers import KeptRules
     from sightline.agent.service.runner import NewRun
-    from sightline.agent.tools.tools import together
+    from sightline.agent.tools.tools import CombinedTools
     from sightline.app.tools import open_runner
     from sightline.catalog.catalog import Catalog
     from sightline.catalog.choose import choose
@@ -327,5 +327,5 @@ async def _run_script(
             approver = approver_of(typing, driving, tools, KeptRules(Path(folder)), says_yes=arguments.yes)
             plan = RunPlan(dialect=choice.dialect, policy=policy)
             new = NewRun(prompt, choice, plan, "harness", run, {"kind": "harness"})
-            participants = driving.participants(together([tools, scripted]), approver, tools.hooks)
+            participants = driving.participants(CombinedTools([tools, scripted]), approver, tools.hooks)
             return await driving.through(runner.run(new, participants))

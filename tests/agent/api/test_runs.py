@@ -90,7 +90,7 @@ async def open_desk(
     async with open_stage(folder) as (stage, upstream):
 
         async def opening(_names: Sequence[str]) -> Opened:
-            return Placed(stage.tools, (), None)
+            return Placed((stage.tools,), None)
 
         approvals = Approvals(KeptRules(folder)) if keeps else None
         runs = Runs(stage.runner, Toolsets(("mine",), opening), joining, approvals)

@@ -30,7 +30,7 @@ class Workshop:
             raise self.trouble
         self.opened.append(tuple(names))
         self.tools.append(FakeTools())
-        return Opened(self.tools[-1], (), None)
+        return Opened((self.tools[-1],), None)
 
 
 async def test_tools_are_opened_once_and_closed_at_the_end() -> None:

@@ -9,7 +9,7 @@ from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets
-from sightline.agent.tools.tools import Callables, Tools, together, unknown
+from sightline.agent.tools.tools import Callables, CombinedTools, Tools, unknown
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text
 from sightline.settings import Toolset
@@ -175,7 +175,7 @@ def tools_use(tools: Tools, tool: str, **arguments: str) -> ToolOutcome:
 
 
 def test_several_sources_are_one() -> None:
-    tools = together([Callables([hello]), Callables([goodbye])])
+    tools = CombinedTools([Callables([hello]), Callables([goodbye])])
     assert [each.name for each in tools.definitions] == ["hello", "goodbye"]
     assert tools_use(tools, "hello", name="Ada").parts == (Text("Hello, Ada."),)
     assert tools_use(tools, "goodbye").parts == (Text("Goodbye."),)
@@ -183,14 +183,14 @@ def test_several_sources_are_one() -> None:
 
 def test_a_name_that_two_of_them_have_is_refused_and_both_are_named() -> None:
     with pytest.raises(Fault) as caught:
-        together([Callables([hello]), Callables([goodbye, hello])])
+        CombinedTools([Callables([hello]), Callables([goodbye, hello])])
     assert caught.value.code is Code.CONFIG
     assert "two tools are named 'hello': one in the functions of this program" in caught.value.message
 
 
 def test_a_tool_that_none_of_them_has_answers_with_the_nearest() -> None:
-    assert tools_use(together([Callables([hello])]), "helo") == unknown("helo", Callables([hello]).definitions)
-    assert tools_use(together([]), "helo").parts == (Text("The tool 'helo' does not exist."),)
+    assert tools_use(CombinedTools([Callables([hello])]), "helo") == unknown("helo", Callables([hello]).definitions)
+    assert tools_use(CombinedTools([]), "helo").parts == (Text("The tool 'helo' does not exist."),)
 
 
 def test_all_of_them_are_closed() -> None:
@@ -201,5 +201,5 @@ def test_all_of_them_are_closed() -> None:
             self.is_closed = True
 
     sources = [Kept([hello]), Kept([goodbye])]
-    asyncio.run(together(sources).close())
+    asyncio.run(CombinedTools(sources).close())
     assert all(each.is_closed for each in sources)

@@ -11,7 +11,6 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.service.approvers import KeptRules
 from sightline.agent.service.runner import Runner, RunnerOptions
-from sightline.agent.service.toolsets import RunTools
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
@@ -45,7 +44,7 @@ class Workshop:
         self.kept: KeptRules | None = None
         self.trouble: Fault | None = None
 
-    async def equip(self, toolsets: tuple[str, ...]) -> RunTools:
+    async def equip(self, toolsets: tuple[str, ...]) -> Hands:
         self.opened.append(toolsets)
         if self.trouble is not None:
             raise self.trouble

@@ -1,23 +1,20 @@
-"""The configured toolsets, opened once for all runs, and the tools that the chat or evals give to a run."""
+"""The configured toolsets, opened once for all runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
-from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.opening import Opened
-from sightline.agent.tools.tools import Tools
 from sightline.errors import Code, Fault
 
-Opening: TypeAlias = Callable[[Sequence[str]], Awaitable[Opened]]
-"""Opens the toolsets of these names."""
+ToolOpener: TypeAlias = Callable[[Sequence[str]], Awaitable[Opened]]
+"""Opens the toolsets of these names. Raises a fault if one cannot be opened."""
 
 
 class Toolsets:
     """`names` are those of the configuration: a caller cannot name a file or a command."""
 
-    def __init__(self, names: Sequence[str], opening: Opening) -> None:
+    def __init__(self, names: Sequence[str], opening: ToolOpener) -> None:
         self.names = tuple(names)
         self._opening = opening
         self._open: dict[tuple[str, ...], Opened] = {}
@@ -41,23 +38,3 @@ class Toolsets:
             while self._open:
                 _, tools = self._open.popitem()
                 await tools.close()
-
-
-class RunTools(Tools, Protocol):
-    """Open tools with their configured approval rules and hooks."""
-
-    @property
-    def rules(self) -> tuple[ApprovalRule, ...]:
-        """The calls that need no approval."""
-
-    @property
-    def places(self) -> Mapping[str, str]:
-        """Where each tool comes from, by its name."""
-
-    @property
-    def hooks(self) -> Hooks | None:
-        """The hooks of the run."""
-
-
-ToolOpener: TypeAlias = Callable[[tuple[str, ...]], Awaitable[RunTools]]
-"""Opens the toolsets of these names; the opener closes them. Raises a fault if one cannot be opened."""

@@ -15,7 +15,7 @@ from sightline.agent.tools.commands import without_variables
 from sightline.agent.tools.hooks import Hook, Hooks, hooks_in
 from sightline.agent.tools.mcp.config import McpNetwork, open_mcp_file
 from sightline.agent.tools.python_file import PythonFile
-from sightline.agent.tools.tools import Callables, Progress, Tools, together
+from sightline.agent.tools.tools import Callables, CombinedTools, Progress, Tools
 from sightline.errors import Code, Fault
 from sightline.platform.support import require
 from sightline.settings import Toolset
@@ -51,64 +51,6 @@ class ToolContext:
         return self.base / text
 
 
-class Opened:
-    """Open toolsets as one source of tools.
-
-    `rules` allow the calls that need no approval, `notes` say what is missing and why. The hooks are closed with it.
-    """
-
-    def __init__(self, tools: Tools, sources: Sequence["_Source"], hooks: Hooks | None) -> None:
-        self._tools = tools
-        self._sources = tuple(sources)
-        self.hooks = hooks
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        return self._tools.definitions
-
-    @property
-    def rules(self) -> tuple[ApprovalRule, ...]:
-        """One rule for each allowed tool, by its full name, so that a pattern of one toolset does not match another's
-        tools."""
-        return tuple(rule for source in self._sources for rule in source.rules)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What could not be opened."""
-        return tuple(note for source in self._sources for note in source.notes)
-
-    @property
-    def places(self) -> dict[str, str]:
-        """Where each tool comes from, by its name: the kind of source and its full path."""
-        return {each.name: source.place for source in self._sources for each in source.definitions}
-
-    async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        return await self._tools.use(call, progress)
-
-    async def close(self) -> None:
-        if self.hooks is not None:
-            await self.hooks.close()
-        await self._tools.close()
-
-
-async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hooks: Sequence[str] = ()) -> Opened:
-    """Open toolsets. If one fails, those opened before are closed again. `hooks` are further hook files, asked after
-    those of the toolsets."""
-    for name, toolset in toolsets.items():
-        toolset.check(name)
-    asking = _hooks([*(toolset.hooks for toolset in toolsets.values()), *hooks], where)
-    async with AsyncExitStack() as stack:
-        sources: list[_Source] = []
-        for name, toolset in toolsets.items():
-            tools = await _tools(toolset, where)
-            stack.push_async_callback(tools.close)
-            sources.append(_Source(name, toolset, tools, _place(toolset, where)))
-        all_of_them = together(sources)
-        stack.pop_all()
-    run_hooks = Hooks(asking, folder=where.folder, environment=where.passed_on) if asking else None
-    return Opened(all_of_them, sources, run_hooks)
-
-
 @dataclass(frozen=True, slots=True)
 class _Source:
     """One open toolset, with its configuration."""
@@ -128,21 +70,64 @@ class _Source:
             for each in self.tools.definitions
         )
 
-    @property
-    def rules(self) -> tuple[ApprovalRule, ...]:
-        names = (each.name for each in self.tools.definitions)
-        return tuple(ApprovalRule(name, "allow") for name in names if _fits(name, self.toolset.allow))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        notes: tuple[str, ...] = getattr(self.tools, "notes", ())
-        return notes
-
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         return await self.tools.use(call, progress)
 
     async def close(self) -> None:
         await self.tools.close()
+
+
+class Opened(CombinedTools):
+    """Open toolsets as one source of tools. The hooks are closed with it."""
+
+    def __init__(self, sources: Sequence[_Source], hooks: Hooks | None) -> None:
+        super().__init__(sources)
+        self._toolsets = sources
+        self.hooks = hooks
+
+    @property
+    def rules(self) -> tuple[ApprovalRule, ...]:
+        """The calls that need no approval: one rule for each allowed tool, by its full name, so that a pattern of one
+        toolset does not match another's tools."""
+        return tuple(
+            ApprovalRule(each.name, "allow")
+            for source in self._toolsets
+            for each in source.definitions
+            if _fits(each.name, source.toolset.allow)
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be opened, and why."""
+        return tuple(note for source in self._toolsets for note in getattr(source.tools, "notes", ()))
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Where each tool comes from, by its name: the kind of source and its full path."""
+        return {each.name: source.place for source in self._toolsets for each in source.definitions}
+
+    async def close(self) -> None:
+        if self.hooks is not None:
+            await self.hooks.close()
+        await super().close()
+
+
+async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hooks: Sequence[str] = ()) -> Opened:
+    """Open toolsets. If one fails, those opened before are closed again. `hooks` are further hook files, asked after
+    those of the toolsets."""
+    for name, toolset in toolsets.items():
+        toolset.check(name)
+    asking = _hooks([*(toolset.hooks for toolset in toolsets.values()), *hooks], where)
+    async with AsyncExitStack() as stack:
+        sources: list[_Source] = []
+        for name, toolset in toolsets.items():
+            tools = await _tools(toolset, where)
+            stack.push_async_callback(tools.close)
+            sources.append(_Source(name, toolset, tools, _place(toolset, where)))
+        run_hooks = Hooks(asking, folder=where.folder, environment=where.passed_on) if asking else None
+        opened = Opened(sources, run_hooks)
+        stack.pop_all()
+    return opened
 
 
 async def _tools(toolset: Toolset, where: ToolContext) -> Tools:

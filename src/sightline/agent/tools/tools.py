@@ -52,18 +52,6 @@ class Tools(Protocol):
         """End everything that was started. May be called twice."""
 
 
-def together(sources: Sequence[Tools]) -> Tools:
-    """Combine sources into one. Raises a fault if two have a tool of the same name."""
-    owners: dict[str, int] = {}
-    for index, source in enumerate(sources):
-        for definition in source.definitions:
-            first = owners.setdefault(definition.name, index)
-            if first != index:
-                message = f"two tools are named {definition.name!r}: one in {sources[first]}, one in {source}"
-                raise Fault(Code.CONFIG, message, hint="Rename one of them, or leave one of the two sources out.")
-    return _CombinedTools(tuple(sources))
-
-
 def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
     """The outcome of a call of an unknown tool."""
     nearest = Toolbox(definitions).nearest(name)
@@ -71,10 +59,18 @@ def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
     return text_outcome(f"The tool {name!r} does not exist.{instead}", is_error=True)
 
 
-class _CombinedTools:
-    """Several sources as one. Definitions are read each time because a server's tools can change."""
+class CombinedTools:
+    """Several sources as one; a fault if two have a tool of the same name. Definitions are read each time because a
+    server's tools can change."""
 
-    def __init__(self, sources: tuple[Tools, ...]) -> None:
+    def __init__(self, sources: Sequence[Tools]) -> None:
+        owners: dict[str, Tools] = {}
+        for source in sources:
+            for name in (each.name for each in source.definitions):
+                first = owners.setdefault(name, source)
+                if first is not source:
+                    message = f"two tools are named {name!r}: one in {first}, one in {source}"
+                    raise Fault(Code.CONFIG, message, hint="Rename one of them, or leave one of the two sources out.")
         self._sources = sources
 
     @property

@@ -15,7 +15,7 @@ from sightline.agent.service.approvers import Judging, Said
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import RunGate
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.service.toolsets import RunTools
+from sightline.agent.tools.opening import Opened
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.editing.comparing import SectionChange
@@ -231,7 +231,7 @@ class ToolsTarget:
     is approved. Answers are never cached, because tools may have effects."""
 
     def __init__(
-        self, model: ModelTarget, runner: Runner, tools: RunTools, access: ModelAccess, *, approves: bool
+        self, model: ModelTarget, runner: Runner, tools: Opened, access: ModelAccess, *, approves: bool
     ) -> None:
         self._model = model
         self._runner = runner

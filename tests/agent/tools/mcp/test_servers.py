@@ -11,7 +11,7 @@ import pytest
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Toolbox, ToolOutcome
 from sightline.agent.tools.mcp.mcp_tools import McpTools
-from sightline.agent.tools.tools import together
+from sightline.agent.tools.tools import CombinedTools
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Image, Text
 from tests.agent.tools.mcp.stage import (
@@ -165,7 +165,7 @@ async def test_servers_with_the_same_tools_have_tools_of_different_names() -> No
 async def test_several_sources_with_one_name_are_refused_by_name() -> None:
     async with using({"it": hostile("Server")}) as one, using({"it": hostile("Server")}) as other:
         with pytest.raises(Fault, match="one in the MCP servers it, one in the MCP servers it"):
-            together([one, other])
+            CombinedTools([one, other])
 
 
 LAST = {"is_last": True}
