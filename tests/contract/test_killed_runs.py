@@ -11,6 +11,7 @@ import pytest
 
 from sightline.agent.core.facts import RequestStarted, RunTaken, run_state_of
 from sightline.agent.core.rounds import FinishedRun
+from sightline.agent.service.driver import RunParticipants
 from sightline.errors import Fault
 from sightline.model.parts import ToolCall
 from sightline.model.reply import Reply
@@ -58,7 +59,7 @@ async def resumed(folder: Path, upstream: Upstream, person: Person) -> FinishedR
     """The run taken up, or as it had ended; None where it had not even begun."""
     stage = await stage_of(folder, upstream.url, "second")
     try:
-        return await stage.runner.resume("r_1", the_tools(folder), person)
+        return await stage.runner.resume("r_1", RunParticipants(the_tools(folder), person))
     except Fault as fault:
         if fault.status == 404:
             return None
@@ -139,7 +140,7 @@ async def test_a_person_can_have_an_interrupted_call_run_again(tmp_path: Path) -
         assert (await stage.runner.show("r_1")).pending is not None
         stage.tools.act = None
         person = Person(interrupted="again")
-        ended = await stage.runner.resume("r_1", stage.tools, person)
+        ended = await stage.runner.resume("r_1", RunParticipants(stage.tools, person))
         assert (ended.why, person.mid) == ("answered", ["1.1", "1.2"])
         assert [call.fate for call in ended.rounds[0].calls] == ["ran", "ran"]
 
@@ -172,10 +173,10 @@ async def test_a_run_that_has_ended_is_not_taken_up(tmp_path: Path) -> None:
         upstream.script = [plays(says())]
         await stage.run()
         with pytest.raises(Fault, match="has ended") as caught:
-            await stage.runner.resume("r_1", stage.tools, stage.person)
+            await stage.runner.resume("r_1", RunParticipants(stage.tools, stage.person))
         assert caught.value.status == 409
         with pytest.raises(Fault, match="no run 'r_9'") as missing:
-            await stage.runner.resume("r_9", stage.tools, stage.person)
+            await stage.runner.resume("r_9", RunParticipants(stage.tools, stage.person))
         assert missing.value.status == 404
 
 
@@ -190,7 +191,7 @@ async def test_a_run_of_a_living_process_is_left_to_it(tmp_path: Path) -> None:
             assert (await other.show("r_1")).state == "running"
             for runner in (other, stage.runner):
                 with pytest.raises(Fault, match="is under way"):
-                    await runner.resume("r_1", stage.tools, stage.person)
+                    await runner.resume("r_1", RunParticipants(stage.tools, stage.person))
             stage.person.waits.set()
         assert task.result().why == "answered"
 
@@ -203,7 +204,7 @@ async def test_a_process_whose_run_was_taken_up_elsewhere_lets_it_go(tmp_path: P
         await stage.person.is_asked.wait()
         other = stage.another("there")
         tools = the_tools(tmp_path)
-        ended = await other.resume("r_1", tools, Person())
+        ended = await other.resume("r_1", RunParticipants(tools, Person()))
         assert ended.why == "answered"
         stage.person.waits.set()
         with pytest.raises(Fault, match="taken over by another process"):
@@ -224,5 +225,5 @@ async def test_a_provider_that_is_no_longer_there_is_missed_before_anything_is_d
         await asyncio.wait({task})
         stage.catalog.providers.clear()
         with pytest.raises(Fault, match="not configured as it was"):
-            await stage.runner.resume("r_1", stage.tools, stage.person)
+            await stage.runner.resume("r_1", RunParticipants(stage.tools, stage.person))
         assert [fact for fact in await stage.facts() if isinstance(fact, RunTaken)] == [RunTaken("here")]

@@ -193,17 +193,10 @@ async def _resume(arguments: argparse.Namespace, loaded: "Configuration", typing
             driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
             driving.view.resume(known)
             kept = KeptRules(data_folder(arguments.data))
-            work = runner.resume(
-                name,
-                tools,
-                approver_of(typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight),
-                hooks=tools.hooks,
-                on_event=driving.view.on_event,
-                on_recorded=driving.view.on_recorded,
-                on_fact=driving.on_fact,
-                watcher=driving.view,
+            approver = approver_of(
+                typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight
             )
-            return await driving.through(work)
+            return await driving.through(runner.resume(name, driving.participants(tools, approver, tools.hooks)))
 
 
 PROVIDER = "script"

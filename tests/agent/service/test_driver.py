@@ -12,7 +12,7 @@ from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.rounds import CANCELLED
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
-from sightline.agent.service.driver import ToolChanges
+from sightline.agent.service.driver import RunParticipants, ToolChanges
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.events import TextReceived
@@ -283,7 +283,7 @@ async def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_ta
     await asyncio.wait({task})
     assert (task.cancelled(), tools.cut_off) == (True, ["1.1"])
     assert (await stage.runner.show("r_1")).state == "interrupted"
-    ended = await stage.runner.resume("r_1", stage.tools, Person(interrupted="again"))
+    ended = await stage.runner.resume("r_1", RunParticipants(stage.tools, Person(interrupted="again")))
     assert (ended.why, [call.key for call in stage.tools.used]) == ("answered", ["1.1"])
 
 
@@ -327,7 +327,7 @@ async def test_stop_while_waiting_about_interrupted_calls_cancels_the_run(stage:
     task.cancel()
     await asyncio.wait({task})
     stage.person.waits = asyncio.Event()
-    again = asyncio.ensure_future(stage.runner.resume("r_1", stage.tools, stage.person))
+    again = asyncio.ensure_future(stage.runner.resume("r_1", RunParticipants(stage.tools, stage.person)))
     await stage.person.is_asked.wait()
     stage.runner.stop("r_1", now=False)
     ended = await again
@@ -359,7 +359,7 @@ async def test_a_run_that_is_left_while_tools_run_goes_on_with_those_that_did_no
         await task
     assert (caught.value.code, caught.value.hint) == (Code.CANCELLED, "Resume it: sightline resume r_1")
     assert (await stage.kinds())[-2:] == ["tool_finished", "run_taken"], "by nobody"
-    ended = await stage.runner.resume("r_1", tools, Person())
+    ended = await stage.runner.resume("r_1", RunParticipants(tools, Person()))
     assert (ended.why, [call.key for call in tools.used]) == ("answered", ["1.1", "1.2"])
 
 
@@ -376,7 +376,7 @@ async def test_a_run_that_is_left_while_the_model_speaks_keeps_its_reply(stage: 
     assert ((await stage.kinds())[-2], stage.tools.used) == ("replied", [])
     other = stage.another("elsewhere", "here")
     assert (await other.show("r_1")).state == "interrupted", "although its process lives"
-    ended = await stage.runner.resume("r_1", stage.tools, Person())
+    ended = await stage.runner.resume("r_1", RunParticipants(stage.tools, Person()))
     assert (ended.why, len(upstream.seen)) == ("answered", 2)
 
 
@@ -390,7 +390,7 @@ async def test_open_approval_question_is_asked_again_on_resume(stage: RunStage, 
     with pytest.raises(Fault, match="was left"):
         await task
     again = Person()
-    ended = await stage.runner.resume("r_1", stage.tools, again)
+    ended = await stage.runner.resume("r_1", RunParticipants(stage.tools, again))
     assert (ended.why, len(again.asked)) == ("answered", 1)
 
 

@@ -13,6 +13,7 @@ from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, RunnableCall
 from sightline.agent.service.approvers import Judging
+from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.run_view import RunShown
 from sightline.agent.service.tool_calls import CallApproval
 from sightline.agent.tools.hooks import Event, Hook, Hooks, HookVerdict
@@ -148,7 +149,7 @@ async def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> 
         task.cancel()
         await asyncio.wait({task})
         stage.person.waits = None
-        ended = await stage.runner.resume("r_1", stage.tools, stage.person)
+        ended = await stage.runner.resume("r_1", RunParticipants(stage.tools, stage.person))
         assert (ended.why, len(stage.tools.used), len(stage.person.asked)) == ("answered", 1, 1)
 
 

@@ -97,7 +97,7 @@ async def test_a_run_that_is_taken_up_goes_by_the_route_that_it_took(stage: RunS
     await stage.runner.leave_all()
     assert task.cancelled()
     stage.person.waits = None
-    await stage.runner.resume("r_1", stage.tools, stage.person)
+    await stage.runner.resume("r_1", RunParticipants(stage.tools, stage.person))
     before, after = (seen.json()["messages"][:3] for seen in upstream.seen)
     assert [each["role"] for each in before] == ["system", "user", "user"]
     assert after == before

@@ -9,6 +9,7 @@ import pytest
 
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
+from sightline.agent.service.driver import RunParticipants
 from sightline.chat.core.facts import PairAnswered, PairsDeleted
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.blocks import CallBlock, blocks_of
@@ -157,7 +158,7 @@ async def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(
 ) -> None:
     runner = runner_of(stage)
     runner.questions.tell(pair.run, {"2.1": "again"})
-    await runner.resume(pair.run, workshop.tools)
+    await runner.resume(pair.run, RunParticipants(workshop.tools, runner.questions))
     assert stage.pair(pair.id) == pair, "nobody has told it"
     assert await stage.service.sends.resume_run(pair.id, pair.run)
     await stage.service.sends.wait_until_idle()

@@ -11,6 +11,7 @@ import msgspec
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.service.approvers import Interrupted, KeptRule, KeptRules
+from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.run_view import ApprovePending, MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.runner import Runner
 from sightline.agent.service.toolsets import Toolsets
@@ -208,7 +209,8 @@ class Runs:
             return await self._runner.show(run)
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[None] = loop.create_future()
-        work = self._runner.resume(run, tools, hooks=tools.hooks, begun=lambda: begun.set_result(None))
+        company = RunParticipants(tools, self._runner.questions, tools.hooks)
+        work = self._runner.resume(run, company, lambda: begun.set_result(None))
         task = loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)

@@ -104,15 +104,6 @@ _SELDOM = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerContext:
-    """What all runs of a program are carried out with. `store` is absent where nothing is on record."""
-
-    engine: Engine
-    make_exchange: Callable[[], str]
-    store: Store | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RunParticipants:
     """What takes part in one run: its tools, the approver, its hooks, the listeners to events of the answer, to facts
     of its exchanges and to its own facts, the watcher, and the gate of its requests."""
@@ -129,21 +120,23 @@ class RunParticipants:
 
 @dataclass
 class RunDriver:
-    """A run on its way. `waits_for` is the question to a person that is open, `held` the exchange whose request a
-    person holds, `paused` what its next request waits for, `progress` what running tools report; with
-    `is_stepping` each request is held. `before` is how long earlier processes took, `opening` how the next request is
-    sent. `changed` is called whenever the run is to be shown anew.
+    """A run on its way. `store` is absent where nothing is on record. `waits_for` is the question to a person that is
+    open, `held` the exchange whose request a person holds, `paused` what its next request waits for, `progress` what
+    running tools report; with `is_stepping` each request is held. `before` is how long earlier processes took,
+    `opening` how the next request is sent. `changed` is called whenever the run is to be shown anew.
     """
 
     standing: RunState
     log: RunLog
     began: RunBegan
     choice: ModelChoice
-    means: RunnerContext
+    engine: Engine
+    make_exchange: Callable[[], str]
+    store: Store | None
     company: RunParticipants
     is_stepping: bool = False
-    before: float = 0.0
     opening: Opening = field(default_factory=Opening)
+    before: float = 0.0
     changed: Callable[[], None] = lambda: None
     stop_signal: StopSignal = field(default_factory=StopSignal)
     waits_for: Question | None = None
@@ -152,7 +145,7 @@ class RunDriver:
     progress: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        engine, plan, company = self.means.engine, self.began.plan, self.company
+        engine, plan, company = self.engine, self.began.plan, self.company
         self._cancellation: Cancellation | None = None
         is_stream = bool(self.began.request.options.stream)
         self._started = engine.clock.monotonic()
@@ -214,7 +207,7 @@ class RunDriver:
         if limits.seconds is None or limits.behaviour == "confirm":
             return
         while (left := limits.seconds - self._seconds_elapsed()) > 0:
-            await self.means.engine.clock.sleep(left)
+            await self.engine.clock.sleep(left)
         self.cancel_because("timeout")
         self.stop_signal.stop(now=True)
 
@@ -250,7 +243,7 @@ class RunDriver:
         await self.log.note(answer)
 
     def _seconds_elapsed(self) -> float:
-        return self.before + self.means.engine.clock.monotonic() - self._started
+        return self.before + self.engine.clock.monotonic() - self._started
 
     def _stop_answer(self, outcomes: Mapping[str, ToolOutcome] | None = None) -> RunStopped:
         reason = "user" if self._cancellation is None else self._cancellation.reason
@@ -292,9 +285,9 @@ class RunDriver:
     async def _recall_reply(self) -> Replied | None:
         """The reply that an earlier process could not note any more."""
         exchange, self.standing.exchange = self.standing.exchange, ""
-        if not exchange or self.means.store is None:
+        if not exchange or self.store is None:
             return None
-        return await recall_reply(self.means.store, exchange, self.choice)
+        return await recall_reply(self.store, exchange, self.choice)
 
     async def _send_request(self, step: AskModel) -> Replied | None:
         request = step.request
@@ -319,7 +312,7 @@ class RunDriver:
         return replied
 
     async def _ask(self, step: AskModel, request: Request, opening: Opening) -> Replied:
-        exchange = self.means.make_exchange()
+        exchange = self.make_exchange()
         await self.log.note(RequestStarted(step.round, exchange))
         return await self._sender.ask(request, exchange, opening)
 
@@ -330,7 +323,7 @@ class RunDriver:
 
     def _pause(self, wait: Wait | None) -> None:
         if wait is not None:
-            self.paused = RunPaused(line_of(wait, 0), self.means.engine.clock.now() + wait.seconds)
+            self.paused = RunPaused(line_of(wait, 0), self.engine.clock.now() + wait.seconds)
             if self.company.watcher is not None:
                 self.company.watcher.on_pause(wait)
             self.changed()
@@ -364,7 +357,7 @@ class RunDriver:
     def _report_progress(self, key: str, words: str) -> None:
         """Announce progress at intervals: a tool may report more than a page can show."""
         self.progress[key] = words
-        now = self.means.engine.clock.monotonic()
+        now = self.engine.clock.monotonic()
         if now - self._progress_announced >= _OFTEN:
             self._progress_announced = now
             self.changed()

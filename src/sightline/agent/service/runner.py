@@ -13,23 +13,20 @@ from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import AskModel
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.approvers import Approver, Questions, Watcher
-from sightline.agent.service.driver import RunDriver, RunnerContext, RunParticipants
+from sightline.agent.service.approvers import Questions
+from sightline.agent.service.driver import RunDriver, RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, first_fact
 from sightline.agent.service.run_view import Looked, RunBrief, RunShown, State, show_run, so_far
-from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice, prices_of
 from sightline.catalog.compose import Prompt
 from sightline.catalog.problem import quote_word
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.engine import Engine, EventObserver
+from sightline.exchange.engine import Engine
 from sightline.exchange.hub import RUN_PREFIX, Hub
 from sightline.exchange.outbound import compose_request, write_prepared
-from sightline.exchange.recorder import FactObserver
-from sightline.model.events import StreamEvent
 from sightline.model.json import JsonObject
 from sightline.model.request import Request
 from sightline.store.store import Logbook, Store
@@ -109,24 +106,23 @@ class Runner:
         standing, log = at_first(began), self._log(new.id or self.make_id(), company.on_fact)
         if isinstance(standing.step, AskModel):
             write_prepared(standing.step.request, choice, stream=bool(request.options.stream))
-        await log.note(began, RunTaken(self.surroundings.process))
-        means = self._means
-        drive = RunDriver(standing, log, began, choice, means, company, new.is_stepping, opening=new.opening)
+        around = self.surroundings
+        await log.note(began, RunTaken(around.process))
+        drive = RunDriver(
+            standing,
+            log,
+            began,
+            choice,
+            self.engine,
+            around.make_id,
+            around.store,
+            company,
+            new.is_stepping,
+            new.opening,
+        )
         return await self._driven(drive)
 
-    async def resume(
-        self,
-        run: str,
-        tools: Tools,
-        approver: Approver | None = None,
-        *,
-        hooks: Hooks | None = None,
-        on_event: EventObserver | None = None,
-        on_recorded: FactObserver | None = None,
-        begun: Callable[[], None] | None = None,
-        on_fact: FactListener | None = None,
-        watcher: Watcher | None = None,
-    ) -> FinishedRun:
+    async def resume(self, run: str, company: RunParticipants, begun: Callable[[], None] = lambda: None) -> FinishedRun:
         """Resume a run where its last process left it. No tool that has an outcome runs again, and one that was
         running is asked about. `begun` is called once the run goes on."""
         known = await self._past.facts(run)
@@ -134,23 +130,22 @@ class Runner:
         if state != "interrupted":
             raise _not_left(run, state)
         began, standing = first_fact(known), run_state_of([each.fact for each in known])
-        log = self._log(run, on_fact, known)
+        log = self._log(run, company.on_fact, known)
         choice = self._choice(began)
-        await log.note(RunTaken(self.surroundings.process))
-        company = RunParticipants(
-            tools, approver or self.questions, hooks, on_event or _ignore_event, on_recorded, on_fact, watcher
-        )
+        around = self.surroundings
+        await log.note(RunTaken(around.process))
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
-        drive = RunDriver(standing, log, began, choice, self._means, company, before=before)
+        drive = RunDriver(
+            standing, log, began, choice, self.engine, around.make_id, around.store, company, before=before
+        )
         return await self._driven(drive, begun)
 
-    async def _driven(self, drive: RunDriver, begun: Callable[[], None] | None = None) -> FinishedRun:
+    async def _driven(self, drive: RunDriver, begun: Callable[[], None] = lambda: None) -> FinishedRun:
         run = drive.log.run
         drive.changed = lambda: self._announce_change(run)
         self._drives[run] = drive
         self._announce_change(run)
-        if begun is not None:
-            begun()
+        begun()
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in a task
         self._tasks.add(task)
@@ -233,10 +228,6 @@ class Runner:
 
     # --- parts ---
 
-    @property
-    def _means(self) -> RunnerContext:
-        return RunnerContext(self.engine, self.surroundings.make_id, self.surroundings.store)
-
     def _log(self, run: str, tell: FactListener | None, facts: Sequence[TimedFact] = ()) -> RunLog:
         clock, secrets = self.engine.clock, self.engine.relay.secrets
         return RunLog(
@@ -303,7 +294,3 @@ def _not_left(run: str, state: State) -> Fault:
         return Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
     hint = "Only a run whose process has ended can be resumed."
     return Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
-
-
-def _ignore_event(_event: StreamEvent) -> None:
-    """The record has all events."""

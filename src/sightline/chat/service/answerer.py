@@ -17,6 +17,7 @@ from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.service.toolsets import ToolOpener
+from sightline.agent.tools.opening import Opened
 from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine, EventObserver
@@ -180,15 +181,8 @@ class ToolAnswerer(Answerer):
             ),
             is_stepping=wanted.step,
         )
-        participants = RunParticipants(
-            tools,
-            self.runner.questions,
-            tools.hooks,
-            on_event,
-            on_recorded,
-            lambda fact: self._on_fact(run, fact, wanted.went),
-        )
-        return answer_result_of(await self._driven(run, self.runner.run(new, participants)), run)
+        company = self._participants(run, tools, on_event, on_recorded, wanted.went)
+        return answer_result_of(await self._driven(run, self.runner.run(new, company)), run)
 
     async def resume_run(
         self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
@@ -205,16 +199,8 @@ class ToolAnswerer(Answerer):
             resumption.went(self._so_far(run))
             resumption.begun()
 
-        resumed = self.runner.resume(
-            run,
-            tools,
-            hooks=tools.hooks,
-            on_event=on_event,
-            on_recorded=on_recorded,
-            begun=report_start,
-            on_fact=lambda fact: self._on_fact(run, fact, resumption.went),
-        )
-        ended = await self._driven(run, resumed)
+        company = self._participants(run, tools, on_event, on_recorded, resumption.went)
+        ended = await self._driven(run, self.runner.resume(run, company, report_start))
         return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
@@ -240,10 +226,15 @@ class ToolAnswerer(Answerer):
                 running.cancel()
         return await running
 
-    def _on_fact(self, run: str, fact: RunFact, went: Going) -> None:
-        """Report results of tools and changed calls as soon as they are known."""
-        if isinstance(fact, RequestStarted | Replied | ToolStarted | ToolFinished):
-            went(self._so_far(run))
+    def _participants(
+        self, run: str, tools: Opened, on_event: EventObserver, on_recorded: FactObserver, went: Going
+    ) -> RunParticipants:
+        def on_fact(fact: RunFact) -> None:
+            """Report results of tools and changed calls as soon as they are known."""
+            if isinstance(fact, RequestStarted | Replied | ToolStarted | ToolFinished):
+                went(self._so_far(run))
+
+        return RunParticipants(tools, self.runner.questions, tools.hooks, on_event, on_recorded, on_fact)
 
     def _so_far(self, run: str) -> tuple[Message, ...]:
         return tuple(messages_of(self.runner.so_far(run)))
