@@ -21,6 +21,7 @@ from sightline.exchange.memory import Memory
 from sightline.filters.parsing import parse
 from sightline.settings import ChatDefaults
 from tests.background import upstream_in_background
+from tests.chat.service.chat_stage import toolless
 from tests.gateway_server import served
 from tests.server.running import running
 from tests.upstream import answer
@@ -88,7 +89,7 @@ def test_a_wrong_key_names_the_nearest(tmp_path: Path) -> None:
 async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
     config = loaded(tmp_path)
     async with open_engine(config, str(tmp_path)) as engine, open_record(config, str(tmp_path)) as store:
-        parts = open_chat(config, engine, Hub(store.record), store.logbook)
+        parts = open_chat(config, engine, Hub(store.record), store.logbook, toolless(engine))
         assert len(await parts.chats.main.chat.load()) == 0
         assert parts.chats.main.chat.make_id().startswith("c_")
         prices = parts.prices("acme/large")

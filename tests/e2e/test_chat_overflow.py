@@ -20,6 +20,7 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Budgeted
 from sightline.store.entries import FactEntry
+from tests.chat.service.chat_stage import toolless
 from tests.local_model import needs_model
 
 pytestmark = needs_model
@@ -74,6 +75,7 @@ async def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_pa
             has_key=loaded.has_key,
             settings=ChatSettings(assistant_response_allowance=64),
             make_id=lambda: f"n{next(ids)}",
+            answering=toolless(engine),
         )
         stack.push_async_callback(service.close, 5)
         await service.chat.happen(ChatImported((), pairs(12)))

@@ -29,7 +29,7 @@ from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import chat_calls
 from sightline.chat.api.requests import ChatParts
 from sightline.chat.core.sizing import ChatSettings
-from sightline.chat.service.answerer import Answerer, ToolAnswerer
+from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chats import Chats
 from sightline.chat.service.service import ChatService, chat_service
 from sightline.errors import Fault
@@ -106,7 +106,7 @@ def _open_own(parts: Parts, sending: Sending) -> _OwnRequests:
     engine = Engine(relay, sending.aside, RequestCounter(means.memory), means.memory, clock)
     runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
     rules = KeptRules(sending.folder)
-    chat = open_chat(loaded, engine, hub, record.logbook, ToolAnswerer(engine, runner, toolsets.open_toolsets, rules))
+    chat = open_chat(loaded, engine, hub, record.logbook, Answerer(engine, runner, toolsets.open_toolsets, rules))
     root, suites = suites_place(loaded)
     evaluation = evaluation_of(
         loaded, engine, record, root, hub=hub, runner=runner, toolsets=toolsets, client=means.client
@@ -237,9 +237,7 @@ def _places(parts: Parts) -> tuple[Place, ...]:
     return ("traffic", *sends, *(() if parts.example is None else ("example",)))
 
 
-def open_chat(
-    loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer | None = None
-) -> ChatParts:
+def open_chat(loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer) -> ChatParts:
     """The chats stored in this logbook. Each is read on first use. The caller closes them."""
     settings = chat_settings(loaded)
     ids = Ids(time.time_ns, random_digits())

@@ -10,6 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from sightline.agent.service.runner import Runner, RunnerOptions
+from sightline.agent.service.toolsets import Toolsets
+from sightline.agent.tools.opening import Opened
 from sightline.app.machine import is_alive, process_name
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
@@ -61,6 +64,16 @@ class Lines(MemoryLogbook):
         return [json.loads(line.data)["kind"] for line in self.kept.get("chat", [])]
 
 
+def toolless(engine: Engine) -> Answerer:
+    """Answers by requests alone."""
+
+    async def opening(_names: Sequence[str]) -> Opened:
+        raise AssertionError("no name is configured")
+
+    runner = Runner(engine, Lines(), RunnerOptions(Catalog(), lambda: "x_none"))
+    return Answerer(engine, runner, Toolsets((), opening).open_toolsets)
+
+
 class ChatStage:
     """The provider `acme` has the models `m` (100 tokens, one a letter) `large` (1,000) and `huge`. The view is `v`."""
 
@@ -70,7 +83,7 @@ class ChatStage:
         folder: Path,
         *,
         settings: ChatSettings = BY_LETTER,
-        answering: Callable[[Engine], Answerer] | None = None,
+        answering: Callable[[Engine], Answerer] = toolless,
         default_model: str = "acme/m",
         **more: Any,
     ) -> None:
@@ -83,7 +96,7 @@ class ChatStage:
         self.logbook = Lines()
         relay, memory = self.relays.relay, self.relays.memory
         self.engine = Engine(relay, relay, RequestCounter(memory), memory, self.clock)
-        self.answering = None if answering is None else answering(self.engine)
+        self.answering = answering(self.engine)
         self._ids = count(1)
         self.service = self.another("here")
         self._watch: FactQueue | None = None

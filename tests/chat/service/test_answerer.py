@@ -13,7 +13,7 @@ from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import Answerer, AnswerRequest, RunToResume
+from sightline.chat.service.answerer import AnswerRequest
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
 from sightline.errors import Fault
 from sightline.model.events import StreamEvent
@@ -233,27 +233,8 @@ async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatSt
     prepared = (await stage.service.previews.preview("v", "hello")).prepared
     heard, noted = list[StreamEvent](), list[FactEntry]()
     wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
-    given = await Answerer(stage.engine).answer(wanted, heard.append, noted.append)
+    given = await stage.answering.answer(wanted, heard.append, noted.append)
     assert (given.rounds, given.run, given.reply.choice.finish) == ((), "", "stop")
     assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished"]
     assert len(noted) == 4
     assert heard
-
-
-@played()
-async def test_there_are_no_tools_without_a_runner(stage: ChatStage) -> None:
-    with pytest.raises(Fault, match="no tools hands, feet here"):
-        await Answerer(stage.engine).tools(("hands", "feet"))
-    with pytest.raises(Fault, match="the run r_1 needs tools"):
-        await Answerer(stage.engine).resume_run(
-            RunToResume("r_1", lambda: None, lambda _messages: None), _heard, _noted
-        )
-    assert await Answerer(stage.engine).result_of_run("r_1") is None
-
-
-def _heard(_event: StreamEvent) -> None:
-    raise AssertionError
-
-
-def _noted(_noted: FactEntry) -> None:
-    raise AssertionError

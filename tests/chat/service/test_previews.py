@@ -49,7 +49,7 @@ async def test_what_would_not_be_sent_says_why(stage: ChatStage) -> None:
     await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("none",))))
     await stage.service.views.set_view("v", topic="t")
     trouble = (await preview("v", "hello")).trouble
-    assert "no tools none" in trouble.message
+    assert "no tools named none" in trouble.message
 
 
 @played()

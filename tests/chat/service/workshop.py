@@ -16,7 +16,7 @@ from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.answerer import Answerer, ToolAnswerer
+from sightline.chat.service.answerer import Answerer
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
@@ -56,7 +56,7 @@ class Workshop:
         ids = counting(1)
         surroundings = RunnerOptions(engine.relay.catalog, lambda: f"x_r{next(ids)}", hub=self.hub)
         assert isinstance(surroundings.catalog, Catalog)
-        return ToolAnswerer(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
+        return Answerer(engine, Runner(engine, self.runs, surroundings), self.equip, self.kept)
 
 
 async def begin(stage: ChatStage, *script: Play) -> None:
@@ -86,5 +86,4 @@ def equipped(test: Callable[[ChatStage, Workshop], Coroutine[Any, Any, None]]) -
 
 def runner_of(stage: ChatStage) -> Runner:
     """What drives the runs of the stage."""
-    assert isinstance(stage.answering, ToolAnswerer)
     return stage.answering.runner

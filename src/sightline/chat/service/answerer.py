@@ -70,15 +70,6 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RunToResume:
-    """A run to resume. `begun` is called once it continues, `went` with its rounds so far."""
-
-    run: str
-    begun: Callable[[], None]
-    went: Going
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerResult:
     """The last reply, the rounds with tools before it, and the run that they belong to, where there was one. `usage`
     is what all of its replies took, `cost` what they cost in US dollars, `seconds` how long it took in all processes
@@ -92,20 +83,29 @@ class AnswerResult:
     cost: float | None = None
 
 
+def _ignore(_value: AttemptStarted | Wait) -> None:
+    """The record has each attempt, and a chat's request never waits here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Answers by one request through the engine. Cancelling it means that a person has aborted the send."""
+    """Answers by one request through the engine, or by a run if the topic has tools. Cancelling it means that a person
+    has aborted the send, which leaves a run that can be resumed. `kept` is what a person has allowed for all runs."""
 
     engine: Engine
+    runner: Runner
+    open_tools: ToolOpener
+    kept: KeptRules | None = None
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """The tools as the model sees them; a fault if one of them is not available. There are none here."""
-        hint = "Take the tools out of the topic, or configure them as [tools.NAME]."
-        raise Fault(Code.CONFIG, f"there are no tools {', '.join(toolsets)} here", hint=hint)
+        """The tools as the model sees them; a fault if one of them is not available."""
+        return Toolbox((await self.open_tools(toolsets)).definitions).tools_for()
 
     async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Carry out the attempt; the chat has waited for the account's limits before. `on_event` gets each event,
         `on_recorded` each fact of its exchanges except frames."""
+        if wanted.toolsets:
+            return await self._run(wanted, on_event, on_recorded)
         reply = await self.engine.ask(
             wanted.prepared,
             on_event=on_event,
@@ -124,39 +124,8 @@ class Answerer:
             cost = cost_of(reply.usage, wanted.prepared.choice.prices_for(reply.model or ""))
         return AnswerResult(reply, cost=None if cost is None else cost.dollars)
 
-    async def resume_run(
-        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
-    ) -> AnswerResult:
-        """Resume a run, and return the answer of one that has ended meanwhile. There are no runs here."""
-        hint = "Resume it where its tools are configured."
-        raise Fault(Code.CONFIG, f"the run {resumption.run} needs tools, and there are none here", hint=hint)
-
-    async def result_of_run(self, run: str) -> AnswerResult | None:
-        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself. None
-        if there is no such run."""
-        return None
-
-
-def _ignore(_value: AttemptStarted | Wait) -> None:
-    """The record has each attempt, and a chat's request never waits here."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolAnswerer(Answerer):
-    """Answers by a run if the topic has tools. `kept` is what a person has allowed for all runs."""
-
-    runner: Runner
-    open_tools: ToolOpener
-    kept: KeptRules | None = None
-
-    async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """The tools as the model sees them."""
-        return Toolbox((await self.open_tools(toolsets)).definitions).tools_for()
-
-    async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
-        """Run until the model has answered. Aborting it leaves a run that can be resumed."""
-        if not wanted.toolsets:
-            return await Answerer.answer(self, wanted, on_event, on_recorded)
+    async def _run(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
+        """Run until the model has answered."""
         tools = await self.open_tools(wanted.toolsets)
         run = self.runner.make_id()
         await wanted.began(run)
@@ -185,10 +154,10 @@ class ToolAnswerer(Answerer):
         return answer_result_of(await self._driven(run, self.runner.run(new, company)), run)
 
     async def resume_run(
-        self, resumption: RunToResume, on_event: EventObserver, on_recorded: FactObserver
+        self, run: str, begun: Callable[[], None], went: Going, on_event: EventObserver, on_recorded: FactObserver
     ) -> AnswerResult:
-        """Resume a run until the model has answered."""
-        run = resumption.run
+        """Resume a run until the model has answered, and return the answer of one that has ended meanwhile. `begun` is
+        called once it continues, `went` with its rounds so far."""
         _, ended = await self.runner.result_of(run)
         if ended is not None:  # another process has resumed it
             return answer_result_of(ended, run)
@@ -196,15 +165,16 @@ class ToolAnswerer(Answerer):
         tools = await self.open_tools(tuple(map(str, names)) if isinstance(names, list) else ())
 
         def report_start() -> None:
-            resumption.went(self._so_far(run))
-            resumption.begun()
+            went(self._so_far(run))
+            begun()
 
-        company = self._participants(run, tools, on_event, on_recorded, resumption.went)
+        company = self._participants(run, tools, on_event, on_recorded, went)
         ended = await self._driven(run, self.runner.resume(run, company, report_start))
         return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
-        """What a run has come to; None where it never began."""
+        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself. None
+        if there is no such run."""
         try:
             rounds, ended = await self.runner.result_of(run)
         except Fault:

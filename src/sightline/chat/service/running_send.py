@@ -25,7 +25,7 @@ from sightline.chat.core.sending import (
     SendEnding,
     Step,
 )
-from sightline.chat.service.answerer import Answerer, AnswerRequest, AnswerResult, RunToResume, measure
+from sightline.chat.service.answerer import Answerer, AnswerRequest, AnswerResult, measure
 from sightline.chat.service.blocks import Deltas, LiveAnswer, partial_of
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.views import Looking, ViewSend
@@ -396,9 +396,11 @@ class ResumedRun(AnswerProgress):
             self._begun.set()
 
     async def _run_to_end(self) -> ChatFact:
-        resumption = RunToResume(self._run, self._begun.set, self._on_rounds)
+        resumed = self._answerer.resume_run(
+            self._run, self._begun.set, self._on_rounds, self._on_event, self._on_recorded
+        )
         try:
-            given = await self._abortable(self._answerer.resume_run(resumption, self._on_event, self._on_recorded))
+            given = await self._abortable(resumed)
         except WorkInterrupted:
             partial, reason = self._partial("cancelled"), self._reason
             return PairCancelled(self.pair, partial, self._tracing.exchange, reason)

@@ -119,14 +119,13 @@ def chat_service(
     settings: ChatSettings,
     make_id: Callable[[], str],
     default_model: str = "",
-    answering: Answerer | None = None,
+    answering: Answerer,
     process: str = "",
     is_alive: Callable[[str], bool] = lambda _process: True,
 ) -> ChatService:
     """The chat `name` of a logbook; it is read when it is first asked for. `process` is a name that no other process
     has, with its machine before a colon, and `is_alive` says of such a name of this machine whether that process still
     runs."""
-    asking = answering or Answerer(engine)
     chat = Chat(
         logbook,
         hub,
@@ -137,14 +136,14 @@ def chat_service(
         secrets=engine.relay.secrets,
         process=process,
         is_alive=is_alive,
-        recovering=partial(ending_of_interrupted_pair, asking, engine.clock.now),
+        recovering=partial(ending_of_interrupted_pair, answering, engine.clock.now),
     )
     models = Models(catalog, has_key, engine.memory, default_model)
-    views = Views(chat, models, asking, engine)
+    views = Views(chat, models, answering, engine)
     return ChatService(
         chat,
         views,
-        Sends(chat, views, models, engine=engine, hub=hub, answering=asking),
+        Sends(chat, views, models, engine=engine, hub=hub, answering=answering),
         Previews(views, engine),
         Compacting(chat, views, engine),
     )
