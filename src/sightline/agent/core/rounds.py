@@ -25,7 +25,7 @@ from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome,
 from sightline.dialects.tool_names import as_function_arguments
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Finish, Reply, Usage
 from sightline.model.request import Message, Request
 from sightline.wire.jsontext import encode
@@ -55,10 +55,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One request and what came of it. `mistakes` is how many rounds in a row had a call that could not be run.
-
-    `marker` is the id under which the provider knows the reply. `server` is what the provider's own tools did.
-    """
+    """One request and what came of it. `mistakes` is how many rounds in a row had a call that could not be run."""
 
     number: int
     reply: Reply
@@ -75,24 +72,9 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return "".join(part.text for part in self.reply.choice.parts if isinstance(part, Text))
 
     @property
-    def thinking(self) -> tuple[Thinking, ...]:
-        """The reasoning of the reply, signed or not."""
-        return tuple(part for part in self.reply.choice.parts if isinstance(part, Thinking))
-
-    @property
-    def server(self) -> tuple[Opaque, ...]:
-        """What the provider did by itself: recorded, never run here."""
-        return tuple(part for part in self.reply.choice.parts if isinstance(part, Opaque))
-
-    @property
     def finish(self) -> Finish | None:
         """How the reply ended."""
         return self.reply.choice.finish
-
-    @property
-    def marker(self) -> str | None:
-        """The provider's id of the reply."""
-        return self.reply.id
 
 
 class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -6,7 +6,7 @@ which is why a run can be resumed.
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
@@ -134,6 +134,7 @@ def _without_calls(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 Loop: TypeAlias = Generator[Step, Answer, FinishedRun]
+A = TypeVar("A", Replied, CallsDecided, Used, Confirmed, Rested)
 
 
 def run(request: Request, plan: RunPlan) -> Loop:
@@ -142,38 +143,24 @@ def run(request: Request, plan: RunPlan) -> Loop:
 
 
 class ToolLoop:
-    """One run, which can be looked at while it is driven. `pending` are the calls of a round that is not over."""
+    """One run, which can be looked at while it is driven. `rounds` are those that are over, `pending` the calls of one
+    that is not. `spent` is what was used so far, `limits` how far it may go, with what was raised."""
 
     def __init__(self, request: Request, plan: RunPlan) -> None:
         plan.check()
         self.pending: list[Pending] = []
         self._plan = plan
-        self._limits = plan.limits
-        self._spent = RunUsage()
+        self.limits = plan.limits
+        self.spent = RunUsage()
         self._history = RunConversation(
             msgspec.structs.replace(request, tools=plan.toolbox.tools_for(request.tools)), plan.dialect
         )
         self._deciding = RunPolicy(plan.policy, plan.cap)
         self._repeats = Repeats()
-        self._rounds: list[Round] = []
+        self.rounds: tuple[Round, ...] = ()
         self._reached: Reached | None = None
         self._complete: Mapping[str, ToolOutcome] = {}
         self._reason: CancelReason = "user"
-
-    @property
-    def rounds(self) -> tuple[Round, ...]:
-        """The rounds that are over."""
-        return tuple(self._rounds)
-
-    @property
-    def spent(self) -> RunUsage:
-        """What it has used so far."""
-        return self._spent
-
-    @property
-    def limits(self) -> RunLimits:
-        """How far it may go, with what was raised."""
-        return self._limits
 
     def steps(self) -> Loop:
         """Every step of the run."""
@@ -188,28 +175,25 @@ class ToolLoop:
         return FinishedRun(
             why=why,
             request=self._history.request,
-            rounds=tuple(self._rounds),
-            spent=self._spent,
+            rounds=self.rounds,
+            spent=self.spent,
             reached=self._reached if why == "limit" else None,
             reason=self._reason if why == "cancelled" else None,
-            amendments=(*first, *(each for done in self._rounds for each in done.amendments), *last),
+            amendments=(*first, *(each for done in self.rounds for each in done.amendments), *last),
         )
 
     def _next(self) -> Generator[Step, Answer, Why | None]:
         """One round; why the run ends with it, if it does."""
         if (yield from self._check_limits(BEFORE_ASK)) is not None:
             return "limit"
-        number = len(self._rounds) + 1
-        self._spent = msgspec.structs.replace(self._spent, requests=self._spent.requests + 1)
-        step = AskModel(number, self._history.request)
-        answer = self._accept_answer((yield step))
-        if not isinstance(answer, Replied):
-            raise unfit(step, answer)
+        number = len(self.rounds) + 1
+        self.spent = msgspec.structs.replace(self.spent, requests=self.spent.requests + 1)
+        answer = yield from self._ask(AskModel(number, self._history.request), Replied)
         if answer.sent is not None:
             self._history.replace(answer.sent)
         usage = usage_of(answer.reply.usage, answer.estimate)
-        self._spent, cost = charge(
-            self._spent, usage, self._plan.prices, cost=answer.cost, is_estimated=answer.estimate is not None
+        self.spent, cost = charge(
+            self.spent, usage, self._plan.prices, cost=answer.cost, is_estimated=answer.estimate is not None
         )
         round_ = Round(number=number, reply=answer.reply, usage=usage, cost=cost)
         reading = read_reply(answer.reply, self._history.request.dialect)
@@ -226,42 +210,43 @@ class ToolLoop:
 
     def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
         """Ask whether the run may end; None if the model is to go on."""
-        step = Rest(number)
-        answer = self._accept_answer((yield step))
-        if not isinstance(answer, Rested):
-            raise unfit(step, answer)
+        answer = yield from self._ask(Rest(number), Rested)
         if answer.words.strip():
             self._history.add_words(answer.words)
             return None
         if not answer.failure:
             return "answered"
         fault = Fault(Code.PERMISSION, answer.failure, hint="Look at the hooks of this run.")
-        last = self._rounds[-1]
-        self._rounds[-1] = msgspec.structs.replace(last, reply=msgspec.structs.replace(last.reply, fault=fault))
+        *before, last = self.rounds
+        failed = msgspec.structs.replace(last, reply=msgspec.structs.replace(last.reply, fault=fault))
+        self.rounds = (*before, failed)
         return "failed"
 
-    def _accept_answer(self, answer: Answer) -> Answer:
-        """An answer, with the time that it brings."""
-        self._spent = msgspec.structs.replace(self._spent, seconds=max(self._spent.seconds, answer.elapsed))
+    def _ask(self, step: Step, kind: type[A]) -> Generator[Step, Answer, A]:
+        """The answer to a step, of this kind, with the time that it brings."""
+        answer = yield step
+        self.spent = msgspec.structs.replace(self.spent, seconds=max(self.spent.seconds, answer.elapsed))
         if isinstance(answer, RunStopped):
             self._complete = answer.outcomes
             raise Fault(Code.CANCELLED, "the run was stopped", reason=answer.reason)
+        if not isinstance(answer, kind):
+            raise unfit(step, answer)
         return answer
 
     # --- limits ---------------------------------------------------------------------------------------
 
     def _check_limits(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
         """The limit that ends the run here; None if there is none, or a person has raised it."""
-        while (found := find_reached_limit(self._limits, self._spent, names)) is not None:
+        while (found := find_reached_limit(self.limits, self.spent, names)) is not None:
             if not (yield from self._confirm_limit(found)):
                 return found
         return None
 
     def _check_call_limit(self, count: int) -> Generator[Step, Answer, Reached | None]:
         """The limit of calls, where so many more do not fit under it."""
-        while (most := self._limits.tool_calls) is not None and self._spent.tool_calls + count > most:
-            more = next_limit(most) if self._limits.behaviour == "confirm" else None
-            found = Reached("tool_calls", most, self._spent.tool_calls, more)
+        while (most := self.limits.tool_calls) is not None and self.spent.tool_calls + count > most:
+            more = next_limit(most) if self.limits.behaviour == "confirm" else None
+            found = Reached("tool_calls", most, self.spent.tool_calls, more)
             if not (yield from self._confirm_limit(found)):
                 return found
         return None
@@ -269,13 +254,9 @@ class ToolLoop:
     def _confirm_limit(self, found: Reached) -> Generator[Step, Answer, bool]:
         goes_on = False
         if found.raised is not None:
-            step = Confirm(len(self._rounds), found)
-            answer = self._accept_answer((yield step))
-            if not isinstance(answer, Confirmed):
-                raise unfit(step, answer)
-            goes_on = answer.goes_on
+            goes_on = (yield from self._ask(Confirm(len(self.rounds), found), Confirmed)).goes_on
         if goes_on:
-            self._limits = self._limits.raise_limit(found.name)
+            self.limits = self.limits.raise_limit(found.name)
         else:
             self._reached = found
         return goes_on
@@ -296,7 +277,7 @@ class ToolLoop:
 
     def _late(self) -> Reached | None:
         """The limit of time, if it is reached and cannot be raised."""
-        found = find_reached_limit(self._limits, self._spent, ("seconds",))
+        found = find_reached_limit(self.limits, self.spent, ("seconds",))
         return None if found is None or found.raised is not None else found
 
     # --- replies that are not acted on ----------------------------------------------------------------
@@ -315,11 +296,10 @@ class ToolLoop:
         self._close(round_, cut)
 
     def _close(self, round_: Round, calls: tuple[CallRecord, ...], *, mistakes: int = 0, context: str = "") -> None:
-        self._spent = msgspec.structs.replace(self._spent, mistakes=mistakes)
+        self.spent = msgspec.structs.replace(self.spent, mistakes=mistakes)
         amendments = self._history.take_amendments()
-        self._rounds.append(
-            msgspec.structs.replace(round_, calls=calls, mistakes=mistakes, context=context, amendments=amendments)
-        )
+        closed = msgspec.structs.replace(round_, calls=calls, mistakes=mistakes, context=context, amendments=amendments)
+        self.rounds = (*self.rounds, closed)
 
     # --- replies with calls ---------------------------------------------------------------------------
 
@@ -344,8 +324,8 @@ class ToolLoop:
         for each in pending:
             read = read_arguments(each.call, self._plan.toolbox)
             if isinstance(read, RefusedArguments):
-                most = self._limits.mistakes
-                attempt = "" if most is None else f"\n(Attempt {self._spent.mistakes + 1} of {most}.)"
+                most = self.limits.mistakes
+                attempt = "" if most is None else f"\n(Attempt {self.spent.mistakes + 1} of {most}.)"
                 each.settle("refused", text_outcome(read.text + attempt, is_error=True), self._plan.cap)
             else:
                 each.ready = RunnableCall(
@@ -393,9 +373,7 @@ class ToolLoop:
         while waiting:
             known = tuple(each.key for each, _ in waiting if each.key in allowed)
             step = Approve(number, tuple(call for _, call in waiting), objections, known)
-            answer = self._accept_answer((yield step))
-            if not isinstance(answer, CallsDecided):
-                raise unfit(step, answer)
+            answer = yield from self._ask(step, CallsDecided)
             results = {
                 each.key: self._deciding.decide(each, answer.decisions.get(each.key), self._definition(call.name))
                 for each, call in waiting
@@ -405,19 +383,17 @@ class ToolLoop:
 
     def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:
         """Have the calls run for which there is room; the text for the model besides the results."""
-        room = None if short is None else int(short.limit) - self._spent.tool_calls
+        room = None if short is None else int(short.limit) - self.spent.tool_calls
         chosen = _open(pending)[:room]
         if not chosen:
             return ""
-        self._spent = msgspec.structs.replace(self._spent, tool_calls=self._spent.tool_calls + len(chosen))
+        self.spent = msgspec.structs.replace(self.spent, tool_calls=self.spent.tool_calls + len(chosen))
         step = Use(number, tuple(call for _, call in chosen))
         try:
-            answer = self._accept_answer((yield step))
+            answer = yield from self._ask(step, Used)
         except Fault:
             self._finish([each for each, _ in chosen], self._complete)
             raise
-        if not isinstance(answer, Used):
-            raise unfit(step, answer)
         self._finish([each for each, _ in chosen], answer.outcomes)
         return answer.context
 
@@ -439,9 +415,9 @@ class ToolLoop:
         results = tuple(self._history.result_for(each.call, each.sent_id, outcome) for each, outcome in outcomes)
         self._history.add_calls(echoed, results, context)
         counts = [self._repeats.add(each.call.name, each.meaning, outcome) for each, outcome in outcomes]
-        self._spent = msgspec.structs.replace(self._spent, repeats=max(counts))
+        self.spent = msgspec.structs.replace(self.spent, repeats=max(counts))
         is_mistaken = any(each.fate == "refused" for each in pending)
-        mistakes = self._spent.mistakes + 1 if is_mistaken else 0
+        mistakes = self.spent.mistakes + 1 if is_mistaken else 0
         self.pending = []
         self._close(round_, tuple(each.record for each in pending), mistakes=mistakes, context=context)
 
