@@ -111,13 +111,6 @@ export interface AttemptStartedFact {
   key: string;
 }
 
-/** An estimate: the likely number, and its bounds. */
-export interface BandTelemetry {
-  low: number;
-  tokens: number;
-  high: number;
-}
-
 /** Several edits as one: all of them or none, and one step to undo. */
 export interface BatchOperation {
   op: "batch";
@@ -537,6 +530,16 @@ export interface ConfirmPending {
   words: string;
 }
 
+/** How many pairs are sent: `predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then` pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`. */
+export interface ContextCounter {
+  text: string;
+  predicted: number;
+  visible: number;
+  trimmed: number;
+  predicted_then: number;
+  breakdown: [string, number][];
+}
+
 /** So many tokens of one kind, in `count` sections or tools. `server` is the MCP server of a tool, where it has one; `results` are the tokens that the results of this tool take. */
 export interface ContextRow {
   name: string;
@@ -592,16 +595,6 @@ export interface CostsShown {
   rows: CostRow[];
   total: CostRow;
   prices: PriceUsed[];
-}
-
-/** How many pairs are sent, in short and in detail. */
-export interface CounterShown {
-  text: string;
-  predicted: number;
-  visible: number;
-  trimmed: number;
-  predicted_then: number;
-  breakdown: [string, number][];
 }
 
 /** Delete a section or a part, with what is invalid without it; it can be restored. */
@@ -1231,12 +1224,6 @@ export interface PassShown {
   losses: number;
 }
 
-/** What a send waits for; `can_go_at` is null if it can never go. */
-export interface PausedShown {
-  line: string;
-  can_go_at: number | null;
-}
-
 /** A call that needs a decision; `arguments` are what the tool would get. */
 export interface PendingCall {
   key: string;
@@ -1306,6 +1293,12 @@ export interface ProxyShown {
   url: string;
   certificate: string;
   hosts: string[];
+}
+
+/** What a send waits for, as `line` says it to a person. `can_go_at` is the time of day at which it can go, None where it never can. */
+export interface Quota {
+  line: string;
+  can_go_at: number | null;
 }
 
 /** A body that passed as it was. `size` and `sha256` are of all of it, after content decoding unless a `coding` is named; the first `kept` bytes are on record. With `is_whole` unset it broke off. */
@@ -1665,7 +1658,7 @@ export interface SendTelemetry {
   preflightTrimmedCount: number;
   trimmingRemoved: SelectedTelemetry[];
   trimmingRemovedTokens: number;
-  bands: { [key: string]: BandTelemetry };
+  bands: { [key: string]: TokenBand };
   margin?: number;
   lastErrorMessage?: string;
   overflowMatched?: boolean;
@@ -2160,11 +2153,11 @@ export interface ViewShown {
   rows: number;
   start: number;
   newest_hidden: boolean;
-  counter: CounterShown;
+  counter: ContextCounter;
   room: RoomShown;
   history_tokens: number;
   sending: string;
-  paused: PausedShown | null;
+  paused: Quota | null;
   last: LastShown | null;
   tools_trouble: FaultShown | null;
 }

@@ -45,10 +45,10 @@ def test_an_accepted_summary_is_sent_in_the_place_of_its_pairs_and_can_be_undone
     assert (fact.summary.summary_of, fact.summary.topic, fact.summary.star) == (("a", "b"), "t", 2)
     view.on_change(history.apply(fact))
     assert ids(view.included) == "Sc"
-    assert view.history_tokens == 28
+    assert view.figures.history == 28
     view.on_change(history.apply(CompactionUndone("S")))
     assert ids(view.included) == "abc"
-    assert view.history_tokens == 60
+    assert view.figures.history == 60
 
 
 @pytest.mark.parametrize(("chosen", "text"), [((), "in short"), (("a",), " ")])

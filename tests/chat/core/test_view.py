@@ -47,7 +47,7 @@ def test_newest_pairs_are_included_and_older_ones_stay_visible() -> None:
     assert ids(view.visible) == "abcde"
     assert view.start == 1
     assert ids(view.included) == "bcde"
-    assert view.history_tokens == 80
+    assert view.figures.history == 80
     assert [view.standing(pair) for pair in ("a", "b", "x")] == ["excluded", "included", "hidden"]
 
 
@@ -214,7 +214,7 @@ def test_whatever_happens_the_view_is_what_a_new_one_would_be(seed: int) -> None
             fresh.enter(view.topic)
             fresh.execute(view.expression, NOW)
             assert [*view.visible] == [*fresh.visible]
-            assert (view.start, view.history_tokens) == (fresh.start, fresh.history_tokens)
+            assert (view.start, view.figures.history) == (fresh.start, fresh.figures.history)
             assert view.left_out == fresh.left_out
 
 
@@ -230,16 +230,16 @@ def test_match_ignores_manual_choices_and_leaves_the_view_unchanged() -> None:
 
 def test_what_was_measured_is_shared_out_to_all_that_is_sent() -> None:
     view = view_of(history_of(*FIVE))
-    assert view.figures.total == view.history_tokens == 80
+    assert view.figures.total == view.figures.history == 80
     assert view.share(Estimate(170, 150, 200), exactly(5))
     figures, room = view.figures, view.shown_room
     assert figures.total == 160
     assert [size.tokens for size in figures.pairs.values()] == [40, 40, 40, 40]
     assert view.size(view.included[0]) == Estimate(40, 35, 47)
     assert view.size(view.visible[0]) == exactly(20, "characters per token"), "a pair that is not sent"
-    assert (view.history_tokens, room.system, room.tools, room.margin) == (160, 0, 0, 0)
+    assert (view.figures.history, room.system, room.tools, room.margin) == (160, 0, 0, 0)
     told(view, PairAsked(answered("f")))
-    assert view.history_tokens == 90, "the measure is of other pairs"
+    assert view.figures.history == 90, "the measure is of other pairs"
     view.forget_measure()
     assert view.figures.total == 90
 
@@ -252,7 +252,7 @@ def test_a_measure_that_may_not_fit_leaves_pairs_out_until_one_does() -> None:
     assert ids(view.included) == "bcde"
     assert view.share(Estimate(300, 290, 330), exactly(5))
     room = view.shown_room
-    assert view.history_tokens <= room.history == room.limit - room.system - room.tools - room.margin - room.user
+    assert view.figures.history <= room.history == room.limit - room.system - room.tools - room.margin - room.user
 
 
 def test_a_wrong_lesson_leaves_most_of_the_history() -> None:

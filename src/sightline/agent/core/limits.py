@@ -2,8 +2,7 @@
 what was used of the account and what its provider allows."""
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -13,7 +12,6 @@ from sightline.catalog.facts import Facts, Prices
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.reply import Usage, possible
-from sightline.tokens.account import RateLimits
 from sightline.tokens.estimate import cost_of
 from sightline.tokens.ledger import Ledger, Wait
 from sightline.tokens.ledger import LimitName as AccountLimit
@@ -31,34 +29,18 @@ _ACCOUNT_WORDS: Final[dict[AccountLimit, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """`can_go_at` is the time of day at which the send can go, None where it never can. `line` says so to a person."""
+class Quota(msgspec.Struct, frozen=True):
+    """What a send waits for, as `line` says it to a person. `can_go_at` is the time of day at which it can go, None
+    where it never can."""
 
-    wait: Wait
-    can_go_at: float | None
-    used: RateLimits
-    limits: RateLimits
     line: str
+    can_go_at: float | None
 
 
 def quota_of(ledger: Ledger, provider: str, model: str, tokens: int, now: float, facts: Facts | None = None) -> Quota:
     """Whether a send of this size can go now, else when."""
     wait = ledger.wait(provider, model, tokens, now, facts)
-    return Quota(
-        wait,
-        None if wait.is_endless else now + max(0.0, wait.seconds),
-        ledger.usage(provider, model, now),
-        ledger.limits(provider, model, facts),
-        line_of(wait, tokens),
-    )
-
-
-def waiting_by(
-    ledger: Ledger, provider: str, model: str, clock: Callable[[], float], facts: Facts | None = None
-) -> Callable[[int], Wait]:
-    """What `sending` asks before each attempt."""
-    return lambda tokens: ledger.wait(provider, model, tokens, clock(), facts)
+    return Quota(line_of(wait, tokens), None if wait.is_endless else now + max(0.0, wait.seconds))
 
 
 def line_of(wait: Wait, tokens: int) -> str:

@@ -39,7 +39,7 @@ from sightline.chat.api.shapes import (
 )
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.core.sizing import ChatSettings, band
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import MAIN, Preferences
 from sightline.chat.service.chats import ChatBrief, Chats
@@ -200,7 +200,7 @@ async def draft_summary(chat: OneChat, wanted: DraftWanted) -> DraftShown:
     """Draft a summary with the model. It is cancelled if its client disconnects."""
     await load_with(chat, wanted.ids)
     draft = await chat.service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
-    before, after = pairs.band(draft.comparison.before), pairs.band(draft.comparison.after)
+    before, after = band(draft.comparison.before), band(draft.comparison.after)
     return DraftShown(text=draft.text, before=before, after=after, exchange=draft.exchange)
 
 
@@ -208,7 +208,7 @@ async def compare_summary(chat: OneChat, wanted: CompareWanted) -> ComparisonSho
     """The tokens before and after, for this text."""
     await load_with(chat, wanted.ids)
     comparison = await chat.service.compacting.compare(wanted.view, wanted.ids, wanted.text)
-    return ComparisonShown(pairs.band(comparison.before), pairs.band(comparison.after))
+    return ComparisonShown(band(comparison.before), band(comparison.after))
 
 
 async def accept_summary(chat: OneChat, wanted: CompactionWanted) -> AskedShown:

@@ -23,18 +23,15 @@ from sightline.chat.api.shapes import (
     AttachmentShown,
     BodyShare,
     CitationShown,
-    CounterShown,
     EstimateShown,
     InheritedShown,
     LastShown,
     PairOpened,
     PairShown,
-    PausedShown,
     PlaceShown,
     PreviewShown,
     RoomShown,
     RowsShown,
-    TokenBand,
     TroubleShown,
     Versioned,
     ViewShown,
@@ -52,6 +49,7 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, kind_of, name_of
 from sightline.chat.core.plan import SendTelemetry
+from sightline.chat.core.sizing import TokenBand, band
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of, media_of
 from sightline.chat.service.sends import SendPreview
@@ -62,7 +60,7 @@ from sightline.exchange.outbound import Prepared
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Part
 from sightline.model.request import Role
-from sightline.tokens.estimate import Estimate, cost_of
+from sightline.tokens.estimate import cost_of
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown
@@ -132,11 +130,6 @@ def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None, standing: 
         "tokens": TokenBand(0, 0, 0) if view is None else band(view.size(pair)),
         "run": pair.run or ("" if answer is None else answer.run),
     }
-
-
-def band(estimate: Estimate) -> TokenBand:
-    """An estimate with its band."""
-    return TokenBand(estimate.tokens, estimate.low, estimate.high)
 
 
 def trouble(cause: Trouble | None) -> TroubleShown | None:
@@ -314,8 +307,8 @@ async def preview_send(chat: OneChat, wanted: PreviewWanted) -> PreviewShown:
 
 def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None) -> ViewShown:
     service, view, rows = chat.service, looking.view, looking.rows
-    history, paused = service.chat.history, service.sends.paused
-    newest, fault = history.newest, looking.trouble
+    history, fault = service.chat.history, looking.trouble
+    newest = history.newest
     return ViewShown(
         view=looking.id,
         version=service.chat.version,
@@ -330,11 +323,11 @@ def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None)
         rows=rows.total,
         start=rows.start,
         newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
-        counter=msgspec.convert(looking.counter(text_tokens), CounterShown, from_attributes=True),
+        counter=looking.counter(text_tokens),
         room=msgspec.convert(view.shown_room, RoomShown, from_attributes=True),
-        history_tokens=view.history_tokens,
+        history_tokens=view.figures.history,
         sending=service.sends.sending,
-        paused=None if paused is None else PausedShown(paused.line, paused.can_go_at),
+        paused=service.sends.paused,
         last=None if looking.last is None else _last(looking.last),
         tools_trouble=None if fault is None else FaultShown(fault.code.value, fault.message, fault.hint),
     )

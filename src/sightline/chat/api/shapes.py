@@ -4,9 +4,11 @@ from typing import Literal
 
 import msgspec
 
+from sightline.agent.core.limits import Quota
 from sightline.chat.core.pair import AttachmentKind, Flag, Hand, LifecycleState
 from sightline.chat.core.plan import SendTelemetry
-from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.core.sending import ContextCounter
+from sightline.chat.core.sizing import ChatSettings, TokenBand
 from sightline.chat.core.topics import Parameters, Topic
 from sightline.chat.service.blocks import Block
 from sightline.chat.service.chat import SavedFilter
@@ -14,15 +16,6 @@ from sightline.errors import CancelReason
 from sightline.model.reply import Usage
 from sightline.model.report import Addition, Loss
 from sightline.web.replies import FaultShown
-
-
-class TokenBand(msgspec.Struct, frozen=True):
-    """An estimate: the likely number, and its bounds."""
-
-    tokens: int
-    low: int
-    high: int
-
 
 # --- pairs ---
 
@@ -140,17 +133,6 @@ class InheritedShown(msgspec.Struct, frozen=True, kw_only=True):
     toolsets: tuple[str, ...]
 
 
-class CounterShown(msgspec.Struct, frozen=True, kw_only=True):
-    """How many pairs are sent, in short and in detail."""
-
-    text: str
-    predicted: int
-    visible: int
-    trimmed: int
-    predicted_then: int
-    breakdown: tuple[tuple[str, int], ...]
-
-
 class RoomShown(msgspec.Struct, frozen=True, kw_only=True):
     """How the model's limit is divided, in tokens. `margin` is held back because sizes are estimates."""
 
@@ -162,13 +144,6 @@ class RoomShown(msgspec.Struct, frozen=True, kw_only=True):
     margin: int
     usable: int
     history: int
-
-
-class PausedShown(msgspec.Struct, frozen=True):
-    """What a send waits for; `can_go_at` is null if it can never go."""
-
-    line: str
-    can_go_at: float | None
 
 
 class LastShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,11 +173,11 @@ class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     start: int
     newest_hidden: bool
-    counter: CounterShown
+    counter: ContextCounter
     room: RoomShown
     history_tokens: int
     sending: str
-    paused: PausedShown | None
+    paused: Quota | None
     last: LastShown | None
     tools_trouble: FaultShown | None
 

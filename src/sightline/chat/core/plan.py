@@ -7,13 +7,13 @@ import msgspec
 
 from sightline.catalog.compose import Prompt
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings, concatenate, question
+from sightline.chat.core.sizing import ChatSettings, TokenBand, concatenate, question
 from sightline.chat.core.topics import Parameters
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
 from sightline.model.parts import Part, Text
 from sightline.model.request import Message, Tool
-from sightline.tokens.estimate import Estimate, sum_estimates
+from sightline.tokens.estimate import Estimate
 from sightline.tokens.window_budget import Boundary, Room, count_to_drop
 
 Stage: TypeAlias = Literal[
@@ -53,14 +53,6 @@ class MessageSummary(msgspec.Struct, frozen=True):
     content: str
 
 
-class Band(msgspec.Struct, frozen=True):
-    """An estimate: the likely number, and its bounds."""
-
-    low: int
-    tokens: int
-    high: int
-
-
 class SendTelemetry(
     msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="kind", tag="telemetry"
 ):
@@ -97,7 +89,7 @@ class SendTelemetry(
     preflight_trimmed_count: int
     trimming_removed: tuple[Selected, ...]
     trimming_removed_tokens: int
-    bands: dict[str, Band]
+    bands: dict[str, TokenBand]
     margin: int = 0
     last_error_message: str | None = None
     overflow_matched: bool | None = None
@@ -231,12 +223,6 @@ def plan_of(
         aut=sizer.cautious(prompt),
         conversation=f"chat_{view.topic}" if view.topic else "chat",
     )
-
-
-def likely_tokens(plan: SendPlan, trimmed: int) -> int:
-    """The likely size of an attempt, by the middle of the estimates."""
-    history = sum_estimates(item.estimate for item in plan.items[trimmed:])
-    return history.tokens + plan.size.tokens + plan.shown.system + plan.shown.tools
 
 
 def _context(view: View, before: str, replaces: str) -> tuple[list[MessagePair], int]:

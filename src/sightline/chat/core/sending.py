@@ -18,20 +18,19 @@ from sightline.chat.core.pair import (
     trouble_of,
 )
 from sightline.chat.core.plan import (
-    Band,
     Item,
     Selected,
     SendPlan,
     SendTelemetry,
     Stage,
     TelemetryBudget,
-    likely_tokens,
     summarize,
 )
+from sightline.chat.core.sizing import band
 from sightline.chat.core.view import View
 from sightline.errors import Fault
 from sightline.model.reply import Usage
-from sightline.tokens.estimate import Estimate, sum_estimates
+from sightline.tokens.estimate import sum_estimates
 from sightline.tokens.ledger import READY, Wait
 from sightline.tokens.window_budget import count_to_drop
 
@@ -215,7 +214,8 @@ class _Send:
         """The ratio of the provider's tokens to ours."""
         if requested is None:
             return 1.0
-        return min(max(requested / max(1, likely_tokens(self.plan, self.trimmed)), _LEAST_SCALE), _MOST_SCALE)
+        likely = self._history + self.plan.size.tokens + self.plan.shown.system + self.plan.shown.tools
+        return min(max(requested / max(1, likely), _LEAST_SCALE), _MOST_SCALE)
 
     @property
     def _left(self) -> tuple[Item, ...]:
@@ -281,9 +281,9 @@ class _Send:
             trimming_removed=_selection(removed),
             trimming_removed_tokens=sum(item.estimate.tokens for item in removed),
             bands={
-                "predictedHistory": _band(sum_estimates(item.estimate for item in plan.items)),
-                "attemptHistory": _band(sum_estimates(item.estimate for item in self._left)),
-                "AUT": _band(plan.size),
+                "predictedHistory": band(sum_estimates(item.estimate for item in plan.items)),
+                "attemptHistory": band(sum_estimates(item.estimate for item in self._left)),
+                "AUT": band(plan.size),
             },
             margin=room.margin,
             last_error_message=None if error is None else error.message,
@@ -308,26 +308,17 @@ def _selection(items: tuple[Item, ...]) -> tuple[Selected, ...]:
     return tuple(Selected(item.id, item.model, item.estimate.tokens) for item in items)
 
 
-def _band(estimate: Estimate) -> Band:
-    return Band(estimate.low, estimate.tokens, estimate.high)
-
-
 @dataclass(frozen=True, slots=True)
 class ContextCounter:
-    """`predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then` pairs."""
+    """How many pairs are sent: `predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then`
+    pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`."""
 
+    text: str
     predicted: int
     visible: int
-    trimmed: int = 0
-    predicted_then: int = 0
-    breakdown: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def text(self) -> str:
-        """`X / Y`; after a send that left pairs out, `[X-T]/Y`."""
-        if self.trimmed:
-            return f"[{self.predicted_then}-{self.trimmed}]/{self.visible}"
-        return f"{self.predicted} / {self.visible}"
+    trimmed: int
+    predicted_then: int
+    breakdown: tuple[tuple[str, int], ...]
 
 
 def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
@@ -341,7 +332,7 @@ def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = 
     predicted_then = 0 if last is None else last.predicted
     rows = (
         ("Predicted", predicted),
-        ("Predicted tokens", view.history_tokens),
+        ("Predicted tokens", view.figures.history),
         ("Visible", visible),
         ("Left out by hand", len(view.left_out)),
         ("Trimmed", trimmed),
@@ -354,7 +345,8 @@ def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = 
         ("Margin", room.margin),
         *(() if prompt is None else (("AUT", prompt),)),
     )
-    return ContextCounter(predicted, visible, trimmed, predicted_then, rows)
+    text = f"[{predicted_then}-{trimmed}]/{visible}" if trimmed else f"{predicted} / {visible}"
+    return ContextCounter(text, predicted, visible, trimmed, predicted_then, rows)
 
 
 def trim_summary(ending: SendEnding) -> str:

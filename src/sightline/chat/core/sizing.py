@@ -164,6 +164,19 @@ def _goes(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: boo
             assert_never(unreachable)
 
 
+class TokenBand(msgspec.Struct, frozen=True):
+    """An estimate: the likely number, and its bounds."""
+
+    tokens: int
+    low: int
+    high: int
+
+
+def band(estimate: Estimate) -> TokenBand:
+    """An estimate with its band."""
+    return TokenBand(estimate.tokens, estimate.low, estimate.high)
+
+
 _REMEMBERED = 200_000
 _ROUNDING = 2
 

@@ -9,7 +9,7 @@ from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.matching import Matching, Test, latest, of_model, of_topic
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.sizing import ChatSettings, Sizer
-from sightline.chat.core.topics import ROOT, Inherited, compose_system_prelude
+from sightline.chat.core.topics import ROOT, compose_system_prelude
 from sightline.filters.expression import (
     EVERYTHING,
     Expression,
@@ -66,10 +66,10 @@ class View:
         self.model = ""
         self.selections = 0
         self._now = now
-        self._sizer = sizer
+        self.sizer = sizer
         self._limit = limit
-        self._settings = settings
-        self._inherited = history.topics.settings_for(ROOT)
+        self.settings = settings
+        self.inherited = history.topics.settings_for(ROOT)
         self._room: Room | None = None
         self._figures: Figures | None = None
         self._held_back = self._given_up = 0
@@ -92,7 +92,7 @@ class View:
     def choose(self, model: str, sizer: Sizer, limit: int) -> None:
         """Change the model, the tools, or how they are counted. `limit` is the largest request."""
         self.model = model
-        self._sizer = sizer
+        self.sizer = sizer
         self._limit = limit
         self._room = None
         if self._needs_list or not self._is_selected:
@@ -108,7 +108,7 @@ class View:
 
     def adjust(self, settings: ChatSettings, sizer: Sizer) -> None:
         """Change the settings, and the sizer that uses them."""
-        self._settings = settings
+        self.settings = settings
         self.choose(self.model, sizer, self._limit)
 
     def on_change(self, change: HistoryChange) -> None:
@@ -125,29 +125,15 @@ class View:
     # --- what it says
 
     @property
-    def settings(self) -> ChatSettings:
-        return self._settings
-
-    @property
-    def sizer(self) -> Sizer:
-        """Counts the tokens."""
-        return self._sizer
-
-    @property
-    def inherited(self) -> Inherited:
-        """The settings that the topic of the next question inherits."""
-        return self._inherited
-
-    @property
     def prelude(self) -> str:
         """The system message."""
-        return compose_system_prelude(self.inherited, self._settings, self._sizer.base_instructions)
+        return compose_system_prelude(self.inherited, self.settings, self.sizer.base_instructions)
 
     @property
     def room(self) -> Room:
         """How the model's limit is divided."""
         if self._room is None:
-            sizer, settings = self._sizer, self._settings
+            sizer, settings = self.sizer, self.settings
             max_tokens = self.inherited.parameters.max_tokens
             learned = reserve_for_calibration(sizer.always_added, self._limit)
             prelude, tools = sizer.prelude(self.prelude), sizer.tool_tokens()
@@ -170,7 +156,7 @@ class View:
         known = self._figures
         if known is not None and known.pairs.keys() == {pair.id for pair in included}:
             return known
-        return Figures(self.room.system, self.room.tools, {pair.id: self._sizer.size(pair) for pair in included})
+        return Figures(self.room.system, self.room.tools, {pair.id: self.sizer.size(pair) for pair in included})
 
     @property
     def shown_room(self) -> Room:
@@ -183,7 +169,7 @@ class View:
     def size(self, pair: MessagePair) -> Estimate:
         """The tokens of a pair: its share of the next request, or what it would add."""
         known = None if self._figures is None else self._figures.pairs.get(pair.id)
-        return known if known is not None and self.standing(pair.id) == "included" else self._sizer.size(pair)
+        return known if known is not None and self.standing(pair.id) == "included" else self.sizer.size(pair)
 
     def forget_measure(self) -> None:
         """The next request is to be measured again."""
@@ -192,7 +178,7 @@ class View:
     def share(self, whole: Estimate, asked: Estimate) -> bool:
         """Share out what the next request was measured as, with a question of which the rules say `asked`. False where
         it may not fit beside the reply: then fewer pairs are included, and it is to be measured again."""
-        sizer, room, included = self._sizer, self.room, self.included
+        sizer, room, included = self.sizer, self.room, self.included
         raw = {pair.id: sizer.pair(pair) for pair in included}
         fixed = (asked.tokens, sizer.prelude(self.prelude).tokens, sizer.tool_tokens().tokens)
         pieces = (*fixed, *(each.tokens for each in raw.values()))
@@ -234,11 +220,6 @@ class View:
         start = self.start
         return self._boundary.items[start:]
 
-    @property
-    def history_tokens(self) -> int:
-        """The tokens of the pairs that are sent."""
-        return self.figures.history
-
     def standing(self, pair: str) -> Standing:
         """Whether a pair is sent, visible but too much, excluded by hand, or hidden."""
         place = self._place(pair)
@@ -256,8 +237,8 @@ class View:
 
     def _forget_topic(self) -> None:
         inherited = self.history.topics.settings_for(self.topic)
-        if self._inherited != inherited:
-            self._inherited = inherited
+        if self.inherited != inherited:
+            self.inherited = inherited
             self._room = None
         if self._needs_list:
             self._is_selected = False
@@ -275,7 +256,7 @@ class View:
             chosen_ids = {pair.id for pair in chosen}
             self._left_out = {pair.id: pair for pair in chosen if pair.hand == "out"}
             chosen = [pair for pair in pairs if pair.hand == "in" or (pair.id in chosen_ids and pair.hand != "out")]
-        self._boundary.replace(chosen, self._sizer.cost)
+        self._boundary.replace(chosen, self.sizer.cost)
 
     def _matching(self, pairs: list[MessagePair], expression: Expression, now: float) -> Matching:
         """The filter's terms, with those about the whole list resolved. Which pairs are sent depends on which are
@@ -299,7 +280,7 @@ class View:
         if beyond:
             base = matching.test(without_context(expression))
             shown = [pair for pair in pairs if base(pair)]
-            trial: Boundary[MessagePair] = Boundary(self._sizer.cost, self.room.history)
+            trial: Boundary[MessagePair] = Boundary(self.sizer.cost, self.room.history)
             trial.replace([pair for pair in shown if pair.hand != "out"])
             first = trial.items[trial.start] if trial.start < len(trial.items) else None
             start = len(shown) if first is None else shown.index(first)

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from sightline.agent.core.limits import Quota, waiting_by
+from sightline.agent.core.limits import Quota
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of
@@ -25,7 +25,7 @@ from sightline.exchange.interception.kept_edits import refuse_other
 from sightline.exchange.outbound import Prepared, prepare
 from sightline.model.parts import Part
 from sightline.tokens.estimate import Estimate, exactly
-from sightline.tokens.ledger import READY
+from sightline.tokens.ledger import READY, Wait
 from sightline.wire.cache import BoundedCache
 
 QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
@@ -209,8 +209,13 @@ class Sends:
     def _first(self, order: SendOrder, request: QuotaWish) -> tuple[Steps, Step]:
         """The send at its first step; a fault if it does not get that far."""
         choice, ledger, clock = order.choice, self._engine.memory.ledger, self._engine.clock
-        waiting = waiting_by(ledger, choice.provider_name, choice.model, clock.now, choice.facts)
-        steps = sending(order.plan, waiting if request != "anyway" else lambda _tokens: READY)
+
+        def wait_for(tokens: int) -> Wait:
+            if request == "anyway":
+                return READY
+            return ledger.wait(choice.provider_name, choice.model, tokens, clock.now(), choice.facts)
+
+        steps = sending(order.plan, wait_for)
         try:
             step = next(steps)
         except StopIteration as end:
