@@ -13,7 +13,7 @@ from importlib.metadata import version
 
 import msgspec
 
-from sightline.agent.api.runs import Approvals, Runs, run_calls
+from sightline.agent.api.runs import Runs, run_calls
 from sightline.agent.service.approvers import KeptRules
 from sightline.agent.service.toolsets import Toolsets
 from sightline.app.configuration import Configuration
@@ -120,7 +120,7 @@ def _open_own(parts: Parts, sending: Sending) -> _OwnRequests:
         relaying=lambda other: relay_of(other, means, hub, relay.holds, relay.own),
     )
     chat.chats.main.chat.warm()
-    return _OwnRequests(chat, Runs(runner, toolsets, chat.chats.resume_run, Approvals(rules)), evals, toolsets)
+    return _OwnRequests(chat, Runs(runner, toolsets, chat.chats.resume_run, rules), evals, toolsets)
 
 
 def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:

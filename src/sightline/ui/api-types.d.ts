@@ -1485,7 +1485,7 @@ export interface RoundShown {
   cost: number | null;
   seconds: number | null;
   context: string;
-  fault: RunFault | null;
+  fault: FaultShown | null;
 }
 
 /** Some of the pairs on screen, oldest first; `from` is the position of the first. */
@@ -1507,13 +1507,6 @@ export interface RunBrief {
   rounds: number;
   spent: SpentShown;
   origin: { [key: string]: Json };
-}
-
-/** What a round ended with. */
-export interface RunFault {
-  code: string;
-  message: string;
-  hint: string;
 }
 
 /** What the next request of a run waits for, which is the provider's limits, and when it goes. */

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sightline.agent.api.runs import Approvals, Joining, Runs, run_calls
+from sightline.agent.api.runs import Joining, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
@@ -83,17 +83,18 @@ class Placed(Opened):
         return {"count": "python /sums.py"}
 
 
+async def not_joined(_chat: str, _pair: str, _run: str) -> bool:
+    return False
+
+
 @asynccontextmanager
-async def open_desk(
-    folder: Path, *, joining: Joining | None = None, keeps: bool = True
-) -> AsyncIterator[tuple[Desk, Upstream]]:
+async def open_desk(folder: Path, *, joining: Joining = not_joined) -> AsyncIterator[tuple[Desk, Upstream]]:
     async with open_stage(folder) as (stage, upstream):
 
         async def opening(_names: Sequence[str]) -> Opened:
             return Placed((stage.tools,), None)
 
-        approvals = Approvals(KeptRules(folder)) if keeps else None
-        runs = Runs(stage.runner, Toolsets(("mine",), opening), joining, approvals)
+        runs = Runs(stage.runner, Toolsets(("mine",), opening), joining, KeptRules(folder))
         try:
             yield Desk(stage, runs, Routes(run_calls(runs))), upstream
         finally:
@@ -254,6 +255,8 @@ async def test_a_rule_for_all_runs_is_kept_for_the_tool_that_waits_and_no_other(
         assert KeptRules(tmp_path).all() == (KeptRule("count", "python /sums.py", {"/n": "1"}),)
         (shown,) = await desk.call("approvals")
         assert shown["words"] == "count (/n like 1)"
+        gone = {name: shown[name] for name in ("tool", "place", "arguments")}
+        assert await desk.call("approvals/forget", gone) == []
         watch.close()
 
 
@@ -265,18 +268,6 @@ async def test_a_rule_that_cannot_be_kept_leaves_the_call_waiting(tmp_path: Path
         refused = await desk.call("runs/r_1/decide", {"decisions": {"1.1": decision}})
         assert refused == (409, "it is not known where the tool 'shell' comes from")
         assert (await desk.call("runs/r_1"))["state"] == "waiting"
-        await desk.call("runs/r_1/decide", {"decisions": {"1.1": {"decision": "allowed"}}})
-        await task
-        watch.close()
-
-
-async def test_where_no_rules_are_kept_none_can_be_made(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, keeps=False) as (desk, upstream):
-        upstream.script = [plays(calls(count(1))), plays(says())]
-        task, watch = await desk.begin_waiting()
-        decision = {"decision": "allowed", "rule": {"tool": "count", "ruling": "allow"}, "always": True}
-        refused = await desk.call("runs/r_1/decide", {"decisions": {"1.1": decision}})
-        assert refused == (409, "no rules are kept here")
         await desk.call("runs/r_1/decide", {"decisions": {"1.1": {"decision": "allowed"}}})
         await task
         watch.close()

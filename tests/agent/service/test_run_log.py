@@ -17,7 +17,7 @@ from sightline.agent.core.facts import (
 )
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import text_outcome
-from sightline.agent.service.run_log import PastRuns, RunLog, first_fact, read_facts
+from sightline.agent.service.run_log import PastRuns, RunLog, read_facts
 from sightline.errors import Code, Fault
 from sightline.store.sqlite import SqliteStore, open_store
 from tests.loop_stage import plan, question, says
@@ -99,8 +99,6 @@ async def test_unreadable_run_does_not_hide_other_runs(tmp_path: Path) -> None:
         assert "of_tomorrow" in second.title
         assert "no beginning" in third.title
     assert len(await past.list_runs(1, lambda _run: None)) == 1
-    with pytest.raises(Fault, match="no beginning"):
-        first_fact(await past.facts("r_3"))
     await store.close()
 
 

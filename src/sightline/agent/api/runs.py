@@ -32,50 +32,6 @@ class ApprovalShown(msgspec.Struct, frozen=True):
     words: str
 
 
-class ApprovalGone(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rule that is not to hold any more."""
-
-    tool: str
-    place: str
-    arguments: dict[str, str] = {}
-
-
-class Approvals:
-    """Answers the calls below `/api/approvals`; the rules are those of the command line, in the same file."""
-
-    def __init__(self, kept: KeptRules) -> None:
-        self._kept = kept
-
-    def list_all(self) -> list[ApprovalShown]:
-        return [ApprovalShown(each.tool, each.place, each.arguments, each.words) for each in self._kept.all()]
-
-    def keep(self, tool: str, place: str, rule: ApprovalRule) -> None:
-        """Remember that calls of a tool may run whose arguments fit this rule's patterns."""
-        if not place:
-            message = f"it is not known where the tool {tool!r} comes from"
-            raise Fault(Code.USAGE, message, hint="Allow it for this run.", status=409)
-        self._kept.keep(KeptRule(tool, place, rule.arguments))
-
-    def forget(self, gone: ApprovalGone) -> list[ApprovalShown]:
-        """Ask again from now on; runs that are under way keep what they began with."""
-        if not self._kept.forget(KeptRule(gone.tool, gone.place, gone.arguments)):
-            hint = "GET /api/approvals lists them."
-            raise Fault(Code.USAGE, f"no such rule about {gone.tool!r} is kept", hint=hint, status=404)
-        return self.list_all()
-
-
-def approval_calls(approvals: Approvals) -> Calls:
-    """All calls below `/api/approvals`."""
-
-    async def list_approvals(_call: ApiCall) -> list[ApprovalShown]:
-        return approvals.list_all()
-
-    async def forget(call: ApiCall) -> list[ApprovalShown]:
-        return approvals.forget(await read_body(call.receive, ApprovalGone))
-
-    return {"approvals": {"GET": list_approvals}, "approvals/forget": {"POST": forget}}
-
-
 W = TypeVar("W", bound=msgspec.Struct)
 
 MOST_RUNS = 500
@@ -147,20 +103,15 @@ MAIN_CHAT = "main"
 
 
 class Runs:
-    """Answers the calls below `/api/runs`. What is resumed here runs in the background; what was
-    begun for a pair of the chat goes on there, by `joining`."""
+    """Answers the calls below `/api/runs`, and those below `/api/approvals` about the rules of the command line, in the
+    same file. What is resumed here runs in the background; what was begun for a pair of the chat goes on there, by
+    `joining`."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        toolsets: Toolsets,
-        joining: Joining | None = None,
-        approvals: Approvals | None = None,
-    ) -> None:
-        self.approvals = approvals
+    def __init__(self, runner: Runner, toolsets: Toolsets, joining: Joining, kept: KeptRules) -> None:
         self._runner = runner
         self._toolsets = toolsets
         self._joining = joining
+        self._kept = kept
         self._tasks: set[asyncio.Task[FinishedRun]] = set()
 
     async def list_runs(self, query: Query) -> list[RunBrief]:
@@ -221,6 +172,17 @@ class Runs:
             raise
         return await self._runner.show(run)
 
+    async def list_approvals(self) -> list[ApprovalShown]:
+        """What a person has allowed for all runs."""
+        return [ApprovalShown(each.tool, each.place, each.arguments, each.words) for each in self._kept.all()]
+
+    async def forget_approval(self, rule: KeptRule) -> list[ApprovalShown]:
+        """Ask again from now on; runs that are under way keep what they began with."""
+        if not self._kept.forget(rule):
+            hint = "GET /api/approvals lists them."
+            raise Fault(Code.USAGE, f"no such rule about {rule.tool!r} is kept", hint=hint, status=404)
+        return await self.list_approvals()
+
     async def close(self) -> None:
         """Leave all runs, so that they can be resumed."""
         for task in self._tasks:
@@ -231,7 +193,7 @@ class Runs:
     async def _join_chat_pair(self, run: str, origin: JsonObject) -> bool:
         """Whether it goes on for a pair of the chat."""
         pair = origin.get("pair")
-        if self._joining is None or not isinstance(pair, str):
+        if not isinstance(pair, str):
             return False
         try:
             return await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
@@ -250,11 +212,12 @@ class Runs:
         ]
         if not wanted:
             return
-        if self.approvals is None:
-            raise Fault(Code.USAGE, "no rules are kept here", hint="Allow it for this run.", status=409)
         places = (await self._toolsets.open_toolsets(await self._toolset_names(shown.id))).places
         for name, rule in wanted:
-            self.approvals.keep(name, places.get(name, ""), rule)
+            if name not in places:
+                message = f"it is not known where the tool {name!r} comes from"
+                raise Fault(Code.USAGE, message, hint="Allow it for this run.", status=409)
+            self._kept.keep(KeptRule(name, places[name], rule.arguments))
 
     async def _toolset_names(self, run: str) -> list[str]:
         """The toolsets that the run had; a fault where the configuration has no names for its tools."""
@@ -271,7 +234,11 @@ class Runs:
 
 
 def run_calls(runs: Runs) -> Calls:
-    """All calls below `/api/runs`."""
+    """All calls below `/api/runs` and `/api/approvals`."""
+
+    async def forget_approval(call: ApiCall) -> list[ApprovalShown]:
+        return await runs.forget_approval(await read_body(call.receive, KeptRule))
+
     return {
         "runs": {"GET": lambda call: runs.list_runs(Query(call.query))},
         "runs/*": {"GET": lambda call: runs.show(_run(call))},
@@ -280,7 +247,8 @@ def run_calls(runs: Runs) -> Calls:
         "runs/*/stop": {"POST": _post_handler(StopWanted, runs.stop)},
         "runs/*/step": {"POST": _post_handler(StepWanted, runs.step)},
         "runs/*/resume": {"POST": _post_handler(RunResumeWanted, runs.resume)},
-        **({} if runs.approvals is None else approval_calls(runs.approvals)),
+        "approvals": {"GET": lambda _call: runs.list_approvals()},
+        "approvals/forget": {"POST": forget_approval},
     }
 
 

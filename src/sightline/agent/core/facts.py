@@ -144,13 +144,14 @@ def _fault_in(kind: type, value: Any) -> Any:
 
 @dataclass(slots=True)
 class RunState:
-    """A run that waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer; `run` knows how far
-    it has come.
+    """A run that `began` so, and waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer;
+    `run` knows how far it has come.
 
     Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` the text that the model gets
     besides; those in `mid_flight` had been started and may have had effects, and only those in `untouched` can be run
     without asking a person. `exchange` is where a request that may have been answered is on record."""
 
+    began: RunBegan
     run: ToolLoop
     loop: Loop
     step: Step | None = None
@@ -193,7 +194,7 @@ class RunState:
 def begin_run(fact: RunBegan) -> RunState:
     """A run at its first step."""
     run = ToolLoop(fact.request, fact.plan)
-    standing = RunState(run, run.steps())
+    standing = RunState(fact, run, run.steps())
     try:
         standing.step = next(standing.loop)
     except StopIteration as stop:
@@ -202,19 +203,14 @@ def begin_run(fact: RunBegan) -> RunState:
 
 
 def run_state_of(facts: Iterable[RunFact]) -> RunState:
-    """Where the run of these facts stands."""
-    standing: RunState | None = None
-    for fact in facts:
-        if standing is None:
-            if not isinstance(fact, RunBegan):
-                break
-            standing = begin_run(fact)
-        else:
-            _add(standing, fact)
-    if standing is None:
-        raise Fault(
-            Code.INVALID_REQUEST, "the facts of this run have no beginning", hint="Name a run that is on record whole."
-        )
+    """Where the run of these facts stands; a fault if they do not begin with its beginning."""
+    known = list(facts)
+    if not known or not isinstance(first := known[0], RunBegan):
+        hint = "Name a run that is on record whole."
+        raise Fault(Code.INVALID_REQUEST, "the facts of this run have no beginning", hint=hint)
+    standing = begin_run(first)
+    for fact in known[1:]:
+        _add(standing, fact)
     return standing
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar, assert_never
 import msgspec
 
 from sightline.agent.core.approval import Decision
-from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunBegan, RunEnded, RunState, RunTaken
+from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunEnded, RunState, RunTaken
 from sightline.agent.core.limits import line_of
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.steps import (
@@ -128,7 +128,6 @@ class RunDriver:
 
     standing: RunState
     log: RunLog
-    began: RunBegan
     choice: ModelChoice
     engine: Engine
     make_exchange: Callable[[], str]
@@ -145,9 +144,9 @@ class RunDriver:
     progress: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        engine, plan, company = self.engine, self.began.plan, self.company
+        engine, plan, company = self.engine, self.standing.began.plan, self.company
         self._cancellation: Cancellation | None = None
-        is_stream = bool(self.began.request.options.stream)
+        is_stream = bool(self.standing.began.request.options.stream)
         self._started = engine.clock.monotonic()
         self._progress_announced = self._started - _OFTEN
         self._progress_watched = self._started - _SELDOM
@@ -156,14 +155,14 @@ class RunDriver:
         self._sender = RoundSender(
             engine,
             self.choice,
-            self.began.session,
+            self.standing.began.session,
             is_stream,
             company.on_event,
             self._hold,
             self._pause,
             company.on_recorded,
             company.gate,
-            conversation_of(self.began, self.log.run),
+            conversation_of(self.standing.began, self.log.run),
         )
         ask_hooks = self._hook_points.ask
         self._approval = CallApproval(
@@ -203,7 +202,7 @@ class RunDriver:
 
     async def _stop_at_time_limit(self) -> None:
         """Stop what is under way when the time is up. A limit that a person may raise is asked about between steps."""
-        limits = self.began.plan.limits
+        limits = self.standing.began.plan.limits
         if limits.seconds is None or limits.behaviour == "confirm":
             return
         while (left := limits.seconds - self._seconds_elapsed()) > 0:

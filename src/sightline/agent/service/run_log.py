@@ -192,15 +192,6 @@ def read_facts(lines: Sequence[Line]) -> list[TimedFact]:
     return [TimedFact(line.at, read(line.data)) for line in lines]
 
 
-def first_fact(facts: Sequence[TimedFact]) -> RunBegan:
-    """The first fact of a run; a fault if the log does not begin with it."""
-    began = facts[0].fact
-    if not isinstance(began, RunBegan):
-        hint = "Name a run that is on record whole."
-        raise Fault(Code.INVALID_REQUEST, "the facts of this run have no beginning", hint=hint)
-    return began
-
-
 def conversation_of(began: RunBegan, run: str) -> str:
     """The conversation of a run: that of the chat which began it, else its own."""
     named = began.origin.get("conversation")

@@ -30,6 +30,7 @@ from sightline.errors import CancelReason
 from sightline.model.json import Json
 from sightline.model.parts import Text, Thinking
 from sightline.model.reply import Reply, Usage
+from sightline.web.replies import FaultShown
 
 State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
 
@@ -93,14 +94,6 @@ class CallShown(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-class RunFault(msgspec.Struct, frozen=True):
-    """What a round ended with."""
-
-    code: str
-    message: str
-    hint: str
-
-
 class RoundShown(msgspec.Struct, frozen=True, kw_only=True):
     """One request and what came of it. `seconds` is how long the model took."""
 
@@ -114,7 +107,7 @@ class RoundShown(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None = None
     seconds: float | None = None
     context: str = ""
-    fault: RunFault | None = None
+    fault: FaultShown | None = None
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +212,7 @@ class _Times:
 
 
 def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: Looked) -> RunShown:
-    began, ended = _began(facts), standing.ended
+    began, ended = standing.began, standing.ended
     rounds = ended.rounds if ended is not None else standing.run.rounds
     times = _times(facts)
     amendments = ended.amendments if ended is not None else tuple(each for done in rounds for each in done.amendments)
@@ -254,7 +247,7 @@ def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: L
 
 def brief(run: str, facts: Sequence[TimedFact], standing: RunState, state: State) -> RunBrief:
     """A run in one line."""
-    began = _began(facts)
+    began = standing.began
     return RunBrief(
         id=run,
         at=facts[0].at,
@@ -266,12 +259,6 @@ def brief(run: str, facts: Sequence[TimedFact], standing: RunState, state: State
         spent=_show_usage(standing),
         origin=began.origin,
     )
-
-
-def _began(facts: Sequence[TimedFact]) -> RunBegan:
-    began = facts[0].fact
-    assert isinstance(began, RunBegan)  # without it the run has no state
-    return began
 
 
 def _show_usage(standing: RunState) -> SpentShown:
@@ -334,7 +321,7 @@ def _show_reply(number: int, reply: Reply, times: _Times) -> RoundShown:
         finish=reply.choice.finish,
         usage=reply.usage,
         seconds=times.rounds.get(number),
-        fault=None if fault is None else RunFault(fault.code.value, fault.message, fault.hint),
+        fault=None if fault is None else FaultShown(fault.code.value, fault.message, fault.hint),
     )
 
 

@@ -16,7 +16,7 @@ from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Questions
 from sightline.agent.service.driver import RunDriver, RunParticipants
 from sightline.agent.service.round_sender import Opening
-from sightline.agent.service.run_log import FactListener, PastRuns, RunLog, first_fact
+from sightline.agent.service.run_log import FactListener, PastRuns, RunLog
 from sightline.agent.service.run_view import Looked, RunBrief, RunShown, State, show_run, so_far
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.catalog import Catalog, facts_of, family_of
@@ -109,16 +109,7 @@ class Runner:
         around = self.surroundings
         await log.note(began, RunTaken(around.process))
         drive = RunDriver(
-            standing,
-            log,
-            began,
-            choice,
-            self.engine,
-            around.make_id,
-            around.store,
-            company,
-            new.is_stepping,
-            new.opening,
+            standing, log, choice, self.engine, around.make_id, around.store, company, new.is_stepping, new.opening
         )
         return await self._driven(drive)
 
@@ -129,15 +120,13 @@ class Runner:
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
             raise _not_left(run, state)
-        began, standing = first_fact(known), run_state_of([each.fact for each in known])
+        standing = run_state_of([each.fact for each in known])
         log = self._log(run, company.on_fact, known)
-        choice = self._choice(began)
+        choice = self._choice(standing.began)
         around = self.surroundings
         await log.note(RunTaken(around.process))
         before = max(getattr(each.fact, "elapsed", 0.0) for each in known)
-        drive = RunDriver(
-            standing, log, began, choice, self.engine, around.make_id, around.store, company, before=before
-        )
+        drive = RunDriver(standing, log, choice, self.engine, around.make_id, around.store, company, before=before)
         return await self._driven(drive, begun)
 
     async def _driven(self, drive: RunDriver, begun: Callable[[], None] = lambda: None) -> FinishedRun:
@@ -224,7 +213,7 @@ class Runner:
 
     async def began(self, run: str) -> RunBegan:
         """How a run began."""
-        return first_fact(await self._past.facts(run))
+        return run_state_of([each.fact for each in await self._past.facts(run)]).began
 
     # --- parts ---
 

@@ -183,23 +183,32 @@ class Bench:
 
     def answer(self, order: Order) -> Answer:
         if isinstance(order, RunFunction):
-            return Ran(cap_outcome(self._call(self._tools[order.name], order.arguments), MOST))
-        loaded = load(self._file, order.source)
+            return Ran(cap_outcome(self._call(self._tools[order.name].function, order.arguments), MOST))
+        loaded = self._load(order.source)
         if isinstance(loaded, FileBroken):
             return loaded
         self._tools = loaded
         return FileLoaded(tuple(tool.definition for tool in loaded.values()))
 
-    def _call(self, tool: Tool, arguments: JsonObject | str) -> ToolOutcome:
+    def _load(self, source: str) -> dict[str, Tool] | FileBroken:
+        return load(self._file, source)
+
+    def _call(self, function: Function, arguments: JsonObject | str) -> ToolOutcome:
         try:
-            value = tool.function(**convert_arguments(tool.function, arguments))
+            value = self._value(function, arguments)
             if inspect.isawaitable(value):
                 value = self._runner.run(_await_value(value))
-            return outcome_of(value)
-        except BaseException as error:  # noqa: BLE001 - any exception of a tool becomes an outcome
+            return self._outcome(value)
+        except BaseException as error:  # noqa: BLE001 - any exception of a function becomes an outcome
             return failure_of(error, str(self._file), self._file.name)
         finally:
             sys.stdout.flush()
+
+    def _value(self, function: Function, arguments: JsonObject | str) -> object:
+        return function(**convert_arguments(function, arguments))
+
+    def _outcome(self, value: object) -> ToolOutcome:
+        return outcome_of(value)
 
 
 async def _await_value(value: Awaitable[object]) -> object:
@@ -229,30 +238,22 @@ VALUE = "value"
 class GraderBench(Bench):
     """Calls grading functions, which need no type hints: they take one payload and return a value."""
 
-    def __init__(self, file: Path, runner: asyncio.Runner) -> None:
-        super().__init__(file, runner)
-        self._functions: dict[str, Function] = {}
-
-    def answer(self, order: Order) -> Answer:
-        if isinstance(order, RunFunction):
-            assert not isinstance(order.arguments, str)  # a grader takes one payload
-            return Ran(cap_outcome(self._grade(order.name, order.arguments), MOST))
-        module = execute_module(self._file, order.source)
+    def _load(self, source: str) -> dict[str, Tool] | FileBroken:
+        module = execute_module(self._file, source)
         if isinstance(module, FileBroken):
             return module
-        self._functions = {
-            name: value for name, value in vars(module).items() if callable(value) and not name.startswith("__")
+        return {
+            name: Tool(value, Definition(name=name, schema={"type": "object"}))
+            for name, value in vars(module).items()
+            if callable(value) and not name.startswith("__")
         }
-        return FileLoaded(tuple(Definition(name=name, schema={"type": "object"}) for name in self._functions))
 
-    def _grade(self, name: str, arguments: JsonObject) -> ToolOutcome:
-        try:
-            value = self._functions[name](arguments[ARGUMENT])
-            if inspect.isawaitable(value):
-                value = self._runner.run(_await_value(value))
-            return ToolOutcome(structured={VALUE: msgspec.to_builtins(value, str_keys=True)})
-        except BaseException as error:  # noqa: BLE001 - any exception of a grader becomes an outcome
-            return failure_of(error, str(self._file), self._file.name)
+    def _value(self, function: Function, arguments: JsonObject | str) -> object:
+        assert not isinstance(arguments, str)  # a grader takes one payload
+        return function(arguments[ARGUMENT])
+
+    def _outcome(self, value: object) -> ToolOutcome:
+        return ToolOutcome(structured={VALUE: msgspec.to_builtins(value, str_keys=True)})
 
 
 _BENCHES: dict[str, type[Bench]] = {"tools": Bench, "graders": GraderBench}

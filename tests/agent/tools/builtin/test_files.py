@@ -74,7 +74,7 @@ def test_hanging_file_tool_is_stopped_after_the_timeout(tmp_path: Path, monkeypa
     def list_files(self: object) -> None:
         stuck.wait()
 
-    monkeypatch.setattr(builtin.ListFilesTool, "list_files", list_files)
+    monkeypatch.setattr(builtin.SearchTools, "list_files", list_files)
     tools = opened(tmp_path, "list_files", timeout=0.01)
     outcome = asyncio.run(tools.use(RunnableCall(key="1", id="a", name="list_files", arguments={}), print))
     stuck.set()

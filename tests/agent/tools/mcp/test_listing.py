@@ -26,8 +26,7 @@ def read(tools: Any, bounds: ServerLimits | None = None) -> ToolListing:
 def test_a_tool_is_offered_as_it_is_described() -> None:
     tool = {"name": "go", "description": " Goes. ", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}}
     listing = read([tool])
-    wanted = Definition(name="s__go", description="Goes.", schema=SCHEMA, is_parallel=True)
-    assert listing.tools["go"].definition_as("s__go") == wanted
+    assert listing.tools["go"] == Definition(name="go", description="Goes.", schema=SCHEMA, is_parallel=True)
     assert listing.notes == ()
 
 

@@ -15,7 +15,7 @@ from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.searching import ListFilesTool, SearchFilesTool
+from sightline.agent.tools.builtin.searching import SearchTools
 from sightline.agent.tools.commands import Commands, minimal
 from sightline.agent.tools.tools import (
     TIMEOUT,
@@ -32,6 +32,10 @@ from sightline.settings import BuiltinName
 from sightline.wire.media_type import BINARY, encoding_of, is_text, sniff
 
 MOST_BYTES = 10_000_000
+MOST_CHARACTERS = 60_000
+MOST_MEDIA = 2_500_000
+_LONGEST_LINE = 5000
+_HEAD = 8192
 _MOST_LINES = 5
 _MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -43,10 +47,32 @@ _MARKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFileTools:
-    """The tools `write_file` and `edit_file`."""
+class FileTools:
+    """The tools `read_file`, `write_file` and `edit_file`."""
 
     folder: Folder
+
+    def read_file(self, path: str, first_line: int = 1, last_line: int | None = None) -> ToolOutcome:
+        """Read a text file, or look at a picture or a PDF.
+
+        A long text comes in pieces; the last line says where to go on.
+
+        Args:
+            path: the file, relative to the project
+            first_line: the number of the first line to read, from 1
+            last_line: the number of the last one; without it, as much as fits
+        """
+        if first_line < 1 or (last_line is not None and last_line < first_line):
+            raise Fault(Code.USAGE, f"there are no lines {first_line} to {last_line}")
+        with self.folder.open_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+            head = file.read(_HEAD)
+            kind = _kind(head)
+            size = os.fstat(descriptor).st_size
+            file.seek(0)
+            if kind:
+                return _media_outcome(file, kind, size, path)
+            with io.TextIOWrapper(file, encoding_of(head), errors="replace") as text:
+                return text_outcome(_lines(text, first_line, last_line, path))
 
     def write_file(self, path: str, content: str) -> str:
         """Write a file. One that is there is replaced; folders that are missing are made.
@@ -142,41 +168,6 @@ def _encode(text: str, codec: str) -> bytes:
         return text.encode(codec)
     except UnicodeEncodeError as error:
         raise Fault(Code.USAGE, f"the text cannot be written: half a character at {error.start}") from None
-
-
-MOST_CHARACTERS = 60_000
-MOST_MEDIA = 2_500_000
-_LONGEST_LINE = 5000
-_HEAD = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFileTool:
-    """The tool `read_file`."""
-
-    folder: Folder
-
-    def read_file(self, path: str, first_line: int = 1, last_line: int | None = None) -> ToolOutcome:
-        """Read a text file, or look at a picture or a PDF.
-
-        A long text comes in pieces; the last line says where to go on.
-
-        Args:
-            path: the file, relative to the project
-            first_line: the number of the first line to read, from 1
-            last_line: the number of the last one; without it, as much as fits
-        """
-        if first_line < 1 or (last_line is not None and last_line < first_line):
-            raise Fault(Code.USAGE, f"there are no lines {first_line} to {last_line}")
-        with self.folder.open_file(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
-            head = file.read(_HEAD)
-            kind = _kind(head)
-            size = os.fstat(descriptor).st_size
-            file.seek(0)
-            if kind:
-                return _media_outcome(file, kind, size, path)
-            with io.TextIOWrapper(file, encoding_of(head), errors="replace") as text:
-                return text_outcome(_lines(text, first_line, last_line, path))
 
 
 def _kind(head: bytes) -> str:
@@ -369,13 +360,14 @@ class Builtin:
         self._folder.close()
 
     def _functions(self, progress: Progress) -> dict[str, Callable[..., object]]:
-        writing, shell = WriteFileTools(self._folder), ShellTools(self._folder, self._commands, self._timeout, progress)
+        files, searching = FileTools(self._folder), SearchTools(self._folder, self._commands, self._timeout)
+        shell = ShellTools(self._folder, self._commands, self._timeout, progress)
         return {
-            "read_file": ReadFileTool(self._folder).read_file,
-            "list_files": ListFilesTool(self._folder).list_files,
-            "search_files": SearchFilesTool(self._folder, self._commands, self._timeout).search_files,
-            "write_file": writing.write_file,
-            "edit_file": writing.edit_file,
+            "read_file": files.read_file,
+            "list_files": searching.list_files,
+            "search_files": searching.search_files,
+            "write_file": files.write_file,
+            "edit_file": files.edit_file,
             "run_command": shell.run_command,
             "local_shell": shell.local_shell,
         }

@@ -9,7 +9,6 @@ import base64
 import binascii
 import re
 import warnings
-from dataclasses import dataclass
 from typing import assert_never, cast
 
 from mcp_types import (
@@ -209,25 +208,11 @@ _LONGEST_NAME = 200
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTool:
-    """One tool of a server."""
-
-    name: str
-    description: str
-    schema: JsonObject
-    is_parallel: bool
-
-    def definition_as(self, name: str) -> Definition:
-        """The tool's definition under its name in requests."""
-        return Definition(name=name, description=self.description, schema=self.schema, is_parallel=self.is_parallel)
-
-
 class ToolListing:
-    """The result of one reading of the list."""
+    """The result of one reading of the list: `tools` by the server's own names."""
 
     def __init__(self, bounds: ServerLimits) -> None:
-        self.tools: dict[str, ListedTool] = {}
+        self.tools: dict[str, Definition] = {}
         self.is_full = False
         self._bounds = bounds
         self._notes: list[str] = []
@@ -268,7 +253,9 @@ class ToolListing:
             else:
                 hint = tool.annotations is not None and tool.annotations.read_only_hint is True
                 description = truncate((tool.description or tool.title or "").strip(), self._bounds.description)
-                self.tools[tool.name] = ListedTool(tool.name, description, dict(tool.input_schema), hint)
+                self.tools[tool.name] = Definition(
+                    name=tool.name, description=description, schema=dict(tool.input_schema), is_parallel=hint
+                )
 
     def note(self, text: str) -> None:
         """Add a note about something left out."""

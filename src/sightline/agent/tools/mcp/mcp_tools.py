@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
 from sightline.agent.tools.mcp.config import McpNetwork, ServerConfig, ServerLimits, ServerSpec, mask_values
 from sightline.agent.tools.mcp.connection import McpConnection, fault_of
-from sightline.agent.tools.mcp.listing import ListedTool, ToolListing
+from sightline.agent.tools.mcp.listing import ToolListing
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -46,7 +48,7 @@ class McpServer:
         self._is_closed = False
 
     @property
-    def tools(self) -> dict[str, ListedTool]:
+    def tools(self) -> dict[str, Definition]:
         """Its tools now, by its own names."""
         return self._listing.tools
 
@@ -266,7 +268,10 @@ class McpTools:
         pairs = [(server, tool) for server in self._servers for tool in server.tools.values()]
         for server, tool in sorted(pairs, key=lambda pair: not is_exact(pair[0].spec.name, pair[1].name)):
             self._names.name_for(server.spec.name, tool.name)
-        now = tuple(tool.definition_as(self._names.name_for(server.spec.name, tool.name)) for server, tool in pairs)
+        now = tuple(
+            msgspec.structs.replace(tool, name=self._names.name_for(server.spec.name, tool.name))
+            for server, tool in pairs
+        )
         for definition in now:
             self._first.setdefault(definition.name, definition.schema)
         if now != self._definitions:
