@@ -69,7 +69,6 @@ class Judging:
         self._interrupted: Interrupted = interrupted
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
-        """What the function says of each call."""
         return {call.key: await self._decide(call, step.objections.get(call.key, "")) for call in step.calls}
 
     async def confirm(self, run: str, step: Confirm) -> bool:
@@ -77,7 +76,6 @@ class Judging:
         return False
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
-        """The same for all."""
         return {call.key: self._interrupted for call in calls}
 
     async def _decide(self, call: RunnableCall, objection: str) -> Decision:
@@ -135,7 +133,6 @@ class Questions:
     # --- asking ---
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
-        """Wait until there is a decision for each call."""
         return await _answer_question(self._calls, run, {call.key for call in step.calls}, {})
 
     async def confirm(self, run: str, step: Confirm) -> bool:
@@ -143,7 +140,6 @@ class Questions:
         return await _answer_question(self._limits, run, set(), {})
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
-        """Wait for the decision of each call whether it runs again."""
         answers = self._early_answers.pop(run, {})
         return await _answer_question(self._interrupted, run, {call.key for call in calls}, answers)
 
@@ -155,11 +151,9 @@ class Questions:
     # --- answering ---
 
     def decide(self, run: str, decisions: Mapping[str, Decision]) -> None:
-        """Decide about calls."""
         self._add(self._calls, run, decisions, "no call of this run waits for a decision")
 
     def confirm_with(self, run: str, *, goes_on: bool) -> None:
-        """Decide whether the limit is raised."""
         question = _open(self._limits, run, "no limit of this run waits to be confirmed")
         question.done.set_result(goes_on)
         self._changed(run)
@@ -219,7 +213,6 @@ class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def rule(self) -> ApprovalRule:
-        """The same for a run."""
         return ApprovalRule(self.tool, "allow", self.arguments)
 
     @property
@@ -253,7 +246,6 @@ class KeptRules:
         return tuple(kept for kept in self.all() if places.get(kept.tool) == kept.place)
 
     def keep(self, rule: KeptRule) -> None:
-        """Remember one more."""
         rules = self.all()
         if rule not in rules:
             self._write((*rules, rule))

@@ -80,7 +80,6 @@ class RoundSender:
     _events: list[StreamEvent] = field(default_factory=list)
 
     def prepare(self, request: Request) -> Prepared:
-        """The exact bytes."""
         says_stream = not dialect(self.choice.dialect).model_in_path
         stream = bool(request.options.stream) if says_stream else self.is_stream
         return write_prepared(request, self.choice, stream=stream)

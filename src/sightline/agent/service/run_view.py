@@ -246,7 +246,6 @@ def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: L
 
 
 def brief(run: str, facts: Sequence[TimedFact], standing: RunState, state: State) -> RunBrief:
-    """A run in one line."""
     began = standing.began
     return RunBrief(
         id=run,

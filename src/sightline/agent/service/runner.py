@@ -208,11 +208,9 @@ class Runner:
         return so_far(facts, standing), standing.ended
 
     async def list_runs(self, limit: int) -> list[RunBrief]:
-        """The newest runs."""
         return await self._past.list_runs(limit, self._state)
 
     async def began(self, run: str) -> RunBegan:
-        """How a run began."""
         return run_state_of([each.fact for each in await self._past.facts(run)]).began
 
     # --- parts ---

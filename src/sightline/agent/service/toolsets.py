@@ -33,7 +33,6 @@ class Toolsets:
             return self._open[key]
 
     async def close(self) -> None:
-        """End everything that was started for them."""
         async with self._lock:
             while self._open:
                 _, tools = self._open.popitem()

@@ -65,11 +65,9 @@ class Child(asyncio.SubprocessProtocol):
     # --- callbacks of the pipes ------------------------------------------------------------------------
 
     def receive_output(self, pipe: int, data: bytes) -> None:
-        """Called with output of the child."""
         self._on_output(pipe, data)
 
     def pipe_closed(self, pipe: int) -> None:
-        """Called when this pipe is closed."""
         self._speaking.discard(pipe)
         if not self._speaking:
             self._silent.set()
@@ -78,7 +76,6 @@ class Child(asyncio.SubprocessProtocol):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the child has not exited yet."""
         return not self.exited.is_set()
 
     def write(self, data: bytes) -> None:
@@ -98,11 +95,9 @@ class Child(asyncio.SubprocessProtocol):
             (pipe.resume_reading if is_wanted else pipe.pause_reading)()
 
     def close_input(self) -> None:
-        """Close its standard input."""
         self._input.close()
 
     def kill(self) -> None:
-        """Kill the child and its descendants."""
         if self._tree is not None:
             self._tree.kill()
 

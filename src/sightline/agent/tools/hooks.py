@@ -45,7 +45,6 @@ class Hook(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """The hook's name for people."""
         what = self.does if isinstance(self.does, str) else getattr(self.does, "__name__", "a function")
         return f"the {self.event} hook `{what}`"
 
@@ -124,7 +123,6 @@ class Hooks:
         return self._hooks
 
     async def close(self) -> None:
-        """Kill running commands."""
         await self._commands.close()
 
     async def ask(self, event: Event, run: str, number: int, **subjects: HookSubject) -> HookVerdict:

@@ -37,7 +37,6 @@ class WorkerClient:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can take requests."""
         return self._child is not None and self._child.is_alive
 
     async def start(self, file: Path, *, folder: Path, environment: Mapping[str, str]) -> None:
@@ -63,7 +62,6 @@ class WorkerClient:
                 watching.cancel()
 
     async def end(self) -> None:
-        """End the worker and all processes its functions started."""
         async with self._starting:
             child = self._child
         if child is not None:
@@ -193,7 +191,6 @@ class PythonFile:
         return text_outcome(f"{call.name} did not come to an end: its process is gone ({why}).", is_error=True)
 
     async def close(self) -> None:
-        """End all workers."""
         self._is_closed = True
         async with asyncio.TaskGroup() as group:
             for worker in self._workers:

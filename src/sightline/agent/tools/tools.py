@@ -53,7 +53,6 @@ class Tools(Protocol):
 
 
 def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
-    """The outcome of a call of an unknown tool."""
     nearest = Toolbox(definitions).nearest(name)
     instead = f" Tools that can be called: {', '.join(nearest)}." if nearest else ""
     return text_outcome(f"The tool {name!r} does not exist.{instead}", is_error=True)

@@ -126,7 +126,7 @@ def _tools(module: ModuleType) -> dict[str, Tool] | FileBroken:
 
 
 def _functions(module: ModuleType) -> Iterator[Function]:
-    """The functions in `__all__`, or those that the file defines."""
+    """The functions in `TOOLS`, or those that the file defines."""
     if hasattr(module, "TOOLS"):
         yield from module.TOOLS
         return

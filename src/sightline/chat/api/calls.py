@@ -159,14 +159,12 @@ async def resume(chat: OneChat, wanted: ResumeWanted) -> Versioned:
 
 
 async def get_preferences(chat: OneChat) -> PreferencesShown:
-    """The active preferences."""
     await chat.service.chat.load()
     settings = SettingsShown(**msgspec.structs.asdict(chat.service.chat.settings))
     return PreferencesShown(settings, chat.service.chat.preferences.saved_filters)
 
 
 async def update_preferences(chat: OneChat, wanted: PreferencesWanted) -> PreferencesShown:
-    """Change the preferences."""
     await chat.service.chat.load()
     before = chat.service.chat.preferences
     saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
@@ -253,7 +251,6 @@ class ChatListCalls:
         return await self._chats.describe(chat)
 
     async def create(self, wanted: ChatWanted) -> ChatBrief:
-        """Begin a chat."""
         return await self.get(await self._chats.create(wanted.name))
 
     async def fork(self, chat: str, wanted: ForkWanted) -> ChatBrief:
@@ -261,7 +258,6 @@ class ChatListCalls:
         return await self.get(await self._chats.fork(chat, wanted.pair, wanted.name))
 
     async def rename(self, chat: str, wanted: ChatWanted) -> ChatBrief:
-        """Call a chat something else."""
         await self._chats.rename(chat, wanted.name)
         return await self.get(chat)
 

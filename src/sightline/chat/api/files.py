@@ -92,7 +92,6 @@ def media(part: Part) -> WebResponse:
 
 
 def download(data: bytes, name: str, media_type: str = BINARY) -> WebResponse:
-    """A download under this name."""
     plain = re.sub(r"[^A-Za-z0-9 ._-]", "_", name)
     disposition = (
         f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"

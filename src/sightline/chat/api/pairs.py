@@ -181,7 +181,6 @@ async def edit_pair(chat: OneChat, pair: str, wanted: EditWanted, query: Query) 
 
 
 async def swap_answer(chat: OneChat, pair: str, wanted: SwapWanted, query: Query) -> PairOpened:
-    """Swap the answer with an earlier one."""
     await _find(chat, pair)
     await chat.service.chat.happen(AnswerSwapped(pair, wanted.index))
     return await get_pair(chat, pair, query)
@@ -277,13 +276,11 @@ async def get_rows(chat: OneChat, view: str, query: Query) -> RowsShown:
 
 
 async def find_place(chat: OneChat, view: str, query: Query) -> PlaceShown:
-    """The position of a pair on screen."""
     looking = await chat.service.views.get(view)
     return PlaceShown(looking.rows.place(query.text("pair")))
 
 
 async def estimate_question(chat: OneChat, wanted: QuestionWanted) -> EstimateShown:
-    """The size of a draft."""
     sized = await chat.service.previews.estimate(
         wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
     )

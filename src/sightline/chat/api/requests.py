@@ -242,7 +242,6 @@ def refusing(handler: Handler) -> Handler:
 
 
 def refusal(fault: Fault) -> WebResponse:
-    """The error response for a Fault."""
     details = fault.details if isinstance(fault.details, dict) else {}
     finer = details.get("code")
     own = finer if isinstance(finer, str) and finer in OWN_CODES else ""

@@ -86,7 +86,6 @@ class ChatHistory:
 
     @property
     def newest(self) -> MessagePair | None:
-        """The newest live pair."""
         return self._pairs[self._live[-1]] if self._live else None
 
     def get(self, pair: str) -> MessagePair:
@@ -105,7 +104,6 @@ class ChatHistory:
         return pair in self._pairs and pair not in self._deleted and pair not in self._summaries
 
     def key(self, pair: str) -> Key:
-        """Its sort key."""
         return self._keys[pair]
 
     def interruption(self) -> PairFailed | None:
@@ -113,7 +111,6 @@ class ChatHistory:
         return PairFailed(self.sending, INTERRUPTED) if self.sending else None
 
     def apply(self, fact: ChatFact) -> HistoryChange:
-        """Apply a fact and return what it changes."""
         return self.check(fact)()
 
     def check(self, fact: ChatFact) -> Applying:

@@ -123,7 +123,6 @@ class PairSubject:
         self.path = path
 
     def value(self, name: str) -> Value:
-        """The value of a field."""
         if name == "topic":
             return self.path
         read = _VALUES.get(name)
@@ -215,7 +214,6 @@ def of_model(pairs: Iterable[MessagePair], model: str) -> frozenset[str]:
 
 
 def latest(pairs: Sequence[MessagePair], count: int) -> frozenset[str]:
-    """The newest so many pairs."""
     return frozenset(pair.id for pair in pairs[max(0, len(pairs) - count) :])
 
 

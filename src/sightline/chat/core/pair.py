@@ -111,7 +111,6 @@ def answer_of(reply: Reply, *, rounds: tuple[Message, ...] = (), exchange: str =
 
 
 def text_answer(text: str, *, model: str = "", at: float = 0.0) -> ChatAnswer:
-    """An answer that is only text."""
     return ChatAnswer(messages=(Message("assistant", (Text(text),), bare=True),), model=model, finish="stop", at=at)
 
 

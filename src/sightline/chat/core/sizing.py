@@ -173,7 +173,6 @@ class TokenBand(msgspec.Struct, frozen=True):
 
 
 def band(estimate: Estimate) -> TokenBand:
-    """An estimate with its band."""
     return TokenBand(estimate.tokens, estimate.low, estimate.high)
 
 
@@ -216,7 +215,6 @@ class Sizer:
         return other
 
     def messages(self, pair: MessagePair) -> tuple[Message, ...]:
-        """The messages of a pair for this model."""
         return messages_of(pair, self.dialect, with_rounds=self.has_rounds)
 
     def pair(self, pair: MessagePair) -> Estimate:
@@ -252,7 +250,6 @@ class Sizer:
         return sum_estimates(map(self.message, messages))
 
     def tool_tokens(self) -> Estimate:
-        """The tokens of the offered tools."""
         return self._estimator.tools(self.tools)
 
     def correct(self, estimate: Estimate) -> Estimate:

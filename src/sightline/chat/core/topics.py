@@ -73,7 +73,6 @@ class Topics:
         self._children: dict[str, dict[str, str]] = {ROOT: {}}
 
     def copy(self) -> "Topics":
-        """A copy that can be changed independently."""
         other = Topics()
         other._topics = dict(self._topics)
         other._children = {topic: dict(children) for topic, children in self._children.items()}
@@ -86,7 +85,6 @@ class Topics:
         return iter(self._topics.values())
 
     def get(self, topic: str) -> Topic:
-        """The topic with this id."""
         found = self._topics.get(topic)
         if found is None:
             raise Fault(Code.USAGE, f"there is no topic {topic!r}", hint="Choose one that is in the tree.")

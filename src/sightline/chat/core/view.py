@@ -126,7 +126,6 @@ class View:
 
     @property
     def prelude(self) -> str:
-        """The system message."""
         return compose_system_prelude(self.inherited, self.settings, self.sizer.base_instructions)
 
     @property
@@ -216,7 +215,6 @@ class View:
 
     @property
     def included(self) -> Sequence[MessagePair]:
-        """The pairs that are sent."""
         start = self.start
         return self._boundary.items[start:]
 

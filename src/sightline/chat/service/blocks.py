@@ -270,7 +270,6 @@ class LiveAnswer:
         self._has_ended = False
 
     def add_event(self, event: StreamEvent) -> None:
-        """One more event."""
         if self._has_ended:  # another reply begins; the results of tools come with `went`
             self._rounds = list(self.answer.messages)
             self._before += len(self._parts)

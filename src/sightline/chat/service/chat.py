@@ -63,7 +63,6 @@ class Heartbeats:
         self._beating = asyncio.get_running_loop().create_task(self._beat())
 
     async def end(self) -> None:
-        """The pair has ended."""
         pair, self._pair = self._pair, ""
         if self._beating is not None:
             self._beating.cancel()
@@ -194,7 +193,6 @@ PREFERENCES_FORMAT: FactFormat[Preferences] = FactFormat(_encode_typed, _decoder
 
 
 def log_of(chat: str) -> str:
-    """The name of a chat's log."""
     return LOG if chat == MAIN else f"{LOG}:{chat}"
 
 
@@ -297,7 +295,6 @@ class Chat:
         self._listeners.append(listener)
 
     def announce(self, value: JsonObject) -> None:
-        """Announce news to the watchers."""
         self._hub.announce(EVENT, {"chat": self.id, **value})
 
     def touch(self, pair: str) -> None:
@@ -306,7 +303,6 @@ class Chat:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anything watches."""
         return self._hub.is_watched
 
     async def load(self) -> ChatHistory:
@@ -430,7 +426,6 @@ class Chat:
             listener(change)
 
     def mask(self, text: str) -> str:
-        """A text without the configured keys."""
         return self._facts.redaction.text(text)
 
 

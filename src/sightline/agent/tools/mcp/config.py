@@ -344,7 +344,6 @@ class _Entry:
 
 
 def is_here(host: str) -> bool:
-    """Whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

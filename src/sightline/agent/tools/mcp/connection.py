@@ -122,7 +122,6 @@ class FilteredRead(_FilteredStream[ReadStream[SessionMessage | Exception]]):
         return cast("Context | None", getattr(self._inner, "last_context", None))
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message that passes."""
         while not self._sieve.passes(item := await self._inner.receive()):
             pass
         return item
@@ -158,7 +157,6 @@ class ProgressReports:
         self._has_ended = False
 
     async def report(self, progress: float, total: float | None, message: str | None) -> None:
-        """Report progress sent by the server."""
         now = asyncio.get_running_loop().time()
         if self._has_ended or now < self._next:
             return
@@ -166,7 +164,6 @@ class ProgressReports:
         self._progress(words(progress, total, message))
 
     def end(self) -> None:
-        """Stop reporting."""
         self._has_ended = True
 
 
@@ -237,7 +234,6 @@ class McpConnection:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server is gone."""
         return self._link is not None and self._link.ended.is_set()
 
     def close(self) -> None:
@@ -401,7 +397,6 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """The fault for a connection's failure."""
     leaves = sorted(_leaves(error), key=lambda leaf: not isinstance(leaf, Fault | MCPError | TimeoutError))
     match error := leaves[0]:
         case Fault():

@@ -245,7 +245,6 @@ class McpPipes:
         self._trouble = ""
 
     def receive(self, fd: int, data: bytes) -> None:
-        """Receive output of the process."""
         if fd == 2:
             self._complaints.add(data)
             return
@@ -255,7 +254,6 @@ class McpPipes:
         self._more.set()
 
     def over(self) -> None:
-        """The process has ended."""
         self.is_over = True
         self._more.set()
 

@@ -258,7 +258,6 @@ class ToolListing:
                 )
 
     def note(self, text: str) -> None:
-        """Add a note about something left out."""
         self._left_out += 1
         if len(self._notes) < _MOST_NOTES:
             self._notes.append(text)

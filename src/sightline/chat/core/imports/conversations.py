@@ -20,13 +20,11 @@ _MILLISECONDS = 100_000_000_000.0
 
 
 def text(holder: JsonObject, key: str) -> str:
-    """The text under a key."""
     value = holder.get(key)
     return value if isinstance(value, str) else ""
 
 
 def member(holder: JsonObject, key: str) -> JsonObject:
-    """The object under a key."""
     value = holder.get(key)
     return value if isinstance(value, dict) else {}
 
@@ -145,7 +143,6 @@ class Gathering:
             self._pairs.append(self._pair(key, topic, group))
 
     def finish(self) -> Gathered:
-        """The result."""
         notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
         return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
 
