@@ -190,7 +190,7 @@ async def test_a_fact_that_cannot_be_here_is_passed_over(caplog: pytest.LogCaptu
     await chat.load()
     assert chat.version == 1
     await chat.happen(PairAsked(answered("a")))
-    assert "line 1 of the chat changes nothing" in caplog.text
+    assert "a fact of the chat from 1 changes nothing" in caplog.text
 
 
 async def test_a_large_import_is_one_change_of_many_lines() -> None:

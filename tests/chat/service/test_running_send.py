@@ -1,6 +1,7 @@
 """A send from its first step to its end."""
 
 import asyncio
+from dataclasses import dataclass
 
 import pytest
 
@@ -8,7 +9,7 @@ from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.editing.operations import Set
 from sightline.errors import Code, Fault
-from sightline.exchange.engine import EventObserver
+from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.recorder import FactObserver
 from sightline.model.request import Tool
 from tests.chat.core.stage import answered
@@ -174,8 +175,11 @@ async def test_overflow_error_inside_the_stream_is_treated_as_overflow(stage: Ch
     assert [len(stage.sent(number)) for number in range(2)] == [3, 1]
 
 
+@dataclass
 class Mistaken:
     """Has a mistake in it."""
+
+    engine: Engine
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         return ()
@@ -184,7 +188,7 @@ class Mistaken:
         raise ZeroDivisionError
 
 
-@played(answering=lambda _engine: Mistaken())
+@played(answering=Mistaken)
 async def test_whatever_goes_wrong_here_no_pair_waits_forever(stage: ChatStage) -> None:
     await stage.begin()
     name = await stage.service.sends.send("v", "hello")

@@ -1,6 +1,7 @@
 """Views of the chat, their rows, and the models that they count for."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from sightline.chat.service.answerer import AnswerRequest, AnswerResult
 from sightline.chat.service.chat import Preferences
 from sightline.chat.service.views import Models, Rows
 from sightline.errors import Code, Fault
-from sightline.exchange.engine import EventObserver
+from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.memory import Memory
 from sightline.exchange.recorder import FactObserver
 from sightline.filters.fields import FilterScope
@@ -142,8 +143,11 @@ async def test_a_topic_that_goes_takes_no_view_with_it(stage: ChatStage) -> None
     assert (await stage.service.views.get("v")).view.topic == ""
 
 
+@dataclass
 class Handy:
     """Has one toolset, `hands`."""
+
+    engine: Engine
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         if toolsets != ("hands",):
@@ -154,7 +158,7 @@ class Handy:
         raise AssertionError
 
 
-@played(answering=lambda _engine: Handy())
+@played(answering=Handy)
 async def test_the_topics_tools_take_room_and_one_that_cannot_be_had_keeps_from_sending(stage: ChatStage) -> None:
     await stage.happen(TopicAdded(Topic(id="t", name="T", toolsets=("hands",))))
     await stage.begin(model="large")

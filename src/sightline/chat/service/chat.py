@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -159,7 +160,7 @@ _GENERATED = (PairAnswered, PairFailed, PairCancelled, ChatImported)
 
 def _encode_fact(fact: ChatFact) -> tuple[bytes, ChatFact]:
     if not isinstance(fact, _GENERATED):
-        return _encode_typed(fact)
+        return encode_typed(fact)
     try:
         return _ENCODER.encode(fact), fact
     except UnicodeEncodeError:
@@ -168,7 +169,7 @@ def _encode_fact(fact: ChatFact) -> tuple[bytes, ChatFact]:
         return data, _FACTS.decode(data)
 
 
-def _encode_typed(value: T) -> tuple[bytes, T]:
+def encode_typed(value: T) -> tuple[bytes, T]:
     try:
         return _ENCODER.encode(value), value
     except UnicodeEncodeError:
@@ -176,7 +177,7 @@ def _encode_typed(value: T) -> tuple[bytes, T]:
         raise Fault(Code.INVALID_REQUEST, "the text is not Unicode", hint=hint, status=422) from None
 
 
-def _decoder(log: str, decode: Callable[[bytes], T]) -> Callable[[Line], T]:
+def decoder(log: str, decode: Callable[[bytes], T]) -> Callable[[Line], T]:
     def decode_line(line: Line) -> T:
         try:
             return decode(line.data)
@@ -188,8 +189,8 @@ def _decoder(log: str, decode: Callable[[bytes], T]) -> Callable[[Line], T]:
     return decode_line
 
 
-FACT_FORMAT: FactFormat[ChatFact] = FactFormat(_encode_fact, _decoder(LOG, _FACTS.decode))
-PREFERENCES_FORMAT: FactFormat[Preferences] = FactFormat(_encode_typed, _decoder(PREFERENCES, _PREFERENCES.decode))
+FACT_FORMAT: FactFormat[ChatFact] = FactFormat(_encode_fact, decoder(LOG, _FACTS.decode))
+PREFERENCES_FORMAT: FactFormat[Preferences] = FactFormat(encode_typed, decoder(PREFERENCES, _PREFERENCES.decode))
 
 
 def log_of(chat: str) -> str:
@@ -225,6 +226,15 @@ Listener: TypeAlias = Callable[[HistoryChange | None], None]
 """Who wants to know of each change of the history; None is a change of the settings."""
 
 
+def apply_fact(history: ChatHistory, fact: ChatFact, at: float) -> HistoryChange:
+    """Apply a fact of the log, which was written at this time."""
+    try:
+        return history.apply(fact)
+    except Fault as fault:  # only the log of another version has such a fact
+        _LOG.warning("a fact of the chat from %.0f changes nothing: %s", at, fault.message)
+        return HistoryChange()
+
+
 class Chat:
     """The history, loaded when it is first needed, and the preferences, which all chats share. `version` is the number
     of facts in the log.
@@ -254,14 +264,14 @@ class Chat:
         self.now = now
         self.make_id = make_id
         self.heartbeats = Heartbeats(logbook, now, process or make_id(), is_alive)
-        self._hub = hub
+        self.hub = hub
         self._configured = settings
         self._facts: Journal[ChatFact, ChatHistory, HistoryChange] = Journal(
             logbook,
             log_of(name),
             FACT_FORMAT,
             self.history,
-            self._apply,
+            partial(apply_fact, self.history),
             now=now,
             secrets=secrets,
             announce=self._announce_facts,
@@ -295,7 +305,7 @@ class Chat:
         self._listeners.append(listener)
 
     def announce(self, value: JsonObject) -> None:
-        self._hub.announce(EVENT, {"chat": self.id, **value})
+        self.hub.announce(EVENT, {"chat": self.id, **value})
 
     def touch(self, pair: str) -> None:
         """Tell that a pair can be seen differently although no fact has changed it."""
@@ -303,7 +313,7 @@ class Chat:
 
     @property
     def is_watched(self) -> bool:
-        return self._hub.is_watched
+        return self.hub.is_watched
 
     async def load(self) -> ChatHistory:
         """The history as the log has it now. A send whose process has died is ended here."""
@@ -317,7 +327,7 @@ class Chat:
 
     def follow(self) -> None:
         """Check from now on, as long as anything watches, whether another process has added facts."""
-        if self._following is None and self._hub.is_watched:
+        if self._following is None and self.hub.is_watched:
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
     def warm(self) -> None:
@@ -372,13 +382,6 @@ class Chat:
         if await self._facts.append((fact,), check=self.history.check, retry=False) is not None:
             await self.heartbeats.forget(interrupted.id)
 
-    def _apply(self, fact: ChatFact, _at: float) -> HistoryChange:
-        try:
-            return self.history.apply(fact)
-        except Fault as fault:  # only the log of another version has such a fact
-            _LOG.warning("line %d of the chat changes nothing: %s", self.version + 1, fault.message)
-            return HistoryChange()
-
     def _prefer(self, preferences: Preferences, _at: float) -> None:
         if preferences != self.preferences:
             self.preferences = preferences
@@ -387,7 +390,7 @@ class Chat:
         self.announce({"kind": "preferences"})
 
     async def _follow(self) -> None:
-        while self._hub.is_watched:
+        while self.hub.is_watched:
             await asyncio.sleep(_LOOK)
             await self._try_to_open()
         self._following = None
@@ -417,7 +420,7 @@ class Chat:
             self.announce({"kind": "topics"})
 
     def _announce(self, change: HistoryChange) -> None:
-        if self._hub.is_watched:
+        if self.hub.is_watched:
             ids: list[Json] = list(change.ids)
             self.announce({"kind": "changed", "version": self.version, "ids": ids, "wide": change.is_wide})
 

@@ -1,21 +1,21 @@
 """All chats of a store: their names, those that are open here, and how a chat begins, forks and goes."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection
+from functools import partial
 
 import msgspec
 
 from sightline.chat.core.facts import ChatFact, ChatImported, TopicChanged, erase_texts, exchanges_in
-from sightline.chat.core.history import ChatHistory
+from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import FACT_FORMAT, LOG, MAIN, log_of, session_of
+from sightline.chat.service.chat import FACT_FORMAT, LOG, MAIN, apply_fact, decoder, encode_typed, log_of, session_of
 from sightline.chat.service.service import ChatService
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.filters.predicate import fold_case
 from sightline.journal.journal import FactFormat, Journal
-from sightline.store.store import Line, Log, Logbook
+from sightline.store.store import Log, Logbook
 
 NAME_LOG = "chat-name:"
 """The name of the log with the names of a chat, followed by the chat's id. Every chat but the main one has one."""
@@ -27,7 +27,6 @@ LONGEST_NAME = 200
 _LONGEST_TITLE = 80
 _BEFORE_HIT, _AFTER_HIT = 30, 70
 _UNNAMED = {MAIN: "Main chat"}
-_LOG = logging.getLogger(__name__)
 
 
 class ChatName(msgspec.Struct, frozen=True):
@@ -36,19 +35,7 @@ class ChatName(msgspec.Struct, frozen=True):
     name: str
 
 
-_ENCODER = msgspec.json.Encoder()
-_NAMES = msgspec.json.Decoder(ChatName)
-
-
-def _encode_name(name: ChatName) -> tuple[bytes, ChatName]:
-    return _ENCODER.encode(name), name
-
-
-def _decode_name(line: Line) -> ChatName:
-    return _NAMES.decode(line.data)
-
-
-NAME_FORMAT: FactFormat[ChatName] = FactFormat(_encode_name, _decode_name)
+NAME_FORMAT: FactFormat[ChatName] = FactFormat(encode_typed, decoder(NAME_LOG, msgspec.json.Decoder(ChatName).decode))
 
 
 class ChatBrief(msgspec.Struct, frozen=True):
@@ -146,11 +133,11 @@ class Chats:
         answer. What is on record of its requests is for the caller to forget."""
         await self._check(chat)
         service = self._service(chat)
-        if (await service.chat.load()).sending or not service.sends.is_idle:
+        await service.chat.load()
+        if not service.is_idle:
             hint, details = "Stop it first, or wait for it.", {"code": "already_sending"}
             raise Fault(Code.USAGE, "an answer is still arriving in this chat", hint=hint, status=409, details=details)
-        self._open.pop(chat, None)
-        await service.close(0)
+        await self._close(chat)
         await self._forget(chat)
         self._announce()
 
@@ -161,9 +148,8 @@ class Chats:
         for chat in erased:
             self._briefs.pop(chat, None)
             service = self._open.get(chat)
-            if service is not None and service.sends.is_idle and not service.chat.history.sending:
-                del self._open[chat]
-                await service.close(0)
+            if service is not None and service.is_idle:
+                await self._close(chat)
         if erased:
             self._announce()
 
@@ -185,6 +171,11 @@ class Chats:
         self._open[chat] = service
         return service
 
+    async def _close(self, chat: str) -> None:
+        service = self._open.pop(chat, None)
+        if service is not None:
+            await service.close(0)
+
     async def _close_deleted(self, chat: str) -> None:
         """Close a chat whose log has fewer facts than are known here: another process has deleted it."""
         service, log = self._open.get(chat), log_of(chat)
@@ -192,18 +183,16 @@ class Chats:
             return
         lines = next((each.lines for each in await self._logbook.logs(log) if each.name == log), 0)
         if lines < service.chat.version and self._open.get(chat) is service:
-            del self._open[chat]
             self._briefs.pop(chat, None)
-            await service.close(0)
+            await self._close(chat)
 
     async def _close_idle(self) -> None:
         """Close the chats beyond `MOST_OPEN` that were left alone for longest, but none that waits for an answer."""
         for chat, service in list(self._open.items())[:-1]:
             if len(self._open) <= MOST_OPEN:
                 return
-            if chat != MAIN and service.sends.is_idle and not service.chat.history.sending:
-                del self._open[chat]
-                await service.close(0)
+            if chat != MAIN and service.is_idle:
+                await self._close(chat)
 
     # --- the logs ---
 
@@ -250,7 +239,7 @@ class Chats:
             return known[1]
         history = await self._history(chat)
         names = await self._logbook.lines(NAME_LOG + chat)
-        name = _decode_name(names[-1]).name if names else ""
+        name = NAME_FORMAT.decode(names[-1]).name if names else ""
         first = next(iter(history), None)
         asked = "" if first is None or chat in _UNNAMED else " ".join(first.user_text.split())
         brief = ChatBrief(
@@ -271,14 +260,10 @@ class Chats:
         if service is not None:
             return await service.chat.load()
         history = ChatHistory()
-        for number, line in enumerate(await self._logbook.lines(log_of(chat)), 1):
-            fact = FACT_FORMAT.decode(line)
-            try:
-                history.apply(fact)
-            except Fault as fault:  # only the log of another version has such a fact; see `Chat`
-                _LOG.warning("line %d of the chat %s changes nothing: %s", number, chat, fault.message)
-            if not number % 100:
-                await asyncio.sleep(0)
+        journal: Journal[ChatFact, ChatHistory, HistoryChange] = Journal(
+            self._logbook, log_of(chat), FACT_FORMAT, history, partial(apply_fact, history), now=self._now
+        )
+        await journal.catch_up()
         return history
 
     async def _search(self, brief: ChatBrief, wanted: str) -> ChatBrief | None:

@@ -36,10 +36,7 @@ from sightline.exchange.interception.holds import Changes, changes_while_held
 from sightline.exchange.outbound import Prepared, prepare
 from sightline.exchange.phase import Cancellation, cancellation
 from sightline.journal.journal import StopSignal, drive
-from sightline.model.events import (
-    Ended,
-    StreamEvent,
-)
+from sightline.model.events import Ended, StreamEvent
 from sightline.model.exchange import Budgeted, Dropped
 from sightline.model.json import JsonObject
 from sightline.model.request import Message
@@ -99,16 +96,14 @@ class SendTracing:
 class AnswerProgress:
     """The answer of `pair` so far. `paused` is the limit of the account that it waits for."""
 
-    def __init__(
-        self, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer, dialect: str = "", run: str = ""
-    ) -> None:
+    def __init__(self, pair: str, chat: Chat, answerer: Answerer, *, dialect: str = "", run: str = "") -> None:
         self.pair = pair
         self.paused: Quota | None = None
         self._chat = chat
-        self._engine = engine
+        self._engine = answerer.engine
         self._answerer = answerer
         self._run = run
-        self._tracing = SendTracing(hub, engine.clock.now, chat.mask)
+        self._tracing = SendTracing(chat.hub, self._engine.clock.now, chat.mask)
         self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
         self._live = LiveAnswer(dialect, self._deltas)
         self._changes: Changes = ()
@@ -199,10 +194,8 @@ def quota_for(pause: Pause, choice: ModelChoice, engine: Engine) -> Quota:
 class RunningSend(AnswerProgress):
     """Drives `steps` from its first step on, until the pair has ended."""
 
-    def __init__(
-        self, order: SendOrder, steps: Steps, pair: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer
-    ) -> None:
-        super().__init__(pair, chat=chat, engine=engine, hub=hub, answerer=answerer, dialect=order.first.dialect)
+    def __init__(self, order: SendOrder, steps: Steps, pair: str, chat: Chat, answerer: Answerer) -> None:
+        super().__init__(pair, chat, answerer, dialect=order.first.dialect)
         self.sent = ViewSend(pair, order.looking.view)
         self._order = order
         self._steps = steps
@@ -211,7 +204,7 @@ class RunningSend(AnswerProgress):
         self._recorded = 0
         self._predicted: int | None = None
         self._sent: tuple[str, ...] = ()
-        self._began = engine.clock.monotonic()
+        self._began = self._engine.clock.monotonic()
         self._resumed: asyncio.Future[Resumed] | None = None
 
     def resume(self, *, anyway: bool) -> None:
@@ -369,8 +362,8 @@ async def _wait_for_resume(person: "asyncio.Future[Resumed]", seconds: float | N
 class ResumedRun(AnswerProgress):
     """Drives `run`. `fault` is why it could not be resumed."""
 
-    def __init__(self, pair: str, run: str, *, chat: Chat, engine: Engine, hub: Hub, answerer: Answerer) -> None:
-        super().__init__(pair, chat=chat, engine=engine, hub=hub, answerer=answerer, run=run)
+    def __init__(self, pair: str, run: str, chat: Chat, answerer: Answerer) -> None:
+        super().__init__(pair, chat, answerer, run=run)
         self.fault: Fault | None = None
         self._begun = asyncio.Event()
 

@@ -20,7 +20,6 @@ from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrd
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
-from sightline.exchange.hub import Hub
 from sightline.exchange.interception.kept_edits import refuse_other
 from sightline.exchange.outbound import Prepared, prepare
 from sightline.model.parts import Part
@@ -39,14 +38,11 @@ _LOG = logging.getLogger(__name__)
 class Sends:
     """Starts sends, which go on in the background, and aborts them."""
 
-    def __init__(
-        self, chat: Chat, views: Views, models: Models, *, engine: Engine, hub: Hub, answering: Answerer
-    ) -> None:
+    def __init__(self, chat: Chat, views: Views, models: Models, answering: Answerer) -> None:
         self._chat = chat
         self._views = views
         self._models = models
-        self._engine = engine
-        self._hub = hub
+        self._engine = answering.engine
         self._answerer = answering
         self._running: RunningSend | ResumedRun | None = None
         self._task: asyncio.Task[None] | None = None
@@ -154,9 +150,7 @@ class Sends:
             if known.answer is not None and known.answer.run == run and not known.answer.is_partial:
                 return False
             await self._check_quiet()
-            resumed = ResumedRun(
-                pair, run, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer
-            )
+            resumed = ResumedRun(pair, run, self._chat, self._answerer)
             await self._join(RunJoined(pair, run), pair)
             self._running = resumed
             self._task = asyncio.get_running_loop().create_task(self._over(resumed.run(), resumed.pair))
@@ -236,9 +230,7 @@ class Sends:
         self, order: SendOrder, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str
     ) -> str:
         await self._join(fact, pair)
-        underway = RunningSend(
-            order, steps, pair, chat=self._chat, engine=self._engine, hub=self._hub, answerer=self._answerer
-        )
+        underway = RunningSend(order, steps, pair, self._chat, self._answerer)
         self._remembered.put(pair, underway.sent)
         order.looking.last = underway.sent
         self._running = underway

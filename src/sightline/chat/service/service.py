@@ -102,6 +102,11 @@ class ChatService:
     previews: Previews
     compacting: Compacting
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no pair waits for its answer, as far as is known here, and none is about to."""
+        return self.sends.is_idle and not self.sends.sending
+
     async def close(self, grace: float) -> None:
         """Let what is under way end within so many seconds; what does not is aborted, and kept as far as it came."""
         await self.sends.close(grace)
@@ -139,11 +144,11 @@ def chat_service(
         recovering=partial(ending_of_interrupted_pair, answering, engine.clock.now),
     )
     models = Models(catalog, has_key, engine.memory, default_model)
-    views = Views(chat, models, answering, engine)
+    views = Views(chat, models, answering)
     return ChatService(
         chat,
         views,
-        Sends(chat, views, models, engine=engine, hub=hub, answering=answering),
+        Sends(chat, views, models, answering),
         Previews(views, engine),
         Compacting(chat, views, engine),
     )

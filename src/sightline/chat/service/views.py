@@ -21,7 +21,6 @@ from sightline.chat.core.view import View
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import Chat
 from sightline.errors import Code, Fault
-from sightline.exchange.engine import Engine
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import prepare
 from sightline.filters.expression import EVERYTHING, Expression
@@ -195,9 +194,9 @@ class Looking:
 class Views:
     """Views by the ids that pages give them. Each gets every change of the history."""
 
-    def __init__(self, chat: Chat, models: Models, answering: Answerer, engine: Engine) -> None:
+    def __init__(self, chat: Chat, models: Models, answering: Answerer) -> None:
         self._chat = chat
-        self._engine = engine
+        self._engine = answering.engine
         self._models = models
         self._answerer = answering
         self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
