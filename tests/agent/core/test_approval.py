@@ -2,14 +2,14 @@
 
 import pytest
 
-from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
+from sightline.agent.core.approval import Allowed, ApprovalRule, Denied, Policy
 from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
-from sightline.agent.core.rounds import CANCELLED, DENIED, Pending, RunPolicy
+from sightline.agent.core.rounds import DENIED, Pending, RunPolicy
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Cap, ToolOutcome, text_outcome
+from sightline.agent.core.tool import Cap, text_outcome
 from sightline.model.json import JsonObject
-from sightline.model.parts import Text, ToolCall
+from sightline.model.parts import ToolCall
 from tests.loop_stage import COUNT, count
 
 
@@ -103,13 +103,6 @@ def test_a_call_that_was_refused_is_known_by_what_the_model_wrote() -> None:
     assert pending.echo.arguments == "{"
 
 
-def test_edited_arguments_are_what_goes_back() -> None:
-    pending = Pending("1.1", count(1, "a"), "a", READY)
-    pending.edit({"n": 2})
-    assert pending.echo.arguments == '{"n":2}'
-    assert pending.ready.repairs == ()
-
-
 def test_each_way_not_to_run_has_its_words() -> None:
     pending = Pending("1.1", count(1, "a"), "a", READY)
     pending.deny("", Cap())
@@ -146,18 +139,6 @@ def test_a_policy_asks_allows_or_denies() -> None:
         "denied",
         text_outcome("A rule of this run does not allow this call. No.", is_error=True),
     )
-
-
-def test_undecided_call_is_cancelled() -> None:
-    call = pending()
-    assert RunPolicy(Policy(), Cap()).decide(call, None, COUNT) == ""
-    assert (call.fate, call.outcome) == ("cancelled", text_outcome(CANCELLED, is_error=True))
-
-
-def test_a_person_can_answer_in_place_of_the_tool() -> None:
-    call = pending()
-    RunPolicy(Policy(), Cap()).decide(call, AnsweredByHand((Text("One."),), is_error=True), COUNT)
-    assert (call.fate, call.outcome) == ("answered", ToolOutcome((Text("One."),), is_error=True))
 
 
 def test_a_decision_for_more_than_one_call_becomes_a_rule() -> None:
