@@ -121,16 +121,6 @@ async def test_a_call_is_approved_on_the_page_with_other_arguments(tmp_path: Pat
         watch.close()
 
 
-async def test_a_rule_that_is_given_with_a_decision_holds_for_the_rest_of_the_run(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as (desk, upstream):
-        upstream.script = [plays(calls(count(1))), plays(calls(count(2))), plays(says())]
-        task, watch = await desk.begin_waiting()
-        rule = {"tool": "count", "ruling": "allow", "arguments": {"/n": "*"}}
-        await desk.call("runs/r_1/decide", {"decisions": {"1.1": {"decision": "allowed", "rule": rule}}})
-        assert ((await task).why, len(desk.stage.tools.used)) == ("answered", 2)
-        watch.close()
-
-
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_a_limit_is_raised_on_the_page_or_not(tmp_path: Path, *, goes_on: bool) -> None:
     async with open_desk(tmp_path) as (desk, upstream):

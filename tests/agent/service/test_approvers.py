@@ -11,7 +11,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Den
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.service.approvers import Approval, Approver, Judging, Questions, Said, deny_unattended
+from sightline.agent.service.approvers import Approval, Judging, Questions, Said, deny_unattended
 from sightline.agent.service.run_view import RunPaused
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.tools import Progress
@@ -20,7 +20,7 @@ from sightline.model.parts import Text
 from sightline.tokens.ledger import Wait
 from tests.fake_clock import FakeClock
 from tests.loop_stage import COUNT, calls, count, says
-from tests.running_stage import FakeTools, Person, RunStage, on_stage, open_stage, plays
+from tests.running_stage import FakeTools, RunStage, on_stage, open_stage, plays
 from tests.upstream import Upstream
 
 
@@ -50,12 +50,6 @@ class LookingClock(FakeClock):
     async def sleep(self, seconds: float) -> None:
         self.seen.append((await self.runner.show("r_1")).paused)
         await super().sleep(seconds)
-
-
-def test_a_page_and_a_person_can_both_decide() -> None:
-    deciders: list[Approver] = [Questions(lambda _run: None), Person()]
-    for name in ("approve", "confirm", "mid_flight"):
-        assert all(callable(getattr(each, name)) for each in deciders)
 
 
 async def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from sightline.agent.core.approval import Policy
-from sightline.agent.core.facts import Replied, RunEnded, ToolFinished, ToolStarted
+from sightline.agent.core.facts import Replied, RunEnded, ToolStarted
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.rounds import CANCELLED
 from sightline.agent.core.steps import RunnableCall
@@ -130,15 +130,6 @@ async def test_time_stops_a_model_that_does_not_come_to_an_end(tmp_path: Path) -
         assert ending.reason == "timeout"
 
 
-@on_stage
-async def test_what_a_provider_does_not_count_is_estimated(stage: RunStage, upstream: Upstream) -> None:
-    upstream.script = [plays(reply(Text("Four."), usage=None))]
-    ended = await stage.run(limited(tokens=10_000))
-    assert ended.why == "answered"
-    assert ended.spent.tokens > 0
-    assert ended.spent.unmeasured == ()
-
-
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
@@ -154,26 +145,16 @@ async def test_a_provider_that_refuses_ends_the_run_with_its_fault(stage: RunSta
 
 
 @on_stage
-async def test_keys_are_in_no_log(stage: RunStage, upstream: Upstream) -> None:
-    async def act(_call: RunnableCall) -> ToolOutcome:
-        return text_outcome(f"the key is {KEY}!")
-
-    upstream.script = [plays(calls(count(1))), plays(says(f"It was {KEY}."))]
-    await stage.run(tools=FakeTools(act), prompt=stage.prompt(f"Use {KEY}."), origin={"why": KEY})
-    lines = await stage.store.logbook.lines("run:r_1")
-    assert not [line.n for line in lines if KEY.encode() in line.data]
-    assert any(isinstance(fact, ToolFinished) for fact in await stage.facts())
-
-
-@on_stage
-async def test_a_key_that_a_tool_tells_reaches_neither_the_model_nor_the_record(
+async def test_keys_are_in_no_log_and_one_that_a_tool_tells_does_not_reach_the_model(
     stage: RunStage, upstream: Upstream
 ) -> None:
     async def act(_call: RunnableCall) -> ToolOutcome:
         return ToolOutcome((Text(f"the key is {KEY}!"),), structured={"key": KEY})
 
-    upstream.script = [plays(calls(count(1))), plays(says())]
-    ended = await stage.run(tools=FakeTools(act))
+    upstream.script = [plays(calls(count(1))), plays(says(f"It was {KEY}."))]
+    ended = await stage.run(tools=FakeTools(act), prompt=stage.prompt("Use it."), origin={"why": KEY})
+    lines = await stage.store.logbook.lines("run:r_1")
+    assert not [line.n for line in lines if KEY.encode() in line.data]
     outcome = ended.rounds[0].calls[0].outcome
     assert outcome == ToolOutcome((Text("the key is ***!"),), structured={"key": "***"})
     assert KEY not in upstream.seen[1].body.decode()
@@ -285,20 +266,6 @@ async def test_a_run_that_is_cancelled_from_outside_ends_what_runs_and_can_be_ta
     assert (await stage.runner.show("r_1")).state == "interrupted"
     ended = await stage.runner.resume("r_1", RunParticipants(stage.tools, Person(interrupted="again")))
     assert (ended.why, [call.key for call in stage.tools.used]) == ("answered", ["1.1"])
-
-
-@on_stage
-async def test_a_log_that_cannot_be_written_keeps_the_tool_from_running(stage: RunStage, upstream: Upstream) -> None:
-    async def act(_call: RunnableCall) -> ToolOutcome:
-        await stage.store.logbook.append("run:r_1", 5, [b"{}"], 0.0)
-        return text_outcome("one")
-
-    tools = FakeTools(act)
-    shell = [ToolCall(f"s{n}", "shell", "ls") for n in range(2)]
-    upstream.script = [plays(calls(*shell))]
-    with pytest.raises(Exception, match="taken over by another process"):
-        await stage.run(tools=tools)
-    assert len(tools.used) == 1
 
 
 @on_stage

@@ -132,13 +132,6 @@ async def test_a_hook_can_end_the_run_before_anything_is_sent(tmp_path: Path) ->
     assert (ended.why, sent, kept.shown.notes) == ("cancelled", [], ("a hook ended the run",))
 
 
-async def test_invalid_hook_output_denies_the_call_without_a_prompt(tmp_path: Path) -> None:
-    ended, _, _, kept = await run(tmp_path, "before_tool", {"unheard": "of"})
-    assert (kept.stage.person.asked, kept.stage.tools.used) == ([], [])
-    assert ended.rounds[0].calls[0].denied_by == "hook"
-    assert "its answer is not understood" in kept.shown.notes[0]
-
-
 async def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [plays(calls(count(1))), plays(says())]
@@ -156,19 +149,14 @@ async def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> 
 # --- hooks that fail ------------------------------------------------------------------------------
 
 
-async def run_broken(folder: Path, event: Event, command: str, *, seconds: float = 30.0) -> HookedRun:
+async def run_broken(folder: Path, event: Event) -> HookedRun:
     """A run that allows every call, with a hook that fails."""
-    asked = Hooks([Hook(event, command, timeout=seconds)], folder=folder, environment={})
+    asked = Hooks([Hook(event, "exit 1")], folder=folder, environment={})
     return await run_with(folder, asked, plan(policy=Policy(otherwise="allow")), Judging("yes"))
 
 
-@pytest.mark.parametrize(
-    ("command", "seconds"), [("exit 1", 30.0), ("kill -9 $$", 30.0), ("sleep 60", 0.05), ("echo {", 30.0)]
-)
-async def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is_approved(
-    tmp_path: Path, command: str, seconds: float
-) -> None:
-    ended, sent, stage, shown = await run_broken(tmp_path, "before_tool", command, seconds=seconds)
+async def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is_approved(tmp_path: Path) -> None:
+    ended, sent, stage, shown = await run_broken(tmp_path, "before_tool")
     assert stage.tools.used == []
     assert (ended.rounds[0].calls[0].fate, ended.rounds[0].calls[0].denied_by) == ("denied", "hook")
     assert sent[1][-1]["content"].endswith(
@@ -180,19 +168,19 @@ async def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is
 
 @pytest.mark.parametrize("event", ["before_request", "after_reply"])
 async def test_a_failing_hook_around_a_request_ends_the_run_as_a_failure(tmp_path: Path, event: Event) -> None:
-    ended, sent, stage, _ = await run_broken(tmp_path, event, "exit 1")
+    ended, sent, stage, _ = await run_broken(tmp_path, event)
     assert (ended.why, len(sent), stage.tools.used) == ("failed", int(event == "after_reply"), [])
     assert "could not judge" in ended.reply.fault.message
 
 
 async def test_a_failing_hook_at_the_end_makes_the_run_a_failure_that_keeps_its_words(tmp_path: Path) -> None:
-    ended, sent, _, shown = await run_broken(tmp_path, "stop", "exit 1")
+    ended, sent, _, shown = await run_broken(tmp_path, "stop")
     assert (ended.why, ended.rounds[-1].text, len(sent)) == ("failed", "Done.", 2)
     assert "could not judge the end of the run" in shown.rounds[-1].fault.message
 
 
 async def test_failing_after_tool_hook_is_reported_and_the_result_is_kept(tmp_path: Path) -> None:
-    ended, _, stage, shown = await run_broken(tmp_path, "after_tool", "exit 1")
+    ended, _, stage, shown = await run_broken(tmp_path, "after_tool")
     assert (ended.why, len(stage.tools.used), "after_tool hook" in shown.notes[0]) == ("answered", 1, True)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.facts import Replied
-from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
+from sightline.agent.core.rounds import CallRecord, Round
 from sightline.agent.service.round_sender import Opening, RunGate, behind_marker, is_forgotten, recall_reply
 from sightline.catalog.provider import Provider, Quirks
 from sightline.dialects.dialect import Client
@@ -129,18 +129,20 @@ async def test_only_the_first_request_is_opened_otherwise(stage: RunStage, upstr
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_runs_go_through_in_every_dialect_streamed_and_whole(
+async def test_runs_go_through_in_every_dialect_streamed_and_whole_and_replies_are_recalled_as_they_came(
     tmp_path: Path, spoken: str, *, stream: bool
 ) -> None:
-    ends: list[FinishedRun] = []
     async with open_stage(tmp_path, spoken) as (stage, upstream):
         asked = reply(Text("Let me see."), count(1, "c1"), ToolCall("c2", "edit_file", '{"filePath": "x"}'))
         upstream.script = [plays(asked, spoken, stream=stream), plays(says("Done."), spoken, stream=stream)]
-        ends.append(await stage.run(plan(spoken), prompt=stage.prompt(stream=stream)))
+        ended = await stage.run(plan(spoken), prompt=stage.prompt(stream=stream))
         assert [call.name for call in stage.tools.used] == ["count", "edit_file"]
         assert b"count 1.1 did it" in upstream.seen[1].body
-        assert wrong([ends[0].request], spoken) == []
-    assert (ends[0].why, ends[0].rounds[-1].text) == ("answered", "Done.")
+        assert wrong([ended.request], spoken) == []
+        assert (ended.why, ended.rounds[-1].text) == ("answered", "Done.")
+        for done, exchange in zip(ended.rounds, ("x_001", "x_002"), strict=True):
+            found = await recall_reply(stage.store, exchange, stage.choice)
+            assert (found.reply, found.sent) == (done.reply, None)
 
 
 @on_stage
@@ -260,17 +262,6 @@ async def test_stepping_through_a_run_shows_the_full_request(tmp_path: Path) -> 
             release(stage, await held(stage, 1))
             release(stage, await held(stage, 2))
         assert [len(seen.json()["input"]) for seen in upstream.seen] == [1, 3]
-
-
-@pytest.mark.parametrize("spoken", DIALECTS)
-@pytest.mark.parametrize("stream", [True, False])
-async def test_recorded_reply_equals_the_received_reply(tmp_path: Path, spoken: str, *, stream: bool) -> None:
-    async with open_stage(tmp_path, spoken) as (stage, upstream):
-        upstream.script = [plays(calls(count(1)), spoken, stream=stream), plays(says(), spoken, stream=stream)]
-        ended = await stage.run(plan(spoken), prompt=stage.prompt(stream=stream))
-        for number, exchange in enumerate(("x_001", "x_002")):
-            found = await recall_reply(stage.store, exchange, stage.choice)
-            assert (found.reply, found.sent) == (ended.rounds[number].reply, None)
 
 
 @on_stage

@@ -100,14 +100,3 @@ async def test_unreadable_run_does_not_hide_other_runs(tmp_path: Path) -> None:
         assert "no beginning" in third.title
     assert len(await past.list_runs(1, lambda _run: None)) == 1
     await store.close()
-
-
-async def test_lines_of_runs_that_ended_are_remembered_to_some_number(tmp_path: Path) -> None:
-    store, past = await opened(tmp_path)
-    ended = [write(fact) for fact in (BEGAN, Replied(says()), RunEnded("answered"))]
-    for number in range(260):
-        await store.logbook.append(f"run:r_{number:03}", 0, ended, NOON + number)
-    listed = await past.list_runs(500, lambda _run: None)
-    assert ([run.id for run in listed][:2], len(listed)) == (["r_259", "r_258"], 260)
-    assert await past.list_runs(500, lambda _run: None) == listed
-    await store.close()

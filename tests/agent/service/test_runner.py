@@ -96,23 +96,13 @@ async def test_a_run_that_is_taken_up_goes_by_the_route_that_it_took(stage: RunS
     await stage.person.is_asked.wait()
     await stage.runner.leave_all()
     assert task.cancelled()
+    assert (await stage.runner.show("r_1")).state == "interrupted"
+    await stage.runner.leave_all()
     stage.person.waits = None
     await stage.runner.resume("r_1", RunParticipants(stage.tools, stage.person))
     before, after = (seen.json()["messages"][:3] for seen in upstream.seen)
     assert [each["role"] for each in before] == ["system", "user", "user"]
     assert after == before
-
-
-@on_stage
-async def test_a_process_that_ends_leaves_its_runs_to_the_next(stage: RunStage, upstream: Upstream) -> None:
-    upstream.script = [plays(calls(count(1)))]
-    stage.person.waits = asyncio.Event()
-    task = asyncio.ensure_future(stage.run(plan(policy=Policy())))
-    await stage.person.is_asked.wait()
-    await stage.runner.leave_all()
-    assert task.cancelled()
-    assert (await stage.runner.show("r_1")).state == "interrupted"
-    await stage.runner.leave_all()
 
 
 @pytest.mark.parametrize("how", ["shutdown", "interrupted"])
