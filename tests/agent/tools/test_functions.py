@@ -147,10 +147,6 @@ async def slow(seconds: float) -> str:
     return "done"
 
 
-def broken() -> None:
-    raise LookupError("not there")
-
-
 def use(name: str, function: object, timeout: float = 60.0, **arguments: object) -> ToolOutcome:
     tools = Callables([function], timeout=timeout)
     return asyncio.run(tools.use(RunnableCall(key="1.1", id="a", name=name, arguments=arguments), print))
@@ -192,12 +188,6 @@ def test_no_exception_gets_out(kind: type[BaseException]) -> None:
     assert f"{kind.__name__}: enough" in text(outcome)
 
 
-def test_raised_exception_is_reported_with_its_location() -> None:
-    outcome = use("broken", broken)
-    assert outcome.is_error
-    assert text(outcome).startswith(f"LookupError: not there ({Path(__file__).name}, line ")
-
-
 def test_a_timeout_of_the_tool_s_own_is_no_timeout_of_ours() -> None:
     def impatient() -> None:
         raise TimeoutError("the server is slow")
@@ -227,7 +217,3 @@ def test_those_that_may_run_beside_others_are_marked() -> None:
     tools = Callables([length, slow], parallel=[slow])
     assert [each.is_parallel for each in tools.definitions] == [False, True]
     asyncio.run(tools.close())
-
-
-def test_one_that_is_not_there() -> None:
-    assert "length" in text(use("lenght", length))

@@ -39,30 +39,19 @@ async def begin(script: str, heard: OutputListener, **how: bool) -> Child:
 
 
 @both_loops
-async def test_process_output_and_exit_code_are_captured() -> None:
-    heard = OutputListener()
-    child = await begin("import sys; print(input()); sys.stdout.flush(); print('e', file=sys.stderr); exit(3)", heard)
-    child.write(b"hello\n")
-    await child.wait_until_finished()
-    assert sorted(heard.pieces) == [(1, b"hello\n"), (2, b"e\n")]
-    assert child.exit_code == 3
-    assert not child.is_alive
-
-
-@both_loops
 @pytest.mark.parametrize("has_one_pipe", [False, True], ids=["two pipes", "one pipe"])
-async def test_pipes_of_the_event_loop_serve_as_well(has_one_pipe: bool) -> None:
-    """As on Windows, whose loop reads no others."""
+@pytest.mark.parametrize("has_own_pipes", [False, True], ids=["pipes of the loop, as on Windows", "own pipes"])
+async def test_output_and_exit_code_are_captured(has_one_pipe: bool, has_own_pipes: bool) -> None:
     heard = OutputListener()
     script = "import sys; print(input()); sys.stdout.flush(); print('e', file=sys.stderr); exit(3)"
-    child = await begin(script, heard, has_own_pipes=False, has_one_pipe=has_one_pipe)
+    child = await begin(script, heard, has_own_pipes=has_own_pipes, has_one_pipe=has_one_pipe)
     child.listen(is_wanted=False)
     child.listen(is_wanted=True)
     child.write(b"hello\n")
     await child.wait_until_finished()
     whole = {pipe: b"".join(data for number, data in heard.pieces if number == pipe) for pipe in (1, 2)}
     assert whole == ({1: b"hello\ne\n", 2: b""} if has_one_pipe else {1: b"hello\n", 2: b"e\n"})
-    assert child.exit_code == 3
+    assert (child.exit_code, child.is_alive) == (3, False)
 
 
 @both_loops

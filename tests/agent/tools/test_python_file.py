@@ -1,7 +1,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -95,19 +94,6 @@ async def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
         assert outcome.structured == {"city": "Ulm", "days": [20, 21], "unit": "C"}
 
 
-async def test_a_file_may_list_its_tools_and_mark_those_that_run_beside_others(tmp_path: Path) -> None:
-    source = """
-        def one() -> str: return "1"
-        def two() -> str: return "2"
-        def three() -> str: return "3"
-        TOOLS = [two, one]
-        PARALLEL = [one]
-    """
-
-    async with loaded(tmp_path, source) as tools:
-        assert [(each.name, each.is_parallel) for each in tools.definitions] == [("two", False), ("one", True)]
-
-
 def test_what_a_file_keeps_lasts_from_call_to_call_also_between_async_ones(tmp_path: Path) -> None:
     source = """
         import asyncio
@@ -179,26 +165,6 @@ async def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_
     assert told
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("raise ValueError('no such city')", "ValueError: no such city (kit.py, line 3, in go)"),
-        ("import json; json.loads('{')", "JSONDecodeError: Expecting property name enclosed in double quotes"),
-        ("raise SystemExit", "SystemExit: it gave no reason (kit.py, line 3, in go)"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt: it gave no reason"),
-        ("return object()", "TypeError: the tool returned a value that JSON cannot say: object"),
-        ("return b'PK\\x03\\x04'", "TypeError: the tool returned 4 bytes of application/zip, which no model can read"),
-        ("return go()", "RecursionError"),
-    ],
-)
-def test_exception_raised_by_a_tool_is_sent_to_the_model(tmp_path: Path, body: str, words: str) -> None:
-    (outcome,) = used(tmp_path, f"\ndef go():\n    {body}\n", call("go"))
-    assert outcome.is_error
-    assert text(outcome).startswith(words)
-    assert str(tmp_path) not in text(outcome)
-    assert sys.prefix not in text(outcome)
-
-
 def test_a_process_that_ends_is_an_error_and_the_next_call_gets_another(tmp_path: Path) -> None:
     source = """
         import os, sys
@@ -238,25 +204,6 @@ def test_an_enormous_result_is_cut_before_it_is_sent(tmp_path: Path) -> None:
     (outcome,) = used(tmp_path, "def big() -> str: return 'x' * 50_000_000", call("big"))
     assert len(text(outcome)) <= Cap().characters
     assert "of 50000000 characters are left out here" in text(cap_outcome(outcome, Cap()))
-
-
-def test_what_was_printed_reaches_no_model_when_the_process_dies(tmp_path: Path) -> None:
-    source = """
-        import os
-        def spoken() -> str:
-            print("my password", flush=True)
-            return "done"
-        def dies() -> None:
-            os.kill(os.getpid(), 9)
-    """
-    outcomes = used(tmp_path, source, call("spoken"), call("dies"))
-    assert text(outcomes[1]) == "dies did not come to an end: its process is gone (signal 9)."
-
-
-def test_a_tool_that_is_not_there_answers_with_those_that_are(tmp_path: Path) -> None:
-    (outcome,) = used(tmp_path, "def here() -> None: ...", call("hear"))
-    assert outcome.is_error
-    assert "here" in text(outcome)
 
 
 # --- ends -----------------------------------------------------------------------------------------
@@ -365,15 +312,8 @@ async def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Pat
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("def f(:\n  pass", "kit.py:1: SyntaxError: invalid syntax"),
         ("\nimport no_such_module_at_all", "kit.py:2: ModuleNotFoundError: No module named 'no_such_module_at_all'"),
-        ("def f():\n  g()\n\nf()", "kit.py:2: NameError: name 'g' is not defined"),
-        ("raise SystemExit(3)", "kit.py:1: SystemExit: 3"),
         ("x = 1", "kit.py: it has no public function"),
-        ("\ndef f(*names): ...", "kit.py:2: f cannot be a tool: its parameter 'names' cannot be given by name"),
-        ("def f(x: object()): ...", "kit.py:1: "),
-        ("TOOLS = ['f']\ndef f(): ...", "kit.py: TOOLS is no list of functions"),
-        ("def f(): ...\nTOOLS = [f, f]", "kit.py:1: two tools are named 'f'"),
         ("import os; os._exit(4)", "kit.py: its process ended while the file was loaded (exit code 4)"),
     ],
 )
@@ -395,14 +335,3 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, words
         file.write_bytes(content)
     with pytest.raises(Fault, match=words):
         asyncio.run(PythonFile(file, folder=tmp_path, environment={}).load())
-
-
-def test_a_function_for_free_text_is_given_the_text(tmp_path: Path) -> None:
-    source = """
-        def query(text: str) -> str:
-            return text.upper()
-
-        query.freeform = {"syntax": "regex", "definition": "[a-z]+"}
-    """
-    (outcome,) = used(tmp_path, source, RunnableCall(key="1", id="a", name="query", arguments="select"))
-    assert outcome.parts == (Text("SELECT"),)

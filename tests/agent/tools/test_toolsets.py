@@ -181,13 +181,6 @@ def test_several_sources_are_one() -> None:
     assert tools_use(tools, "goodbye").parts == (Text("Goodbye."),)
 
 
-def test_a_name_that_two_of_them_have_is_refused_and_both_are_named() -> None:
-    with pytest.raises(Fault) as caught:
-        CombinedTools([Callables([hello]), Callables([goodbye, hello])])
-    assert caught.value.code is Code.CONFIG
-    assert "two tools are named 'hello': one in the functions of this program" in caught.value.message
-
-
 def test_a_tool_that_none_of_them_has_answers_with_the_nearest() -> None:
     assert tools_use(CombinedTools([Callables([hello])]), "helo") == unknown("helo", Callables([hello]).definitions)
     assert tools_use(CombinedTools([]), "helo").parts == (Text("The tool 'helo' does not exist."),)

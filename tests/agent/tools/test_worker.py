@@ -65,19 +65,56 @@ def test_a_file_that_is_named_like_a_module_replaces_none(tmp_path: Path, name: 
     assert sys.modules["json"] is json
 
 
-def test_a_broken_one_says_where(tmp_path: Path) -> None:
-    broken = load(tmp_path / "kit.py", "\n\n1 / 0")
-    assert broken == FileBroken(
-        "ZeroDivisionError: division by zero", 3, "Run the file with Python by itself to see all of it."
-    )
-    missing = load(tmp_path / "kit.py", "import not_here_at_all")
-    assert "Install it" in missing.hint
+def test_a_file_may_list_its_tools_and_mark_those_that_run_beside_others(tmp_path: Path) -> None:
+    source = "def one(): ...\ndef two(): ...\ndef three(): ...\nTOOLS = [two, one]\nPARALLEL = [one]"
+    tools = load(tmp_path / "kit.py", source)
+    assert {name: tool.definition.is_parallel for name, tool in tools.items()} == {"two": False, "one": True}
 
 
-def test_hints_that_no_schema_can_say_are_refused_with_their_line(tmp_path: Path) -> None:
-    broken = load(tmp_path / "kit.py", "import re\n\ndef f(x: re.Pattern): ...")
-    assert broken.line == 3
-    assert "Use types that JSON has" in broken.hint
+@pytest.mark.parametrize(
+    ("source", "line", "words", "hint"),
+    [
+        ("def f(:\n  pass", 1, "SyntaxError: invalid syntax", "by itself"),
+        ("\n\n1 / 0", 3, "ZeroDivisionError: division by zero", "by itself"),
+        ("import not_here_at_all", 1, "ModuleNotFoundError: No module named", "Install it"),
+        ("def f():\n  g()\n\nf()", 2, "NameError: name 'g' is not defined", "by itself"),
+        ("raise SystemExit(3)", 1, "SystemExit: 3", "by itself"),
+        ("x = 1", 0, "it has no public function", "Write a function"),
+        ("\ndef f(*names): ...", 2, "f cannot be a tool: its parameter 'names' cannot be given by name", "by name"),
+        ("import re\n\ndef f(x: re.Pattern): ...", 3, "f cannot be a tool", "Use types that JSON has"),
+        ("TOOLS = ['f']\ndef f(): ...", 0, "TOOLS is no list of functions", "without quotes"),
+        ("def f(): ...\nTOOLS = [f, f]", 1, "two tools are named 'f'", "Rename one"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, source: str, line: int, words: str, hint: str) -> None:
+    broken = load(tmp_path / "kit.py", source)
+    assert isinstance(broken, FileBroken)
+    assert (broken.line, broken.message[: len(words)]) == (line, words)
+    assert hint in broken.hint
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise ValueError('no such city')", "ValueError: no such city (kit.py, line 3, in go)"),
+        ("import json; json.loads('{')", "JSONDecodeError: Expecting property name enclosed in double quotes"),
+        ("raise SystemExit", "SystemExit: it gave no reason (kit.py, line 3, in go)"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: it gave no reason"),
+        ("return object()", "TypeError: the tool returned a value that JSON cannot say: object"),
+        ("return b'PK\\x03\\x04'", "TypeError: the tool returned 4 bytes of application/zip, which no model can read"),
+        ("return go()", "RecursionError"),
+    ],
+)
+def test_what_a_tool_raises_is_sent_to_the_model(tmp_path: Path, body: str, words: str) -> None:
+    with asyncio.Runner() as runner:
+        bench = Bench(tmp_path / "kit.py", runner)
+        bench.answer(Load(f"\ndef go():\n    {body}\n"))
+        outcome = bench.answer(RunFunction("go", {})).outcome
+    (part,) = outcome.parts
+    assert outcome.is_error
+    assert part.text.startswith(words)
+    assert str(tmp_path) not in part.text
+    assert sys.prefix not in part.text
 
 
 SOURCE = "async def add(a: int, b: int) -> int: return a + b\ndef fail() -> None: raise OSError('full')"
@@ -140,12 +177,6 @@ def test_any_function_is_called_with_one_argument_and_needs_no_hints(tmp_path: P
         assert "KeyError: 'x' (g.py, line 4, in raises)" in part.text
 
 
-def test_a_file_that_cannot_be_run_says_where(tmp_path: Path) -> None:
-    with asyncio.Runner() as runner:
-        broken = GraderBench(tmp_path / "g.py", runner).answer(Load("\n1 / 0\n"))
-        assert (broken.message, broken.line) == ("ZeroDivisionError: division by zero", 2)
-
-
 def asked(folder: Path, source: str, name: str) -> tuple[Answer | None, WorkerClient]:
     async def story() -> tuple[Answer | None, WorkerClient]:
         worker = WorkerClient()
@@ -158,10 +189,6 @@ def asked(folder: Path, source: str, name: str) -> tuple[Answer | None, WorkerCl
             await worker.end()
 
     return asyncio.run(story())
-
-
-def test_an_order_is_answered(tmp_path: Path) -> None:
-    assert asked(tmp_path, "def f(): return 'ok'", "f")[0] == Ran(text_outcome("ok"))
 
 
 def test_an_end_is_no_answer(tmp_path: Path) -> None:
