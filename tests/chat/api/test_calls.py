@@ -10,9 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sightline.chat.api import shapes
 from sightline.chat.api.requests import OWN_CODES, MarkWanted, SendWanted, TopicChangeWanted, refusal
-from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.web.asgi import Receive, RequestEvent
 from sightline.web.bodies import Nothing, read_body
@@ -163,12 +161,6 @@ def test_a_providers_words_are_not_taken_for_ours() -> None:
 @pytest.mark.parametrize("code", [Code.AUTH, Code.PERMISSION, Code.MODEL_UNKNOWN])
 def test_a_providers_refusal_is_not_the_apis_own(code: Code) -> None:
     assert told(Fault(code, "no", status=401))[0] == 422
-
-
-def test_all_settings_are_listed_including_defaults() -> None:
-    shown = msgspec.to_builtins(shapes.SettingsShown())
-    assert set(shown) == {field.encode_name for field in msgspec.structs.fields(ChatSettings)}
-    assert (shown["charsPerToken"], shown["userRequestAllowance"], shown["maxTrimAttempts"]) == (3.5, 100, 10)
 
 
 def saying(data: bytes) -> Receive:

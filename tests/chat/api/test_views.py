@@ -151,14 +151,6 @@ def test_a_preview_says_what_the_provider_does_not_take_of_a_tools_schema(tmp_pa
         assert desk.done("POST", "preview", {"view": "v", "text": "Mark."})["losses"] == []
 
 
-def test_the_preview_of_asking_again_has_only_what_is_older(desk: ChatDesk) -> None:
-    second = desk.rows()[1]["id"]
-    told = desk.done("POST", "preview", {"view": "v", "text": "two", "before": second})
-    assert told["included"] == 1
-    told = desk.done("POST", "preview", {"view": "v", "text": "two", "replaces": second})
-    assert told["included"] == 1
-
-
 def test_a_question_that_is_changed_is_sent_as_it_was_previewed(desk: ChatDesk) -> None:
     last = desk.ask("three?")["id"]
     wanted = {"view": "v", "text": "three!", "replaces": last}
@@ -268,19 +260,6 @@ def test_settings_of_the_root_topic_apply_everywhere(topics_desk: ChatDesk) -> N
 )
 def test_what_a_topic_cannot_be(topics_desk: ChatDesk, wanted: dict[str, object], status: int) -> None:
     topics_desk.refused(status, "POST", "topics", wanted)
-
-
-def test_a_topic_with_pairs_stays(topics_desk: ChatDesk) -> None:
-    topic = topics_desk.done("POST", "topics", {"name": "Busy"})["id"]
-    topics_desk.look(topic=topic)
-    topics_desk.ask("here")
-    topics_desk.look(topic="")
-    assert "Move or delete them first." in topics_desk.refused(400, "DELETE", f"topics/{topic}")["hint"]
-
-
-def test_no_topic_is_below_itself(topics_desk: ChatDesk) -> None:
-    topic = topics_desk.done("POST", "topics", {"name": "Loop"})["id"]
-    topics_desk.refused(400, "PUT", f"topics/{topic}", {"parent": topic})
 
 
 @pytest.fixture(scope="module")

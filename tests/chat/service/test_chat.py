@@ -175,9 +175,8 @@ async def test_preferences_go_over_the_configuration_and_the_last_ones_count(sta
         assert each.settings.chars_per_token == 1, "also where that is not the default"
         assert each.preferences.saved_filters == saved
     await stage.news("preferences")
-    with pytest.raises(Fault, match="userRequestAllowance must be a whole number") as caught:
+    with pytest.raises(Fault, match="userRequestAllowance must be a whole number"):
         await chat.prefer(Preferences({"userRequestAllowance": "many"}))
-    assert "userRequestAllowance" in caught.value.hint
     with pytest.raises(Fault, match="names of their own"):
         await chat.prefer(Preferences({}, (*saved, *saved)))
     assert chat.settings.user_request_allowance == 7
@@ -227,29 +226,6 @@ async def test_unreadable_history_is_logged_and_raised_on_load(caplog: pytest.Lo
     with pytest.raises(Fault, match="line 1 of the log 'chat'"):
         await chat.load()
     await chat.close()
-
-
-async def test_a_long_history_is_loaded_while_others_go_on() -> None:
-    lines = Lines()
-    first = chat_on(lines)
-    await first.happen(ChatImported((), tuple(answered(f"p{number}") for number in range(50))))
-    data = lines.kept["chat"][0].data
-    star = b'{"kind":"starred","ids":["p1"],"star":1}'
-    await lines.append("chat", 1, [star] * 5000, 1.0)
-    chat, turns, has_loaded = chat_on(lines), 0, False
-
-    async def others() -> None:
-        nonlocal turns
-        while not has_loaded:
-            turns += 1
-            await asyncio.sleep(0)
-
-    going = asyncio.ensure_future(others())
-    await chat.load()
-    has_loaded = True
-    await going
-    assert turns >= 3
-    assert (chat.version, len(chat.history), len(data) > 0) == (5001, 50, True)
 
 
 SENDING = """
@@ -346,33 +322,6 @@ async def test_a_log_that_cannot_be_read_for_a_while_is_looked_at_again(
         await chat_on(stage.logbook).happen(TopicAdded(Topic(id="t", name="T")))
         await stage.news("topics")
         assert "the database is away" in caplog.text
-
-
-async def test_preferences_of_two_processes_at_once_are_both_kept_in_turn() -> None:
-    lines = Lines()
-    chat = chat_on(lines)
-    await chat.load()
-
-    def first(_log: str) -> None:
-        lines.before_append = lambda _log: None
-        lines.kept.setdefault("chat-preferences", []).append(Line(1, 1.0, b'{"settings":{"maxTrimAttempts":1}}'))
-
-    lines.before_append = first
-    await chat.prefer(Preferences({"maxTrimAttempts": 2}))
-    assert [json.loads(line.data)["settings"] for line in lines.kept["chat-preferences"]] == [
-        {"maxTrimAttempts": 1},
-        {"maxTrimAttempts": 2},
-    ]
-    assert chat.settings.max_trim_attempts == 2
-    await chat.prefer(Preferences({"maxTrimAttempts": 2}))
-
-    def always(_log: str) -> None:
-        kept = lines.kept["chat-preferences"]
-        kept.append(Line(len(kept) + 1, 1.0, b"{}"))
-
-    lines.before_append = always
-    with pytest.raises(Fault, match="all the time"):
-        await chat.prefer(Preferences())
 
 
 @played()

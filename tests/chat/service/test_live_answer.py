@@ -142,7 +142,6 @@ async def test_tool_result_is_shown_in_place_and_the_next_reply_follows_it() -> 
     live.went((asked, Message("tool", (ToolResult("c1", (Text("nine"),)),))))
     live.add_event(TextReceived(0, "Nine."))
     deltas.close()
-    live, told = (live, told)
     words, call, last = blocks_of(live.answer)
     assert (call.arguments, call.result.text) == ('{"n":9}', "nine")
     assert (words, last) == (TextBlock("Look: "), TextBlock("Nine."))

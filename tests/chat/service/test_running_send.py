@@ -63,15 +63,6 @@ async def test_a_send_that_waits_says_so_and_goes_when_it_can(stage: ChatStage) 
     assert stage.service.sends.paused is None
 
 
-@played()
-async def test_a_send_goes_anyway_if_a_person_says_so_at_once(stage: ChatStage) -> None:
-    await stage.begin()
-    asked_for_a_pause(stage, 30)
-    stage.upstream.script = [says("ok")]
-    assert (await stage.ask(quota="anyway")).state == "complete"
-    assert stage.clock.waits == []
-
-
 @played(clock=FakeClock(holds=True))
 async def test_a_send_that_waits_goes_anyway_if_a_person_says_so_later(stage: ChatStage) -> None:
     stage.watch()

@@ -154,14 +154,6 @@ async def test_5_4_retried_error_becomes_a_new_last_pair_and_the_old_is_removed(
 
 
 @played()
-async def test_5_4_edited_and_sent_again_the_pair_is_replaced_and_keeps_its_topic(stage: ChatStage) -> None:
-    await stage.begin(*pairs(2), script=[says("better")])
-    pair = await stage.ask("a, but better", replaces="a")
-    assert stage.ids == ["b", pair.id]
-    assert stage.sent() == ["b?????????", "!!!!!!!!!!", "a, but better"]
-
-
-@played()
 async def test_5_4_reask_in_place_keeps_the_earlier_answer_even_on_failure(
     stage: ChatStage,
 ) -> None:
@@ -259,24 +251,6 @@ async def test_7_2_an_overflow_leaves_out_one_pair_and_tries_again(stage: ChatSt
 
 
 @played()
-async def test_7_2_a_provider_that_states_numbers_is_satisfied_at_once(stage: ChatStage) -> None:
-    await stage.begin(*pairs(4), script=[overflows(50, 85), says("at last")])
-    pair = await stage.ask()
-    assert [len(stage.sent(number)) for number in range(2)] == [9, 5]
-    assert pair.state == "complete"
-
-
-@played()
-async def test_7_6_all_attempts_used_up_the_error_says_what_to_do(stage: ChatStage) -> None:
-    await stage.begin(*pairs(2), script=[overflows()])
-    pair = await stage.ask()
-    assert pair.trouble.code == "context_overflow_after_trimming"
-    assert "compact older pairs" in pair.trouble.hint
-    assert len(stage.upstream.seen) == 3
-    assert stage.ids == ["a", "b", pair.id], "the history is as it was"
-
-
-@played()
 async def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(stage: ChatStage) -> None:
     await stage.begin(*pairs(3))
     changing = asyncio.Event()
@@ -314,16 +288,6 @@ async def test_7_6_a_prompt_that_cannot_fit_is_not_sent_and_there_is_no_pair(sta
     looking = await stage.service.views.get("v")
     assert looking.last.trouble is not None
     assert [each.stage for each in looking.last.telemetry] == ["user_prompt_too_large"]
-
-
-@played()
-async def test_6_9_a_prompt_over_its_allowance_leaves_pairs_out_before_the_first_call(stage: ChatStage) -> None:
-    await stage.begin(*pairs(4), script=[says("ok")])
-    await stage.ask("x" * 35)
-    assert len(stage.sent()) == 7
-    assert stage.stages("x_1") == ["preflight", "attempt", "success"]
-    looking = await stage.service.views.get("v")
-    assert looking.counter().text == "[4-1]/5"
 
 
 @played()

@@ -11,12 +11,6 @@ from tests.upstream import stall
 
 
 @played()
-async def test_service_reads_nothing_before_first_use(stage: ChatStage) -> None:
-    assert (stage.logbook.kept, stage.service.chat.version) == ({}, 0)
-    assert stage.service.sends.sending == ""
-
-
-@played()
 async def test_closed_it_lets_an_answer_come_to_its_end(stage: ChatStage) -> None:
     gate = asyncio.Event()
     stage.watch()
@@ -46,13 +40,6 @@ async def test_a_model_drafts_a_person_accepts_and_takes_back(stage: ChatStage) 
     assert stage.pair(name).user_text == "Shorter."
     await compacting.undo(name)
     assert stage.ids == ["a", "b", "c"]
-
-
-@played()
-async def test_a_person_can_say_how(stage: ChatStage) -> None:
-    await stage.begin(answered("a"), script=[says("ok")])
-    await stage.service.compacting.draft("v", ["a"], "Only the numbers.")
-    assert stage.sent()[-1] == "Only the numbers."
 
 
 @played()
