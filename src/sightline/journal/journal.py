@@ -202,10 +202,6 @@ Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 
-def _never() -> None:
-    return None
-
-
 async def _keep_nothing(_answer: object) -> None:
     return None
 
@@ -213,7 +209,7 @@ async def _keep_nothing(_answer: object) -> None:
 async def drive(
     steps: Generator[Step, Answer, Result],
     handle: Callable[[Step], Awaitable[Answer]],
-    stop: Callable[[], Answer | None] = _never,
+    stop: Callable[[], Answer | None] = lambda: None,
     *,
     record: Callable[[Answer], Awaitable[Any]] = _keep_nothing,
     first: Step | None = None,

@@ -518,7 +518,7 @@ export interface ComparedSide {
 }
 
 /** The tokens of some pairs, and of the summary that would replace them. */
-export interface ComparisonShown {
+export interface Comparison {
   before: TokenBand;
   after: TokenBand;
 }
@@ -626,14 +626,6 @@ export interface Diff {
 export interface Distributions {
   a: number[];
   b: number[];
-}
-
-/** A summary that the model drafted. */
-export interface DraftShown {
-  text: string;
-  before: TokenBand;
-  after: TokenBand;
-  exchange: string;
 }
 
 /** A person, or a rule, refused it; nothing was sent. */
@@ -1896,6 +1888,14 @@ export interface SuitesShown {
   files: SuiteShown[];
 }
 
+/** A summary that a model has written, what it would save, and the exchange in which it was written. */
+export interface SummaryDraft {
+  before: TokenBand;
+  after: TokenBand;
+  text: string;
+  exchange: string;
+}
+
 /** The figures of one target. Unknown values are null, not 0. `low` and `high` are the ends of the mean's confidence interval, within 0 and 1. `cost_at_least` is the known cost, `cost_unknown` how many answers and judgements it leaves out. `said` is the same in sentences. */
 export interface TargetFigures {
   target: string;
@@ -2251,8 +2251,8 @@ export type PostAnswers = [
   [`/api/evals/${string}/case/adopt`, SavedShown],
   [`/api/evals/${string}/case/save`, SavedShown],
   [`/api/evals/${string}/case/undo`, SavedShown],
-  [`/api/chat/compaction/compare`, ComparisonShown],
-  [`/api/chat/compaction/draft`, DraftShown],
+  [`/api/chat/compaction/compare`, Comparison],
+  [`/api/chat/compaction/draft`, SummaryDraft],
   [`/api/chat/compaction/undo`, Versioned],
   [`/api/chats/${string}/fork`, ChatBrief],
   [`/api/evals/${string}/rerun`, EvalShown],

@@ -28,7 +28,6 @@ from sightline.agent.core.steps import (
     Use,
     Used,
     batches,
-    unfit,
 )
 from sightline.agent.core.tool import text_outcome
 from sightline.catalog.provider import Route
@@ -189,9 +188,3 @@ def test_calls_that_may_run_beside_each_other_are_batched_and_the_order_stays() 
     a, b, c, d, e = (call(key, is_parallel=key in "abe") for key in "abcde")
     assert batches((a, b, c, d, e)) == ((a, b), (c,), (d,), (e,))
     assert batches(()) == ()
-
-
-def test_a_wrong_answer_names_both() -> None:
-    fault = unfit(AskModel(1, question()), Used())
-    assert (fault.code, fault.message) == (Code.USAGE, "AskModel was answered by Used")
-    assert fault.hint

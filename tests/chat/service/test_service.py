@@ -32,7 +32,7 @@ async def test_a_model_drafts_a_person_accepts_and_takes_back(stage: ChatStage) 
     assert stage.sent()[:3] == ["a?????????", "!!!!!!!!!!", "b?????????"]
     assert stage.sent()[-1].startswith("Write a summary")
     assert (draft.text, draft.exchange) == ("In short.", "x_1")
-    assert (draft.comparison.before.tokens, draft.comparison.after.tokens) == (40, 9)
+    assert (draft.before.tokens, draft.after.tokens) == (40, 9)
     assert stage.ids == ["a", "b", "c"], "nothing has changed yet"
     assert (await compacting.compare("v", ["a", "b"], "Shorter.")).after.tokens == 8
     name = await compacting.accept(["a", "b"], "Shorter.")

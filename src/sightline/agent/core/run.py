@@ -42,7 +42,6 @@ from sightline.agent.core.steps import (
     Step,
     Use,
     Used,
-    unfit,
 )
 from sightline.agent.core.tool import Cap, Definition, Toolbox, ToolOutcome, text_outcome
 from sightline.catalog.facts import Prices
@@ -230,7 +229,8 @@ class ToolLoop:
             self._complete = answer.outcomes
             raise Fault(Code.CANCELLED, "the run was stopped", reason=answer.reason)
         if not isinstance(answer, kind):
-            raise unfit(step, answer)
+            message = f"{type(step).__name__} was answered by {type(answer).__name__}"
+            raise Fault(Code.USAGE, message, hint="See the step's own words for its answer.")
         return answer
 
     # --- limits ---------------------------------------------------------------------------------------

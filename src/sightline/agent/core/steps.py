@@ -8,7 +8,7 @@ from sightline.agent.core.approval import Decision
 from sightline.agent.core.arguments import Repair
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.tool import ToolOutcome
-from sightline.errors import CancelReason, Code, Fault
+from sightline.errors import CancelReason
 from sightline.model.json import Json
 from sightline.model.reply import Reply, Usage
 from sightline.model.request import Request
@@ -126,12 +126,6 @@ class RunStopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 Answer: TypeAlias = Replied | CallsDecided | Used | Confirmed | Rested | RunStopped
-
-
-def unfit(step: Step, answer: Answer) -> Fault:
-    """The fault of a driver that answers something else than it was asked."""
-    wanted, got = type(step).__name__, type(answer).__name__
-    return Fault(Code.USAGE, f"{wanted} was answered by {got}", hint="See the step's own words for its answer.")
 
 
 def batches(calls: tuple[RunnableCall, ...]) -> tuple[tuple[RunnableCall, ...], ...]:

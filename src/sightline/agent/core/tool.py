@@ -6,7 +6,7 @@ Nothing is fetched: a reference to somewhere else is a problem of the schema. A 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -66,7 +66,7 @@ def schema_problems(schema: JsonObject) -> list[str]:
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
-        return [f"{_place(error.absolute_path) or 'the schema'}: {_short(error.message)}"]
+        return [f"{pointer.join('', *error.absolute_path) or 'the schema'}: {_short(error.message)}"]
     except RecursionError:
         return ["it is nested too deep"]
     found = [] if schema.get("type", "object") == "object" else ["the arguments of a tool are an object"]
@@ -114,7 +114,7 @@ def _mismatches_of(error: "ValidationError") -> Iterator[Mismatch]:
         return
     reasons = dict.fromkeys(_reason(inner) for inner in error.context)
     yield Mismatch(
-        _place(error.absolute_path), f"{_short(_to_json(_instance(error)))} fits none: {'; or '.join(reasons)}"
+        pointer.join("", *error.absolute_path), f"{_short(_to_json(error.instance))} fits none: {'; or '.join(reasons)}"
     )
 
 
@@ -126,11 +126,7 @@ def _leaves(error: "ValidationError") -> "Iterator[ValidationError]":
 
 
 def _mismatch(error: "ValidationError") -> Mismatch:
-    return Mismatch(_place(error.absolute_path), _reason(error), _types(error))
-
-
-def _instance(error: "ValidationError") -> Json:
-    return cast(Json, error.instance)
+    return Mismatch(pointer.join("", *error.absolute_path), _reason(error), _types(error))
 
 
 def _types(error: "ValidationError") -> tuple[str, ...]:
@@ -142,15 +138,13 @@ def _types(error: "ValidationError") -> tuple[str, ...]:
 
 def _reason(error: "ValidationError") -> str:
     if wanted := _types(error):
-        return f"expected {' or '.join(wanted)}, got {_kind(_instance(error))} {_short(_to_json(_instance(error)))}"
+        return f"expected {' or '.join(wanted)}, got {_kind(error.instance)} {_short(_to_json(error.instance))}"
     if error.validator == "enum":
-        return (
-            f"expected one of {_to_json(cast(Json, error.validator_value))}, got {_short(_to_json(_instance(error)))}"
-        )
+        return f"expected one of {_to_json(error.validator_value)}, got {_short(_to_json(error.instance))}"
     return _short(error.message, 3 * _LONGEST_VALUE)
 
 
-def _kind(value: Json) -> str:
+def _kind(value: object) -> str:
     match value:
         case None:
             return "null"
@@ -166,16 +160,12 @@ def _kind(value: Json) -> str:
             return "number"
 
 
-def _to_json(value: Json) -> str:
-    return encode(value).decode()
+def _to_json(value: object) -> str:
+    return encode(cast(Json, value)).decode()
 
 
 def _short(text: str, most: int = _LONGEST_VALUE) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-def _place(path: Iterable[str | int]) -> str:
-    return pointer.join("", *path)
 
 
 def _reference_problems(schema: JsonObject) -> list[str]:

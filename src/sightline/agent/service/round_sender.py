@@ -50,10 +50,6 @@ class RunGate:
     max_wait: float = LONGEST_WAIT
 
 
-async def _at_once(_prepared: Prepared) -> Callable[[], None]:
-    return _nothing
-
-
 def _nothing() -> None:
     """The request of a run without a gate has no place to free."""
 
@@ -87,11 +83,12 @@ class RoundSender:
     async def ask(self, request: Request, exchange: str, opening: "Opening") -> Replied:
         """The reply, whatever became of the request: a fault is one too. The time is not in it."""
         self._events.clear()
-        way, gate = _Way(self, exchange), self.gate or RunGate(_at_once)
+        way = _Way(self, exchange)
         sent: Callable[[], None] = _nothing
         try:
             prepared = self.prepare(request)
-            sent = await gate.admitted(prepared)
+            if self.gate is not None:
+                sent = await self.gate.admitted(prepared)
             reply = await self.engine.ask(
                 prepared,
                 on_event=self._hear,
@@ -103,7 +100,7 @@ class RoundSender:
                 on_recorded=way.note,
                 budgeted=opening.budgeted,
                 exchange=exchange,
-                max_wait=gate.max_wait,
+                max_wait=LONGEST_WAIT if self.gate is None else self.gate.max_wait,
                 conversation=self.conversation,
                 expect_sha256=opening.expect_sha256,
             )

@@ -18,9 +18,10 @@ from sightline.agent.core.facts import (
     run_state_of,
     write,
 )
+from sightline.agent.core.limits import RunUsage
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.service.run_view import Looked, RunBrief, RunShown, SpentShown, State, brief, show_run
+from sightline.agent.service.run_view import Looked, RunBrief, RunShown, State, brief, show_run, show_usage
 from sightline.errors import Code, Fault
 from sightline.journal.journal import CONFLICT, FactFormat, Journal
 from sightline.store.store import Line, Logbook
@@ -174,7 +175,7 @@ class PastRuns:
             facts = await self.facts(run)
             return brief(run, facts, run_state_of([each.fact for each in facts]), state or self.state(facts))
         except Fault as fault:  # a run that cannot be read must not hide the others
-            spent = SpentShown(requests=0, tool_calls=0, tokens=0, cost=None, seconds=0.0, unmeasured=("cost",))
+            spent = show_usage(RunUsage(unmeasured=("cost",)))
             return RunBrief(
                 id=run,
                 at=at,

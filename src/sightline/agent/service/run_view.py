@@ -20,7 +20,7 @@ from sightline.agent.core.facts import (
     ToolFinished,
     ToolStarted,
 )
-from sightline.agent.core.limits import LimitName, Reached, RunLimits
+from sightline.agent.core.limits import LimitName, Reached, RunLimits, RunUsage
 from sightline.agent.core.rounds import CallRecord, Fate, Round
 from sightline.agent.core.rounds import Pending as PendingOfLoop
 from sightline.agent.core.steps import Approve, Confirm, Replied, RunnableCall
@@ -232,7 +232,7 @@ def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: L
         reason=None if ended is None else ended.reason,
         provider=began.provider,
         model=began.request.model,
-        spent=_show_usage(standing),
+        spent=show_usage(standing.run.spent),
         limits=LimitsShown(**msgspec.structs.asdict(standing.run.limits)),
         reached=None if ended is None else ended.reached,
         rounds=tuple(whole),
@@ -255,15 +255,13 @@ def brief(run: str, facts: Sequence[TimedFact], standing: RunState, state: State
         state=state,
         why="" if standing.ended is None else standing.ended.why,
         rounds=sum(isinstance(each.fact, Replied) for each in facts),
-        spent=_show_usage(standing),
+        spent=show_usage(standing.run.spent),
         origin=began.origin,
     )
 
 
-def _show_usage(standing: RunState) -> SpentShown:
-    spent = standing.run.spent
-    shown = {name: getattr(spent, name) for name in SpentShown.__struct_fields__}
-    return SpentShown(**shown | {"cost": spent.known_cost})
+def show_usage(spent: RunUsage) -> SpentShown:
+    return msgspec.structs.replace(msgspec.convert(spent, SpentShown, from_attributes=True), cost=spent.known_cost)
 
 
 def _title(began: RunBegan) -> str:
@@ -325,19 +323,8 @@ def _show_reply(number: int, reply: Reply, times: _Times) -> RoundShown:
 
 
 def _call(record: CallRecord, times: _Times) -> CallShown:
-    return CallShown(
-        key=record.key,
-        id=record.id,
-        name=record.name,
-        arguments=record.arguments,
-        ran=record.ran,
-        fate=record.fate,
-        result=_result(record.outcome),
-        is_edited=record.is_edited,
-        denied_by=record.denied_by,
-        repairs=record.repairs,
-        seconds=times.calls.get(record.key),
-    )
+    shown = msgspec.convert(record, CallShown, from_attributes=True)
+    return msgspec.structs.replace(shown, result=_result(record.outcome), seconds=times.calls.get(record.key))
 
 
 def _result(outcome: ToolOutcome | None) -> CallResult | None:
@@ -378,7 +365,7 @@ def _pending(looked: Looked) -> Pending | None:
 
 def _calls(calls: Sequence[RunnableCall], looked: Looked) -> tuple[PendingCall, ...]:
     return tuple(
-        PendingCall(key=call.key, id=call.id, name=call.name, arguments=call.arguments, repairs=call.repairs)
+        msgspec.convert(call, PendingCall, from_attributes=True)
         for call in calls
         if looked.undecided is None or call.key in looked.undecided
     )

@@ -53,21 +53,16 @@ class Child(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.exited.set()
-        self.pipe_closed(0)
+        self._close_pipe(0)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.receive_output(fd, data)
+        self._on_output(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd:
-            self.pipe_closed(fd)
+            self._close_pipe(fd)
 
-    # --- callbacks of the pipes ------------------------------------------------------------------------
-
-    def receive_output(self, pipe: int, data: bytes) -> None:
-        self._on_output(pipe, data)
-
-    def pipe_closed(self, pipe: int) -> None:
+    def _close_pipe(self, pipe: int) -> None:
         self._speaking.discard(pipe)
         if not self._speaking:
             self._silent.set()
@@ -215,10 +210,10 @@ class _Pipe(asyncio.Protocol):
         self._number = number
 
     def data_received(self, data: bytes) -> None:
-        self._child.receive_output(self._number, data)
+        self._child.pipe_data_received(self._number, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._child.pipe_closed(self._number)
+        self._child.pipe_connection_lost(self._number, exc)
 
 
 async def _within(seconds: float, awaited: Coroutine[object, object, object]) -> None:

@@ -30,8 +30,6 @@ from sightline.chat.api.requests import (
 )
 from sightline.chat.api.shapes import (
     AskedShown,
-    ComparisonShown,
-    DraftShown,
     PreferencesShown,
     SettingsShown,
     TopicShown,
@@ -39,10 +37,12 @@ from sightline.chat.api.shapes import (
 )
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.sizing import ChatSettings, band
+from sightline.chat.core.rewriting import Comparison
+from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import MAIN, Preferences
 from sightline.chat.service.chats import ChatBrief, Chats
+from sightline.chat.service.service import SummaryDraft
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.exchange.recording.records import ForgetResult, Records, forget_exchanges
@@ -194,19 +194,16 @@ def _check_filter(name: str, text: str) -> None:
         raise Fault(fault.code, message, hint=fault.hint, status=422) from None
 
 
-async def draft_summary(chat: OneChat, wanted: DraftWanted) -> DraftShown:
+async def draft_summary(chat: OneChat, wanted: DraftWanted) -> SummaryDraft:
     """Draft a summary with the model. It is cancelled if its client disconnects."""
     await load_with(chat, wanted.ids)
-    draft = await chat.service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
-    before, after = band(draft.comparison.before), band(draft.comparison.after)
-    return DraftShown(text=draft.text, before=before, after=after, exchange=draft.exchange)
+    return await chat.service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
 
 
-async def compare_summary(chat: OneChat, wanted: CompareWanted) -> ComparisonShown:
+async def compare_summary(chat: OneChat, wanted: CompareWanted) -> Comparison:
     """The tokens before and after, for this text."""
     await load_with(chat, wanted.ids)
-    comparison = await chat.service.compacting.compare(wanted.view, wanted.ids, wanted.text)
-    return ComparisonShown(band(comparison.before), band(comparison.after))
+    return await chat.service.compacting.compare(wanted.view, wanted.ids, wanted.text)
 
 
 async def accept_summary(chat: OneChat, wanted: CompactionWanted) -> AskedShown:

@@ -287,19 +287,3 @@ class PreferencesShown(msgspec.Struct, frozen=True):
 
     settings: SettingsShown
     saved_filters: tuple[SavedFilter, ...]
-
-
-class ComparisonShown(msgspec.Struct, frozen=True):
-    """The tokens of some pairs, and of the summary that would replace them."""
-
-    before: TokenBand
-    after: TokenBand
-
-
-class DraftShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary that the model drafted."""
-
-    text: str
-    before: TokenBand
-    after: TokenBand
-    exchange: str

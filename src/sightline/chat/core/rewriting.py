@@ -5,7 +5,6 @@ drafted, edited, accepted and undone by the user.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -13,13 +12,13 @@ from sightline.catalog.compose import Prompt
 from sightline.chat.core.facts import PairRevised, PairsCompacted
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair
-from sightline.chat.core.sizing import Sizer, concatenate, question
+from sightline.chat.core.sizing import Sizer, TokenBand, band, concatenate, question
 from sightline.editing.comparing import SectionChange, slots_of, texts_of, with_new_text
 from sightline.editing.texts import divide_over_parts
 from sightline.errors import Code, Fault
 from sightline.model.parts import Part, Text
 from sightline.model.request import Message
-from sightline.tokens.estimate import Estimate, sum_estimates
+from sightline.tokens.estimate import sum_estimates
 
 
 def revise_pairs(
@@ -101,12 +100,11 @@ INSTRUCTION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Comparison(msgspec.Struct, frozen=True):
     """The tokens of some pairs, and of the summary that would replace them."""
 
-    before: Estimate
-    after: Estimate
+    before: TokenBand
+    after: TokenBand
 
 
 def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str) -> Prompt:
@@ -117,12 +115,12 @@ def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str) -> Pr
     return Prompt((*messages, Message("user", (Text(instruction),), bare=True)), tools=sizer.tools, instructions="")
 
 
-def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Compaction:
+def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Comparison:
     """The tokens before and after, for this summary."""
     message = question(text)
-    return Compaction(
-        sum_estimates(map(sizer.size, pairs)),
-        sum_estimates(() if message is None else (sizer.correct(sizer.message(message)),)),
+    return Comparison(
+        band(sum_estimates(map(sizer.size, pairs))),
+        band(sum_estimates(() if message is None else (sizer.correct(sizer.message(message)),))),
     )
 
 

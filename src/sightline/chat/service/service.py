@@ -9,7 +9,7 @@ from sightline.catalog.provider import Provider
 from sightline.chat.core.facts import CompactionUndone
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, answer_of
-from sightline.chat.core.rewriting import INSTRUCTION, Compaction, compaction_fact, compare, drafting
+from sightline.chat.core.rewriting import INSTRUCTION, Comparison, compaction_fact, compare, drafting
 from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import MAIN, Chat
@@ -24,12 +24,10 @@ from sightline.exchange.phase import cancellation
 from sightline.store.store import Logbook
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryDraft:
+class SummaryDraft(Comparison, frozen=True, kw_only=True):
     """A summary that a model has written, what it would save, and the exchange in which it was written."""
 
     text: str
-    comparison: Compaction
     exchange: str
 
 
@@ -63,9 +61,10 @@ class Compacting:
         if not text:
             hint = "Try again, or write the summary yourself."
             raise Fault(Code.UPSTREAM_PROTOCOL, "the model has written no summary", hint=hint, status=502)
-        return SummaryDraft(text, compare(pairs, text, sizer), exchanges[-1])
+        saved = compare(pairs, text, sizer)
+        return SummaryDraft(saved.before, saved.after, text=text, exchange=exchanges[-1])
 
-    async def compare(self, view: str, ids: Sequence[str], text: str) -> Compaction:
+    async def compare(self, view: str, ids: Sequence[str], text: str) -> Comparison:
         """Before and after, for this text."""
         looking = await self.views.get(view)
         return compare(_pairs_in_order(self.chat.history, ids), text, looking.view.sizer)
