@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from types import NoneType
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -138,26 +139,15 @@ def _types(error: "ValidationError") -> tuple[str, ...]:
 
 def _reason(error: "ValidationError") -> str:
     if wanted := _types(error):
-        return f"expected {' or '.join(wanted)}, got {_kind(error.instance)} {_short(_to_json(error.instance))}"
+        kind = _KINDS.get(type(error.instance), "number")
+        return f"expected {' or '.join(wanted)}, got {kind} {_short(_to_json(error.instance))}"
     if error.validator == "enum":
         return f"expected one of {_to_json(error.validator_value)}, got {_short(_to_json(error.instance))}"
     return _short(error.message, 3 * _LONGEST_VALUE)
 
 
-def _kind(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case str():
-            return "string"
-        case dict():
-            return "object"
-        case list():
-            return "array"
-        case _:
-            return "number"
+_KINDS = {NoneType: "null", bool: "boolean", str: "string", dict: "object", list: "array"}
+"""The types of JSON by those of Python; all others are numbers."""
 
 
 def _to_json(value: object) -> str:

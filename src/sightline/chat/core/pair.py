@@ -4,6 +4,7 @@ images, PDFs and sound as what they are.
 
 import base64
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -224,19 +225,14 @@ def attachment(data: bytes, name: str, place: str = "") -> Part:
             raise _refusal(data, kind, place)
 
 
+_ATTACHMENT_KINDS: Mapping[type[Part], AttachmentKind] = {
+    Text: "text", Image: "image", Document: "document", Audio: "audio",
+}  # fmt: skip
+
+
 def kind_of(part: Part) -> AttachmentKind:
     """What it is called on screen."""
-    match part:
-        case Text():
-            return "text"
-        case Image():
-            return "image"
-        case Document():
-            return "document"
-        case Audio():
-            return "audio"
-        case _:
-            return "other"
+    return _ATTACHMENT_KINDS.get(type(part), "other")
 
 
 def name_of(part: Part) -> str:

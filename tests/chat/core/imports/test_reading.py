@@ -39,7 +39,7 @@ def test_the_same_source_gives_the_same_ids() -> None:
     def pairs() -> tuple[MessagePair, ...]:
         gathering = Gathering("test")
         gathering.conversation("k", gathering.topic("k", "Title"), [ImportedTurn("user", (Text("a"),), "1")])
-        gathering.pair(MessagePair(id=gathering.own_id("x")))
+        gathering.pairs.append(MessagePair(id=gathering.id_of("pair", "x")))
         return gathering.finish().fact.pairs
 
     assert pairs() == pairs()

@@ -88,11 +88,11 @@ def tool_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Gathering:
-    """Collects the conversations of one source."""
+    """Collects the conversations of one source. `pairs` are those so far."""
 
     source: str
     _topics: list[Topic] = field(default_factory=list)
-    _pairs: list[MessagePair] = field(default_factory=list)
+    pairs: list[MessagePair] = field(default_factory=list)
     _lost: Counter[str] = field(default_factory=Counter)
     _names: set[tuple[str, str]] = field(default_factory=set)
 
@@ -119,32 +119,24 @@ class Gathering:
             number += 1
             fresh = f"{title} ({number})"
         self._names.add((parent, fresh.lower()))
-        topic = Topic(id=self._id("topic", key), name=fresh, parent=parent)
+        topic = Topic(id=self.id_of("topic", key), name=fresh, parent=parent)
         self._topics.append(topic)
         return topic.id
-
-    def pair(self, pair: MessagePair) -> None:
-        """Add a complete pair; its id is the source's own."""
-        self._pairs.append(pair)
-
-    def own_id(self, key: str) -> str:
-        """The id for a pair of this key in the source."""
-        return self._id("pair", key)
 
     def conversation(self, key: str, topic: str, turns: list[ImportedTurn]) -> None:
         """Add turns in their order: a question and everything up to the next one are a pair."""
         group: list[ImportedTurn] = []
         for turn in turns:
             if turn.speaker == "user" and group:
-                self._pairs.append(self._pair(key, topic, group))
+                self.pairs.append(self._pair(key, topic, group))
                 group = []
             group.append(turn)
         if group:
-            self._pairs.append(self._pair(key, topic, group))
+            self.pairs.append(self._pair(key, topic, group))
 
     def finish(self) -> Gathered:
         notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
-        return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self._pairs)), notes)
+        return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self.pairs)), notes)
 
     def _pair(self, key: str, topic: str, turns: list[ImportedTurn]) -> MessagePair:
         question = turns[0].parts if turns[0].speaker == "user" else ()
@@ -156,7 +148,7 @@ class Gathering:
             finish = "tool_calls" if isinstance(messages[-1].parts[-1], ToolCall) else "stop"
             answer = ChatAnswer(messages=messages, model=model, finish=finish, at=replies[-1].at)
         return MessagePair(
-            id=self._id("pair", f"{key}\n{turns[0].key}"),
+            id=self.id_of("pair", f"{key}\n{turns[0].key}"),
             topic=topic,
             model=model,
             user_text="\n\n".join(part.text for part in question if isinstance(part, Text)),
@@ -166,6 +158,7 @@ class Gathering:
             at=turns[0].at,
         )
 
-    def _id(self, kind: str, key: str) -> str:
+    def id_of(self, kind: str, key: str) -> str:
+        """The id here for what has this key in the source."""
         digest = hashlib.sha256(f"{self.source}\n{kind}\n{key}".encode("utf-8", "replace")).hexdigest()
         return f"{self.source}-{digest[:20]}"

@@ -49,6 +49,9 @@ class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     exchange: str = ""
 
 
+_EXTRA = ExtraFields.__struct_fields__
+
+
 def read_maichat(document: Json) -> Gathered:
     """Its pairs. Topics are made from their paths; our own export contains them."""
     holder = document if isinstance(document, dict) else {}
@@ -58,7 +61,7 @@ def read_maichat(document: Json) -> Gathered:
     try:
         whole = msgspec.convert(holder.get("topics", []), tuple[Topic, ...]) if is_own else ()
         for entry in members(holder.get("pairs")):
-            gathering.pair(_pair(gathering, topics, entry, is_own=is_own))
+            gathering.pairs.append(_pair(gathering, topics, entry, is_own=is_own))
     except msgspec.ValidationError as error:
         message = f"the export cannot be read: {error}"
         raise Fault(Code.INVALID_REQUEST, message, hint="Export it again, or correct the place.") from error
@@ -115,7 +118,7 @@ def _pair(gathering: Gathering, topics: _Topics, entry: JsonObject, *, is_own: b
     flag: Flag = "grey" if text(entry, "colorFlag") in _GREY or text(entry, "flagColor") in _GREY else "blue"
     key = text(entry, "id") or f"{at} {text(entry, 'userText')}"
     return MessagePair(
-        id=key if is_own else gathering.own_id(key),
+        id=key if is_own else gathering.id_of("pair", key),
         topic=text(entry, "topicId") if is_own else topics.at(text(entry, "topicPath")),
         model=model,
         user_text=text(entry, "userText"),
@@ -172,15 +175,6 @@ def _line(history: ChatHistory, pairs: list[MessagePair], settings: ChatSettings
 
 
 def _entry(history: ChatHistory, pair: MessagePair) -> JsonObject:
-    kept = ExtraFields(
-        answer=pair.answer,
-        earlier=pair.earlier,
-        attachments=pair.attachments,
-        trouble=pair.trouble,
-        state=pair.state,
-        hand=pair.hand,
-        exchange=pair.exchange,
-    )
     return {
         "id": pair.id,
         "topicId": pair.topic,
@@ -192,7 +186,7 @@ def _entry(history: ChatHistory, pair: MessagePair) -> JsonObject:
         "colorFlag": _FLAGS[pair.flag],
         "lifecycleState": pair.state,
         "timestamp": pair.at,
-        "kept": msgspec.to_builtins(kept),
+        "kept": msgspec.to_builtins(ExtraFields(**{name: getattr(pair, name) for name in _EXTRA})),
     }
 
 
