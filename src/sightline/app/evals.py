@@ -22,9 +22,8 @@ from typing import Any
 import msgspec
 
 from sightline.agent.service.runner import Runner, RunnerOptions
-from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.commands import without_variables
-from sightline.agent.tools.opening import Opened, open_toolsets
+from sightline.agent.tools.opening import Opened, Toolsets, open_toolsets
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import (
     Notice,

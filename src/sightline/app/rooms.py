@@ -15,7 +15,7 @@ import msgspec
 
 from sightline.agent.api.runs import Runs, run_calls
 from sightline.agent.service.approvers import KeptRules
-from sightline.agent.service.toolsets import Toolsets
+from sightline.agent.tools.opening import Toolsets
 from sightline.app.configuration import Configuration
 from sightline.app.engine import relay_of, why_no_embedded_model
 from sightline.app.evals import evals_of, evaluation_of, suites_place

@@ -11,9 +11,8 @@ from typing import get_args
 import msgspec
 
 from sightline.agent.service.runner import Runner, RunnerOptions
-from sightline.agent.service.toolsets import Toolsets
 from sightline.agent.tools.mcp.config import McpNetwork
-from sightline.agent.tools.opening import Opened, open_toolsets
+from sightline.agent.tools.opening import Opened, Toolsets, open_toolsets
 from sightline.agent.tools.opening import ToolContext as ToolSurroundings
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import Notice, engine_here, engine_through, means_of, open_configured_store, running_server

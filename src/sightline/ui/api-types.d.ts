@@ -918,11 +918,12 @@ export interface Imported {
 /** The settings that the topic of the next question inherits. */
 export interface InheritedShown {
   system_prompt: string;
+  has_system_prompt: boolean;
   instructions: string;
   model: string;
   style_directives: string[];
-  parameters: TopicParameters;
   toolsets: string[];
+  parameters: TopicParameters;
 }
 
 /** A new element before a position or at the end (`-`), or a new key. */

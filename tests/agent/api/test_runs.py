@@ -17,8 +17,7 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.service.approvers import KeptRule, KeptRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
-from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import Opened, Toolsets
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import FactQueue
 from sightline.model.parts import ToolCall

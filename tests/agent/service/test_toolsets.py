@@ -10,8 +10,7 @@ import pytest
 
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.service.approvers import KeptRule, KeptRules
-from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import Opened, Toolsets
 from sightline.errors import Code, Fault
 from tests.running_stage import FakeTools
 

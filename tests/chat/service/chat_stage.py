@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.agent.service.runner import Runner, RunnerOptions
-from sightline.agent.service.toolsets import Toolsets
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import Opened, Toolsets
 from sightline.app.machine import is_alive, process_name
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model

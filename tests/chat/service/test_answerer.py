@@ -9,6 +9,7 @@ from sightline.agent.core.approval import Allowed
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
 from sightline.agent.service.approvers import KeptRule, KeptRules
+from sightline.agent.service.round_sender import Opening
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
 from sightline.chat.core.sizing import ChatSettings
@@ -232,7 +233,7 @@ async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatSt
     await stage.begin(script=[answering_says("ok")])
     prepared = (await stage.service.previews.preview("v", "hello")).prepared
     heard, noted = list[StreamEvent](), list[FactEntry]()
-    wanted = AnswerRequest("p", prepared, budgeted=({"stage": "attempt"},))
+    wanted = AnswerRequest("p", prepared, Opening(waits=False, budgeted=({"stage": "attempt"},)))
     given = await stage.answering.answer(wanted, heard.append, noted.append)
     assert (given.rounds, given.run, given.reply.choice.finish) == ((), "", "stop")
     assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished"]

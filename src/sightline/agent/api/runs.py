@@ -14,7 +14,7 @@ from sightline.agent.service.approvers import Interrupted, KeptRule, KeptRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.run_view import ApprovePending, MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.runner import Runner
-from sightline.agent.service.toolsets import Toolsets
+from sightline.agent.tools.opening import Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
@@ -115,7 +115,6 @@ class Runs:
         self._tasks: set[asyncio.Task[FinishedRun]] = set()
 
     async def list_runs(self, query: Query) -> list[RunBrief]:
-        """The newest runs."""
         return await self._runner.list_runs(min(query.number("limit", 50), MOST_RUNS))
 
     async def show(self, run: str) -> RunShown:

@@ -212,7 +212,6 @@ class RunConversation:
         return amendments
 
     def amend(self, kind: AmendmentKind, what: str, why: str) -> None:
-        """Tell of a change."""
         self._amendments.append(Amendment(kind, what, why))
 
     def outgoing_ids(self, calls: Sequence[ToolCall]) -> list[str]:

@@ -113,7 +113,6 @@ class TimedFact(msgspec.Struct, frozen=True):
 
 
 def write(fact: RunFact) -> bytes:
-    """A fact as JSON."""
     return encode(msgspec.to_builtins(fact, enc_hook=_fault_out))
 
 
@@ -163,12 +162,10 @@ class RunState:
 
     @property
     def mid_flight(self) -> tuple[RunnableCall, ...]:
-        """The calls that were running."""
         return tuple(call for call in self._calls if call.key in self.started and call.key not in self.finished)
 
     @property
     def untouched(self) -> tuple[RunnableCall, ...]:
-        """The calls that had not been started."""
         return tuple(call for call in self._calls if call.key not in self.started)
 
     @property
@@ -192,7 +189,6 @@ class RunState:
 
 
 def begin_run(fact: RunBegan) -> RunState:
-    """A run at its first step."""
     run = ToolLoop(fact.request, fact.plan)
     standing = RunState(fact, run, run.steps())
     try:

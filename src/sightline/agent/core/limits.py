@@ -137,7 +137,6 @@ class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return None if "cost" in self.unmeasured else self.cost
 
     def of(self, name: LimitName) -> float:
-        """What was used of this."""
         spent: float = getattr(self, name)
         return spent
 
@@ -153,7 +152,6 @@ class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def words(self) -> str:
-        """The limit in words."""
         if self.is_unmeasured:
             why = "the cost so far is not known" if self.name == "cost" else "the provider does not tell"
             return f"the limit of {self.limit:g} {_WORDS[self.name]} cannot be held: {why}"

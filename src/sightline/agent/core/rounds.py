@@ -68,12 +68,10 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The words of the reply."""
         return "".join(part.text for part in self.reply.choice.parts if isinstance(part, Text))
 
     @property
     def finish(self) -> Finish | None:
-        """How the reply ended."""
         return self.reply.choice.finish
 
 
@@ -119,7 +117,6 @@ class Pending:
     denied_by: DeniedBy | None = None
 
     def settle(self, fate: Fate, outcome: ToolOutcome, cap: Cap) -> None:
-        """This is what came of it."""
         self.fate, self.outcome = fate, cap_outcome(outcome, cap)
 
     def cancel(self, cap: Cap) -> None:
@@ -132,7 +129,6 @@ class Pending:
         self.settle("limit", text_outcome(text, is_error=True), cap)
 
     def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
-        """Settle the call as denied."""
         self.denied_by = by
         self.settle("denied", text_outcome(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
 
@@ -161,7 +157,6 @@ class Pending:
 
     @property
     def record(self) -> CallRecord:
-        """What is kept of it."""
         assert self.fate is not None  # every call of a round is settled before the round is
         return self.record_as(self.fate, self.outcome)
 
@@ -256,7 +251,6 @@ def answer_of(ended: FinishedRun) -> RunAnswer:
 
 
 def messages_of(rounds: Sequence[Round]) -> list[Message]:
-    """Rounds as messages of an answer."""
     return [message for each in rounds for message in _messages_of_round(each)]
 
 

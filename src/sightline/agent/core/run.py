@@ -137,7 +137,6 @@ A = TypeVar("A", Replied, CallsDecided, Used, Confirmed, Rested)
 
 
 def run(request: Request, plan: RunPlan) -> Loop:
-    """The run that begins with this request."""
     return ToolLoop(request, plan).steps()
 
 
@@ -162,7 +161,6 @@ class ToolLoop:
         self._reason: CancelReason = "user"
 
     def steps(self) -> Loop:
-        """Every step of the run."""
         first = self._history.take_amendments()
         why: Why | None = None
         while why is None:

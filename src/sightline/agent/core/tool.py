@@ -298,7 +298,6 @@ class Cap(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def text_outcome(text: str, *, is_error: bool = False) -> ToolOutcome:
-    """An outcome of words."""
     return ToolOutcome((Text(text),), is_error=is_error)
 
 

@@ -72,7 +72,6 @@ class Judging:
         return {call.key: await self._decide(call, step.objections.get(call.key, "")) for call in step.calls}
 
     async def confirm(self, run: str, step: Confirm) -> bool:
-        """A limit is a limit."""
         return False
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
@@ -136,7 +135,6 @@ class Questions:
         return await _answer_question(self._calls, run, {call.key for call in step.calls}, {})
 
     async def confirm(self, run: str, step: Confirm) -> bool:
-        """Wait for the decision whether the limit is raised."""
         return await _answer_question(self._limits, run, set(), {})
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
@@ -217,7 +215,6 @@ class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def words(self) -> str:
-        """For a person."""
         fits = ", ".join(f"{pointer} like {pattern}" for pointer, pattern in self.arguments.items())
         return f"{self.tool} ({fits or 'any arguments'})"
 

@@ -211,7 +211,6 @@ class RunDriver:
         self.stop_signal.stop(now=True)
 
     async def _answer(self, step: Step) -> Answer:
-        """Carry out one step of the loop."""
         if words := self._tool_changes.changes(self.company.tools.definitions):
             await self.log.note(Remarked(words))
         try:

@@ -14,7 +14,6 @@ from sightline.catalog.problem import nearest, quote_word
 from sightline.chat.api.filters import read_filter
 from sightline.chat.api.requests import AttachmentWanted, OneChat
 from sightline.chat.api.shapes import ImportShown
-from sightline.chat.core.commands import ExportAs
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.conversations import Gathered
 from sightline.chat.core.imports.formats import to_json, to_jsonl, to_markdown
@@ -141,10 +140,10 @@ def _not_found(message: str, hint: str) -> Fault:
 MOST_IMPORTED: Final = 200 * 1024 * 1024
 """The largest import. Larger exports must be split first."""
 
-_KINDS: Final[Mapping[str, tuple[ExportAs, str, str]]] = {
-    "markdown": ("markdown", "chat.md", "text/markdown; charset=utf-8"),
-    "json": ("json", "chat.json", "application/json"),
-    "jsonl": ("jsonl", "chat.jsonl", "application/x-ndjson"),
+_KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "markdown": ("chat.md", "text/markdown; charset=utf-8"),
+    "json": ("chat.json", "application/json"),
+    "jsonl": ("chat.jsonl", "application/x-ndjson"),
 }
 
 
@@ -155,7 +154,7 @@ async def export(chat: OneChat, query: Query) -> WebResponse:
     if kind not in _KINDS:
         hint = nearest(kind, _KINDS)
         raise Fault(Code.INVALID_REQUEST, f"nothing is exported as {quote_word(kind[:40])}", hint=hint, status=400)
-    to, name, media_type = _KINDS[kind]
+    name, media_type = _KINDS[kind]
     history = await chat.service.chat.load()
     pairs, filter_text = await _choose(chat, query, history)
     is_whole = query.is_set("whole_topics")
@@ -165,13 +164,11 @@ async def export(chat: OneChat, query: Query) -> WebResponse:
     settings, now = chat.service.chat.settings, chat.service.chat.now()
 
     def write() -> bytes:
-        match to:
-            case "markdown":
-                return to_markdown(still, pairs)
-            case "json":
-                return to_json(still, pairs, now=now, filter_text=filter_text)
-            case "jsonl":
-                return to_jsonl(still, pairs, settings, whole_topics=is_whole)
+        if kind == "markdown":
+            return to_markdown(still, pairs)
+        if kind == "json":
+            return to_json(still, pairs, now=now, filter_text=filter_text)
+        return to_jsonl(still, pairs, settings, whole_topics=is_whole)
 
     return download(await asyncio.to_thread(write), query.text("name") or name, media_type)
 

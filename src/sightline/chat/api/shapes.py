@@ -9,7 +9,7 @@ from sightline.chat.core.pair import AttachmentKind, Flag, Hand, LifecycleState
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sending import ContextCounter
 from sightline.chat.core.sizing import ChatSettings, TokenBand
-from sightline.chat.core.topics import Parameters, Topic
+from sightline.chat.core.topics import Inherited, Topic
 from sightline.chat.service.blocks import Block
 from sightline.chat.service.chat import SavedFilter
 from sightline.errors import CancelReason
@@ -122,15 +122,8 @@ class PlaceShown(msgspec.Struct, frozen=True):
 # --- views ---
 
 
-class InheritedShown(msgspec.Struct, frozen=True, kw_only=True):
+class InheritedShown(Inherited, frozen=True, omit_defaults=False):
     """The settings that the topic of the next question inherits."""
-
-    system_prompt: str
-    instructions: str
-    model: str
-    style_directives: tuple[str, ...]
-    parameters: Parameters
-    toolsets: tuple[str, ...]
 
 
 class RoomShown(msgspec.Struct, frozen=True, kw_only=True):

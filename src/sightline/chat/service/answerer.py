@@ -16,8 +16,7 @@ from sightline.agent.service.approvers import KeptRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.service.toolsets import ToolOpener
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import Opened, ToolOpener
 from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine, EventObserver
@@ -25,7 +24,6 @@ from sightline.exchange.outbound import Prepared
 from sightline.exchange.phase import cancel_reason
 from sightline.exchange.recorder import FactObserver
 from sightline.model.exchange import AttemptStarted
-from sightline.model.json import JsonObject
 from sightline.model.reply import Reply, Usage
 from sightline.model.request import Message, Tool
 from sightline.tokens.estimate import Estimate, cost_of
@@ -49,24 +47,21 @@ async def _ignore_run(_run: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """One attempt of the pair `pair`. With `toolsets` the model may call those tools, and with `step` a person looks at
-    each round; `budgeted` is what the record shall know of how it was planned. `began` is called with the id of a run
-    before that begins, `went` of how far it has come. `chat` is the chat's id, `session` the label of its exchanges and
-    `conversation` the name of the conversation in it. With `expect_sha256` its first request is refused if another body
-    would go out."""
+    """One attempt of the pair `pair`. `opening` is how its first request is sent: it never waits for the account's
+    limits, because the chat has done so. With `toolsets` the model may call those tools, and with `step` a person looks
+    at each round. `began` is called with the id of a run before that begins, `went` of how far it has come. `chat` is
+    the chat's id, `session` the label of its exchanges and `conversation` the name of the conversation in it."""
 
     pair: str
     prepared: Prepared
+    opening: Opening
     chat: str = MAIN
     session: str = SESSION
-    hold: bool = False
     step: bool = False
     toolsets: tuple[str, ...] = ()
-    budgeted: tuple[JsonObject, ...] = ()
     began: Callable[[str], Awaitable[None]] = _ignore_run
     went: Going = lambda _messages: None
     conversation: str = ""
-    expect_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +107,12 @@ class Answerer:
             tried=_ignore,
             paused=_ignore,
             session=wanted.session,
-            hold=wanted.hold,
-            waits=False,
+            hold=wanted.opening.hold,
+            waits=wanted.opening.waits,
             on_recorded=on_recorded,
-            budgeted=wanted.budgeted,
+            budgeted=wanted.opening.budgeted,
             conversation=wanted.conversation,
-            expect_sha256=wanted.expect_sha256,
+            expect_sha256=wanted.opening.expect_sha256,
         )
         cost = None
         if reply.usage is not None:
@@ -145,9 +140,7 @@ class Answerer:
                 "toolsets": list(wanted.toolsets),
                 "conversation": wanted.conversation,
             },
-            opening=Opening(
-                hold=wanted.hold, waits=False, budgeted=wanted.budgeted, expect_sha256=wanted.expect_sha256
-            ),
+            opening=wanted.opening,
             is_stepping=wanted.step,
         )
         company = self._participants(run, tools, on_event, on_recorded, wanted.went)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, assert_never
 import msgspec
 
 from sightline.agent.core.limits import Quota, quota_of
+from sightline.agent.service.round_sender import Opening
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import INTERRUPTED, ChatFact, PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of
@@ -214,7 +215,6 @@ class RunningSend(AnswerProgress):
         self._resumed.set_result(Resumed(anyway))
 
     async def run(self, step: Step) -> None:
-        """Carry it out, from this step on."""
         has_ended = False
         try:
             ending = await drive(
@@ -267,19 +267,18 @@ class RunningSend(AnswerProgress):
         self._live = LiveAnswer(ready.dialect, self._deltas)
         chat = self._chat
         self._predicted = (await measure(self._engine, self._engine.final(ready, session=chat.session))).tokens
+        expected = order.expect_sha256 if attempt.number == 1 else ""
         wanted = AnswerRequest(
             self.pair,
             ready,
+            Opening(order.hold, waits=False, budgeted=budgeted, expect_sha256=expected),
             chat.id,
             chat.session,
-            order.hold,
             order.step,
             order.toolsets,
-            budgeted,
             self._begin_run,
             self._on_rounds,
             chat.conversation_in(chat.history.get(self.pair).topic),
-            order.expect_sha256 if attempt.number == 1 else "",
         )
         return await self._abortable(self._answerer.answer(wanted, self._on_event, self._on_recorded))
 
@@ -378,7 +377,6 @@ class ResumedRun(AnswerProgress):
             raise self.fault
 
     async def run(self) -> None:
-        """Go on to the end of it."""
         fact: ChatFact = PairFailed(self.pair, INTERRUPTED)
         try:
             fact = await self._run_to_end()
@@ -419,7 +417,6 @@ class ResumedRun(AnswerProgress):
 
 
 def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
-    """How a pair ends whose run has come to this."""
     answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=now)
     answer = msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage, cost=given.cost)
     fault = given.reply.fault

@@ -67,7 +67,6 @@ class Sends:
         return None if self._running is None else self._running.paused
 
     def so_far(self, pair: str) -> ChatAnswer | None:
-        """The answer so far, while it arrives."""
         return self._running.so_far if self._running is not None and self._running.pair == pair else None
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
@@ -76,7 +75,6 @@ class Sends:
         return () if sent is None else sent.telemetry
 
     async def wait_until_idle(self) -> None:
-        """Wait until nothing is under way."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
@@ -264,7 +262,6 @@ def first_trim(plan: SendPlan) -> int:
 
 
 def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
-    """The exact request of a plan's first attempt."""
     return prepare(plan.prompt_without(first_trim(plan)), choice)
 
 

@@ -65,7 +65,6 @@ class Compacting:
         return SummaryDraft(saved.before, saved.after, text=text, exchange=exchanges[-1])
 
     async def compare(self, view: str, ids: Sequence[str], text: str) -> Comparison:
-        """Before and after, for this text."""
         looking = await self.views.get(view)
         return compare(_pairs_in_order(self.chat.history, ids), text, looking.view.sizer)
 
@@ -77,7 +76,6 @@ class Compacting:
         return fact.summary.id
 
     async def undo(self, pair: str) -> None:
-        """Bring back the pairs that this summary replaced."""
         await self.chat.load()
         await self.chat.happen(CompactionUndone(pair))
 

@@ -51,7 +51,6 @@ class Models:
 
     @property
     def default(self) -> str:
-        """The name of the model that is asked by default."""
         if self.preferred:
             return self.preferred
         choice = default_choice(self.catalog, self.has_key)
@@ -105,7 +104,6 @@ class Rows:
 
     @property
     def total(self) -> int:
-        """How many there are."""
         return len(self._pairs)
 
     @property
@@ -181,7 +179,6 @@ class Looking:
 
     @property
     def rows(self) -> Rows:
-        """The rows on screen now."""
         return Rows(self.view)
 
     def counter(self, prompt: int | None = None) -> ContextCounter:

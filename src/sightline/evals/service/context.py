@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from sightline.agent.service.runner import Runner
-from sightline.agent.service.toolsets import ToolOpener
+from sightline.agent.tools.opening import ToolOpener
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
 from sightline.catalog.facts import Facts, Prices
