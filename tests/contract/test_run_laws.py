@@ -168,15 +168,13 @@ class WildHooks:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def said(self, *_: object, **__: object) -> HookVerdict:
+    async def ask(self, *_: object, **__: object) -> HookVerdict:
         await asyncio.sleep(0)
         rare = [("deny", "No."), ("ask", ""), ("allow", "")]
         decision, reason = self._world.draw(st.sampled_from([("", "")] * 12 + rare))
         arguments = self._world.draw(st.sampled_from([None] * 6 + [{"n": 7}, {"n": "x"}, "text"]))
         stop = self._world.draw(st.sampled_from([None] * 30 + ["", "Enough."]))
         return HookVerdict(decision, reason, arguments, self._world.draw(words), stop, self._world.draw(_WARNINGS))
-
-    before_request = after_reply = before_tool = after_tool = stop = said
 
 
 _WARNINGS = st.sampled_from([(), (), (), ("a hook failed",)])
