@@ -147,8 +147,8 @@ class RunState:
     `run` knows how far it has come.
 
     Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` the text that the model gets
-    besides; those in `mid_flight` had been started and may have had effects, and only those in `untouched` can be run
-    without asking a person. `exchange` is where a request that may have been answered is on record."""
+    besides; those in `mid_flight` had been started and may have had effects, so that a person is asked before they run
+    again. `exchange` is where a request that may have been answered is on record."""
 
     began: RunBegan
     run: ToolLoop
@@ -162,15 +162,8 @@ class RunState:
 
     @property
     def mid_flight(self) -> tuple[RunnableCall, ...]:
-        return tuple(call for call in self._calls if call.key in self.started and call.key not in self.finished)
-
-    @property
-    def untouched(self) -> tuple[RunnableCall, ...]:
-        return tuple(call for call in self._calls if call.key not in self.started)
-
-    @property
-    def _calls(self) -> tuple[RunnableCall, ...]:
-        return self.step.calls if isinstance(self.step, Use) else ()
+        calls = self.step.calls if isinstance(self.step, Use) else ()
+        return tuple(call for call in calls if call.key in self.started and call.key not in self.finished)
 
     def answer(self, answer: Answer) -> None:
         """Send the loop an answer, after which it stands elsewhere."""

@@ -11,7 +11,6 @@ import pytest
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Toolbox, ToolOutcome
 from sightline.agent.tools.mcp.mcp_tools import McpTools
-from sightline.agent.tools.tools import CombinedTools
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Image, Text
 from tests.agent.tools.mcp.stage import (
@@ -162,12 +161,6 @@ async def test_servers_with_the_same_tools_have_tools_of_different_names() -> No
         assert [text(await used(tools, name)) for name in found] == ["gone"] * 3
 
 
-async def test_several_sources_with_one_name_are_refused_by_name() -> None:
-    async with using({"it": hostile("Server")}) as one, using({"it": hostile("Server")}) as other:
-        with pytest.raises(Fault, match="one in the MCP servers it, one in the MCP servers it"):
-            CombinedTools([one, other])
-
-
 LAST = {"is_last": True}
 
 
@@ -176,7 +169,6 @@ async def test_timed_out_call_is_cancelled_on_the_server() -> None:
     async with listening() as ear, using({"it": hostile("HangsAtTheCall", ear=ear)}, bounds) as tools:
         outcome = await used(tools, "it__go")
         assert await ear.word() == "cancelled"
-        outcome = outcome
     assert outcome.is_error
     assert "did not answer within 2 seconds" in text(outcome)
 
