@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from sightline.catalog.problem import nearest, quote_word
 from sightline.errors import Fault
@@ -117,19 +117,19 @@ def read_command(text: str) -> ChatCommand | None:
         return None
     source = Source(text, place + 1, "command")
     name, *words = _words(source) or [Piece("", place, place + 1)]
-    read = _READERS.get(name.text.lower()) if name.start == place + 1 else None
-    if read is None:
-        known = ", ".join(f":{each}" for each in _READERS)
-        hint = nearest(name.text, _READERS) if name.text else ""
+    known = _COMMANDS.get(name.text.lower()) if name.start == place + 1 else None
+    if known is None:
+        names = ", ".join(f":{each}" for each in _COMMANDS)
+        hint = nearest(name.text, _COMMANDS) if name.text else ""
         raise source.wrong(
             place,
             name.end,
             f"there is no command {quote_word(':' + name.text)}",
-            f"{hint + ' ' if hint else ''}There are {known}. Write a value directly after its field: model:name.",
+            f"{hint + ' ' if hint else ''}There are {names}. Write a value directly after its field: model:name.",
         )
     rest = _Rest(source, name, words)
     command = ChatCommand(text[:place].strip(), Compact(), name.text.lower(), rest.flag(_DRY), rest.flag(_SURE))
-    command = replace(command, action=read(rest))
+    command = replace(command, action=known.read(rest))
     rest.check_empty()
     if isinstance(command.action, Hud) and command.filter:
         raise source.wrong(0, place, ":hud is about no pairs", "Take out the filter before it.")
@@ -220,33 +220,34 @@ def _hud(rest: _Rest) -> Hud:
     return Hud(word is None or word.text.lower() == "on")
 
 
-_READERS: Mapping[str, Callable[[_Rest], Action]] = {
-    "export": _export,
-    "tchange": _tchange,
-    "delete": lambda rest: DeletePairs(rest.flag("--force")),
-    "hud": _hud,
-    "compact": lambda _rest: Compact(),
+class _Command(NamedTuple):
+    """How a command is read, what it knows, and what it is for."""
+
+    read: Callable[[_Rest], Action]
+    options: Sequence[str]
+    purpose: str
+
+
+_COMMANDS: Mapping[str, _Command] = {
+    "export": _Command(
+        _export,
+        ("markdown", "json", "jsonl", "--filename", "--whole-topics"),
+        "the pairs as a file: markdown, json or jsonl; --filename NAME, --whole-topics",
+    ),
+    "tchange": _Command(_tchange, ("--create",), 'to another topic: "A > B", --create makes it'),
+    "delete": _Command(
+        lambda rest: DeletePairs(rest.flag("--force")), ("--force",), "the pairs go; --force for more than 50"
+    ),
+    "hud": _Command(_hud, ("on", "off"), "on or off: the details behind the counter"),
+    "compact": _Command(lambda _rest: Compact(), (), "a summary in their place"),
 }
-_OPTIONS: Mapping[str, Sequence[str]] = {
-    "export": ("markdown", "json", "jsonl", "--filename", "--whole-topics"),
-    "tchange": ("--create",),
-    "delete": ("--force",),
-    "hud": ("on", "off"),
-    "compact": (),
-}
-COMMANDS: Mapping[str, str] = {
-    "export": "the pairs as a file: markdown, json or jsonl; --filename NAME, --whole-topics",
-    "tchange": 'to another topic: "A > B", --create makes it',
-    "delete": "the pairs go; --force for more than 50",
-    "hud": "on or off: the details behind the counter",
-    "compact": "a summary in their place",
-}
+COMMANDS: Mapping[str, str] = {name: command.purpose for name, command in _COMMANDS.items()}
 """What each command does, for completion."""
 
 
 def options_of(name: str) -> tuple[str, ...]:
     """The options of a command; none if it is unknown."""
-    return (*_OPTIONS[name], _DRY, _SURE) if name in _OPTIONS else ()
+    return (*_COMMANDS[name].options, _DRY, _SURE) if name in _COMMANDS else ()
 
 
 def topic_path(text: str) -> tuple[str, ...]:

@@ -55,8 +55,7 @@ class PairWords:
 
     def hold(self, words: str, pair: MessagePair) -> bool:
         """Whether this text, in lower case and on one line, occurs in it."""
-        known = self._known.get(pair.id)
-        return words in (known[1] if known is not None and known[0] is pair else self.of(pair))
+        return words in self.of(pair)
 
 
 STATES: Mapping[LifecycleState, str] = {
