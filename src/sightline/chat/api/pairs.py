@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from sightline.chat.api import shapes
 from sightline.chat.api.files import media, parts_from_uploads, size_of
 from sightline.chat.api.filters import read_filter
 from sightline.chat.api.requests import (
@@ -17,24 +18,6 @@ from sightline.chat.api.requests import (
     ViewWanted,
     load_with,
     not_there,
-)
-from sightline.chat.api.shapes import (
-    AnswerShown,
-    AttachmentShown,
-    BodyShare,
-    CitationShown,
-    EstimateShown,
-    InheritedShown,
-    LastShown,
-    PairOpened,
-    PairShown,
-    PlaceShown,
-    PreviewShown,
-    RoomShown,
-    RowsShown,
-    TroubleShown,
-    Versioned,
-    ViewShown,
 )
 from sightline.chat.core.facts import (
     AnswerSwapped,
@@ -67,21 +50,21 @@ from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.pointer import resolve
 
-_PAIR_FIELDS = frozenset(PairShown.__struct_fields__) & frozenset(MessagePair.__struct_fields__)
-_ANSWER_FIELDS = frozenset(AnswerShown.__struct_fields__) - {"blocks", "citations", "cost"}
+_PAIR_FIELDS = frozenset(shapes.PairShown.__struct_fields__) & frozenset(MessagePair.__struct_fields__)
+_ANSWER_FIELDS = frozenset(shapes.AnswerShown.__struct_fields__) - {"blocks", "citations", "cost"}
 """Fields that are shown as the pair and the answer have them, unless they are replaced."""
 
 
-def show_row(chat: OneChat, pair: MessagePair, view: View) -> PairShown:
-    return PairShown(**_pair_fields(chat, pair, view, view.standing(pair.id)))  # type: ignore[arg-type]
+def show_row(chat: OneChat, pair: MessagePair, view: View) -> shapes.PairShown:
+    return shapes.PairShown(**_pair_fields(chat, pair, view, view.standing(pair.id)))  # type: ignore[arg-type]
 
 
 def show_details(
     chat: OneChat, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]
-) -> PairOpened:
+) -> shapes.PairOpened:
     standing: Standing = "hidden" if view is None else view.standing(pair.id)
     fields = _pair_fields(chat, pair, view, standing)
-    return PairOpened(
+    return shapes.PairOpened(
         **fields,  # type: ignore[arg-type]
         earlier_answers=tuple(show_answer(chat, each, pair.model) for each in earlier_answers(pair)),
         telemetry=telemetry,
@@ -96,16 +79,16 @@ def answer_of(chat: OneChat, pair: MessagePair) -> ChatAnswer | None:
     return so_far if so_far is not None and so_far.messages else None
 
 
-def show_answer(chat: OneChat, answer: ChatAnswer, model: str) -> AnswerShown:
+def show_answer(chat: OneChat, answer: ChatAnswer, model: str) -> shapes.AnswerShown:
     cost = answer.cost
     if cost is None and answer.usage is not None and not answer.run:  # an answer of before costs were kept
         known = cost_of(answer.usage, chat.parts.prices(model))
         cost = None if known is None else known.dollars
     fields = {name: getattr(answer, name) for name in _ANSWER_FIELDS}
-    return AnswerShown(
+    return shapes.AnswerShown(
         **fields,
         blocks=blocks_of(answer),
-        citations=tuple(CitationShown(each.title, each.url, each.cited_text) for each in answer.citations),
+        citations=tuple(shapes.CitationShown(each.title, each.url, each.cited_text) for each in answer.citations),
         cost=cost,
     )
 
@@ -132,14 +115,14 @@ def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None, standing: 
     }
 
 
-def trouble(cause: Trouble | None) -> TroubleShown | None:
+def trouble(cause: Trouble | None) -> shapes.TroubleShown | None:
     """What is shown instead of an answer."""
-    return None if cause is None else msgspec.convert(cause, TroubleShown, from_attributes=True)
+    return None if cause is None else msgspec.convert(cause, shapes.TroubleShown, from_attributes=True)
 
 
-def _attachment(n: int, part: Part) -> AttachmentShown:
+def _attachment(n: int, part: Part) -> shapes.AttachmentShown:
     media_type, size = size_of(part)
-    return AttachmentShown(n, kind_of(part), name_of(part), media_type, size)
+    return shapes.AttachmentShown(n, kind_of(part), name_of(part), media_type, size)
 
 
 _MARKS: Mapping[str, Callable[..., ChatFact]] = {
@@ -150,7 +133,7 @@ _MARKS: Mapping[str, Callable[..., ChatFact]] = {
 }
 
 
-async def get_pair(chat: OneChat, pair: str, query: Query) -> PairOpened:
+async def get_pair(chat: OneChat, pair: str, query: Query) -> shapes.PairOpened:
     """One pair; with `view`, as it is in that view."""
     found = await _find(chat, pair)
     telemetry = chat.service.sends.telemetry(pair) or await _telemetry_of(chat, found.exchange)
@@ -170,7 +153,7 @@ async def get_media(chat: OneChat, pair: str, number: str, query: Query) -> WebR
     return media(parts[int(number)])
 
 
-async def edit_pair(chat: OneChat, pair: str, wanted: EditWanted, query: Query) -> PairOpened:
+async def edit_pair(chat: OneChat, pair: str, wanted: EditWanted, query: Query) -> shapes.PairOpened:
     """Change the text of the question or of the answer."""
     await _find(chat, pair)
     if wanted.user_text is None and wanted.assistant_text is None:
@@ -180,30 +163,30 @@ async def edit_pair(chat: OneChat, pair: str, wanted: EditWanted, query: Query) 
     return await get_pair(chat, pair, query)
 
 
-async def swap_answer(chat: OneChat, pair: str, wanted: SwapWanted, query: Query) -> PairOpened:
+async def swap_answer(chat: OneChat, pair: str, wanted: SwapWanted, query: Query) -> shapes.PairOpened:
     await _find(chat, pair)
     await chat.service.chat.happen(AnswerSwapped(pair, wanted.index))
     return await get_pair(chat, pair, query)
 
 
-async def mark_pairs(chat: OneChat, wanted: MarkWanted) -> Versioned:
+async def mark_pairs(chat: OneChat, wanted: MarkWanted) -> shapes.Versioned:
     return await _happen(chat, wanted.ids, _mark(wanted))
 
 
-async def delete_pairs(chat: OneChat, wanted: IdsWanted) -> Versioned:
+async def delete_pairs(chat: OneChat, wanted: IdsWanted) -> shapes.Versioned:
     return await _happen(chat, wanted.ids, PairsDeleted(wanted.ids))
 
 
-async def restore_pairs(chat: OneChat, wanted: IdsWanted) -> Versioned:
+async def restore_pairs(chat: OneChat, wanted: IdsWanted) -> shapes.Versioned:
     return await _happen(chat, wanted.ids, PairsRestored(wanted.ids))
 
 
-async def _happen(chat: OneChat, ids: tuple[str, ...], fact: ChatFact) -> Versioned:
+async def _happen(chat: OneChat, ids: tuple[str, ...], fact: ChatFact) -> shapes.Versioned:
     history = await load_with(chat, ids)
     if isinstance(fact, PairsMoved) and fact.topic not in history.topics:
         raise not_there("topic", fact.topic)
     await chat.service.chat.happen(fact)
-    return Versioned(chat.service.chat.version)
+    return shapes.Versioned(chat.service.chat.version)
 
 
 async def _find(chat: OneChat, pair: str) -> MessagePair:
@@ -248,7 +231,7 @@ MOST_ROWS = 200
 EMBEDDED = "the embedded model, on this machine"
 
 
-async def update_view(chat: OneChat, view: str, wanted: ViewWanted) -> ViewShown:
+async def update_view(chat: OneChat, view: str, wanted: ViewWanted) -> shapes.ViewShown:
     """Change its filter, model or topic."""
     history = await chat.service.chat.load()
     if wanted.topic is not None and wanted.topic not in history.topics:
@@ -260,37 +243,37 @@ async def update_view(chat: OneChat, view: str, wanted: ViewWanted) -> ViewShown
     return _view_shown(chat, looking)
 
 
-async def get_view(chat: OneChat, view: str, query: Query) -> ViewShown:
+async def get_view(chat: OneChat, view: str, query: Query) -> shapes.ViewShown:
     """The current state; `text_tokens` is the size of the draft."""
     tokens = query.number("text_tokens", -1)
     return _view_shown(chat, await chat.service.views.get(view), tokens if tokens >= 0 else None)
 
 
-async def get_rows(chat: OneChat, view: str, query: Query) -> RowsShown:
+async def get_rows(chat: OneChat, view: str, query: Query) -> shapes.RowsShown:
     """Some of the pairs on screen."""
     first, limit = query.number("from", 0), min(query.number("limit", MOST_ROWS), MOST_ROWS)
     looking = await chat.service.views.get(view)
     rows = looking.rows
     shown = tuple(show_row(chat, pair, looking.view) for pair in rows.slice(first, limit))
-    return RowsShown(chat.service.chat.version, rows.total, min(first, rows.total), shown)
+    return shapes.RowsShown(chat.service.chat.version, rows.total, min(first, rows.total), shown)
 
 
-async def find_place(chat: OneChat, view: str, query: Query) -> PlaceShown:
+async def find_place(chat: OneChat, view: str, query: Query) -> shapes.PlaceShown:
     looking = await chat.service.views.get(view)
-    return PlaceShown(looking.rows.place(query.text("pair")))
+    return shapes.PlaceShown(looking.rows.place(query.text("pair")))
 
 
-async def estimate_question(chat: OneChat, wanted: QuestionWanted) -> EstimateShown:
+async def estimate_question(chat: OneChat, wanted: QuestionWanted) -> shapes.EstimateShown:
     sized = await chat.service.previews.estimate(
         wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
     )
     estimate = sized.estimate
-    return EstimateShown(
+    return shapes.EstimateShown(
         estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
     )
 
 
-async def preview_send(chat: OneChat, wanted: PreviewWanted) -> PreviewShown:
+async def preview_send(chat: OneChat, wanted: PreviewWanted) -> shapes.PreviewShown:
     """The exact body of the next send."""
     preview = await chat.service.previews.preview(
         wanted.view,
@@ -302,11 +285,11 @@ async def preview_send(chat: OneChat, wanted: PreviewWanted) -> PreviewShown:
     return _preview_shown(preview)
 
 
-def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None) -> ViewShown:
+def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None) -> shapes.ViewShown:
     service, view, rows = chat.service, looking.view, looking.rows
     history, fault = service.chat.history, looking.trouble
     newest = history.newest
-    return ViewShown(
+    return shapes.ViewShown(
         view=looking.id,
         version=service.chat.version,
         filter=looking.filter,
@@ -315,13 +298,13 @@ def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None)
         provider=looking.choice.provider_name,
         topic=view.topic,
         topic_path=history.topics.path(view.topic),
-        inherited=msgspec.convert(view.inherited, InheritedShown, from_attributes=True),
+        inherited=msgspec.convert(view.inherited, shapes.InheritedShown, from_attributes=True),
         visible=len(view.visible),
         rows=rows.total,
         start=rows.start,
         newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
         counter=looking.counter(text_tokens),
-        room=msgspec.convert(view.shown_room, RoomShown, from_attributes=True),
+        room=msgspec.convert(view.shown_room, shapes.RoomShown, from_attributes=True),
         history_tokens=view.figures.history,
         sending=service.sends.sending,
         paused=service.sends.paused,
@@ -330,16 +313,18 @@ def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None)
     )
 
 
-def _last(sent: ViewSend) -> LastShown:
+def _last(sent: ViewSend) -> shapes.LastShown:
     latest = sent.telemetry[-1] if sent.telemetry else None
     if latest is not None:  # the numbers, without the conversation
         latest = msgspec.structs.replace(latest, messages=(), selection=(), trimming_removed=())
-    return LastShown(pair=sent.pair, telemetry=latest, trim_summary=sent.trim_summary, trouble=trouble(sent.trouble))
+    return shapes.LastShown(
+        pair=sent.pair, telemetry=latest, trim_summary=sent.trim_summary, trouble=trouble(sent.trouble)
+    )
 
 
-def _preview_shown(preview: SendPreview) -> PreviewShown:
+def _preview_shown(preview: SendPreview) -> shapes.PreviewShown:
     prepared, estimate, trouble = preview.prepared, preview.estimate, preview.trouble
-    return PreviewShown(
+    return shapes.PreviewShown(
         body="" if prepared is None else prepared.body.decode("utf-8", "replace"),
         body_sha256="" if prepared is None else prepared.sha256,
         dialect="" if prepared is None else prepared.dialect,
@@ -367,7 +352,7 @@ _LABELS: Mapping[Role, str] = {
 }
 
 
-def shares_of(dialect: str, body: bytes) -> tuple[BodyShare, ...]:
+def shares_of(dialect: str, body: bytes) -> tuple[shapes.BodyShare, ...]:
     """What a body consists of, in its own order: the messages by role, the tools, and the rest as options; nothing if
     its dialect cannot read it."""
     reading = DocumentReading.of(dialect, decode(body))
@@ -381,7 +366,7 @@ def shares_of(dialect: str, body: bytes) -> tuple[BodyShare, ...]:
         sizes.setdefault("Tools", []).append(len(encode(resolve(reading.document, tool.at)).decode()))
     for place, value in options_of(reading).items():
         sizes.setdefault("Options", []).append(len(place) + len(encode(value).decode()))
-    return tuple(BodyShare(label, len(each), sum(each)) for label, each in sizes.items())
+    return tuple(shapes.BodyShare(label, len(each), sum(each)) for label, each in sizes.items())
 
 
 def _address(prepared: Prepared) -> str:
