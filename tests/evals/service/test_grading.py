@@ -74,6 +74,16 @@ async def test_another_target_or_model_can_judge(stage: EvalStage, upstream: Ups
 
 
 @on_stage
+async def test_recorded_judgements_judge_again(stage: EvalStage, upstream: Upstream) -> None:
+    upstream.script = [replies(upstream, lambda _: says(verdict(0.9)))]
+    text = JUDGED.format(more="target: judge")
+    await stage.run(text, (PARROT,), judges=(TargetSpec(name="judge", model="acme/m"),), cache=False)
+    recorded = TargetSpec(name="judge", model="acme/m", replay="session:eval:e_1")
+    (result,) = (await stage.run(text, (PARROT,), judges=(recorded,), run="e_2")).results
+    assert (result.score.score, result.score.reason, len(upstream.seen)) == (0.9, "", 1)
+
+
+@on_stage
 async def test_a_judge_that_is_not_there_fails_or_talks_nonsense_leaves_a_case_ungraded(
     stage: EvalStage, upstream: Upstream
 ) -> None:

@@ -9,7 +9,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import RunOptions
-from sightline.evals.service.answer_cache import PREFIX, AnswerCache
+from sightline.evals.service.answer_cache import PREFIX, AnswerCache, key_of
 from sightline.evals.service.context import EvalContext, OwnSharing, Rates, Sharing, limit_choice
 from sightline.tokens.ledger import Ledger
 from tests.eval_stage import ACME, EvalStage, on_stage
@@ -39,7 +39,7 @@ async def test_a_request_has_its_place_from_the_moment_it_may_go() -> None:
     third = await rates.admit(one, 0)
     assert clock.waits == [pytest.approx(60, abs=2)]
     for each in (first, second, third, third):
-        each.release()
+        each()
     assert ledger.usage("acme", "m", clock.now()).rpm == 0
 
 
@@ -104,14 +104,14 @@ async def test_an_answer_is_found_in_the_record(stage: EvalStage) -> None:
     ready = stage.evaluation.preview(stage.suite(), "france", ACME, RunOptions()).prepared
     assert ready is not None
     cache = await opened(stage)
-    found = await cache.find(cache.key(ready, 0), ready.sha256)
+    found = await cache.find(key_of(ready, "acme", 0), ready.sha256)
     assert found is not None
     assert found.exchange == standing.results[0].observation.exchanges[0]
     assert found.reply.choice.finish == "stop"
-    assert await cache.find(cache.key(ready, 1), ready.sha256) is None
-    assert await cache.find(cache.key(ready, 0), "of other bytes") is None
+    assert await cache.find(key_of(ready, "acme", 1), ready.sha256) is None
+    assert await cache.find(key_of(ready, "acme", 0), "of other bytes") is None
     elsewhere = await opened(stage, "twin")
-    assert await elsewhere.find(elsewhere.key(ready, 0), ready.sha256) is None
+    assert await elsewhere.find(key_of(ready, "twin", 0), ready.sha256) is None
 
 
 @on_stage

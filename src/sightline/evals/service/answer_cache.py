@@ -47,17 +47,11 @@ class Found:
 class Answers(Protocol):
     """The earlier answers of one target, wherever they are kept."""
 
-    def key(self, prepared: Prepared, sample: int) -> str:
-        """What makes a request the same."""
-
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer to a request with this hash; None where there is none."""
 
     def keep(self, key: str, exchange: str) -> None:
         """This exchange answered it."""
-
-    async def flush(self) -> None:
-        """All of it is written down."""
 
 
 def key_of(prepared: Prepared, target: str, sample: int) -> str:
@@ -82,7 +76,6 @@ class AnswerCache:
 
     def __init__(self, logbook: Logbook, store: Store, target: str, prices: PriceList, clock: Clock) -> None:
         self._store = store
-        self._target = target
         self._prices = prices
         self._known: dict[str, str] = {}
         self._journal: Journal[_Line, dict[str, str], None] = Journal(
@@ -93,10 +86,6 @@ class AnswerCache:
     async def load(self) -> None:
         """Take in what is written down by now."""
         await self._journal.catch_up()
-
-    def key(self, prepared: Prepared, sample: int) -> str:
-        """What makes a request the same."""
-        return key_of(prepared, self._target, sample)
 
     async def find(self, key: str, sha256: str) -> Found | None:
         """The earlier answer; None where there is none, or the record holds it no more."""

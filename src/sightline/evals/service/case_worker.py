@@ -300,16 +300,15 @@ class Targets:
         if context.runner is None or context.open_tools is None:
             raise Fault(Code.USAGE, f"{spec.name} has toolsets, and nothing here runs tools", hint="Leave them out.")
         tools = await context.open_tools(spec.toolsets)
-        model = ModelTarget(spec, self._choice(spec), self._access)
         approves = spec.approve or self._run.began.options.approve
-        return ToolsTarget(model, context.runner, tools, self._access, approves=approves)
+        return ToolsTarget(spec, self._choice(spec), self._access, context.runner, tools, approves=approves)
 
     async def _replay(self, spec: TargetSpec) -> CaseTarget:
         store = self._run.context.require_store(f"{spec.name} answers out of it")
         await store.settle()
         library = Library(store)
         await library.fill(parse(spec.replay or "", scope=FilterScope.TRAFFIC), now=self._run.engine.clock.now())
-        return ReplayTarget(ModelTarget(spec, self._choice(spec), self._access), library)
+        return ReplayTarget(spec, self._choice(spec), self._access, library)
 
     async def _command(self, spec: TargetSpec) -> CaseTarget:
         context = self._run.context

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -74,20 +74,9 @@ LONGEST = 900.0
 """The most seconds to wait for a limit. After that the case fails, and the run can be resumed later."""
 
 
-class ReservedPlace:
-    """An admitted request. The ledger counts it as reserved until it is sent, so that no other request takes its
-    place."""
-
-    def __init__(self, ledger: Ledger, clock: Clock, sent: SentRequest) -> None:
-        self._ledger = ledger
-        self._clock = clock
-        self._sent: SentRequest | None = sent
-
-    def release(self) -> None:
-        """Give up the reservation: the request is sent now and counted by its sender, or never will be."""
-        if self._sent is not None:
-            self._ledger.unsent(self._sent, self._clock.now())
-            self._sent = None
+Release: TypeAlias = Callable[[], None]
+"""Gives up the place of an admitted request: it is sent now and counted by its sender, or never will be. The first call
+counts."""
 
 
 class Rates:
@@ -102,18 +91,18 @@ class Rates:
         limits = self._ledger.limits(choice.provider_name, choice.model, choice.facts)
         return limits.tpm is not None or limits.tpd is not None
 
-    async def admit(self, choice: ModelChoice, tokens: int) -> ReservedPlace:
-        """Wait until a request of this size may be sent. Raises a fault if it never may, or not within `LONGEST`."""
+    async def admit(self, choice: ModelChoice, tokens: int) -> Release:
         return await self.admit_model(choice.provider_name, choice.model, choice.facts, tokens)
 
-    async def admit_model(self, provider: str, model: str, facts: Facts, tokens: int) -> ReservedPlace:
-        """Like `admit`, for a caller without a `ModelChoice`."""
+    async def admit_model(self, provider: str, model: str, facts: Facts, tokens: int) -> Release:
+        """Like `admit`, for a caller without a `ModelChoice`. The ledger counts the request as reserved until it is
+        sent, so that no other request takes its place."""
         while True:
             now = self._clock.now()
             wait = self._ledger.wait(provider, model, tokens, now, facts)
             if wait.is_over:
-                sent = self._ledger.add_request(provider, model, tokens, now)
-                return ReservedPlace(self._ledger, self._clock, sent)
+                reserved = [self._ledger.add_request(provider, model, tokens, now)]
+                return lambda: self._release(reserved)
             if wait.is_endless:
                 message = f"about {tokens} tokens are more than the {wait.limit} of {model} ({wait.allowed:g})"
                 raise Fault(Code.REQUEST_TOO_LARGE_FOR_RATE, message, hint="Make the case smaller.")
@@ -121,6 +110,10 @@ class Rates:
                 message = f"the limit {wait.limit} of {provider} is used up for {format_duration(wait.seconds)}"
                 raise Fault(Code.RATE_LIMITED, message, hint="Rerun it then: --rerun-failed.")
             await self._clock.sleep(wait.seconds)
+
+    def _release(self, reserved: list[SentRequest]) -> None:
+        if reserved:
+            self._ledger.unsent(reserved.pop(), self._clock.now())
 
 
 def limit_choice(choice: ModelChoice, rpm: int | None, tpm: int | None) -> ModelChoice:
@@ -133,20 +126,13 @@ def _lower(known: int | None, wanted: int | None) -> int | None:
     return min((each for each in (known, wanted) if each is not None), default=None)
 
 
-class Admitted(Protocol):
-    """A request that has been admitted."""
-
-    def release(self) -> None:
-        """Give up the reservation: the request is sent now and counted by its sender, or never will be."""
-
-
 class Admitting(Protocol):
     """Admits requests when their provider's limits allow it."""
 
     def counts_tokens(self, choice: ModelChoice) -> bool:
         """Whether there is a token limit, so that the size of a request matters."""
 
-    async def admit(self, choice: ModelChoice, tokens: int) -> Admitted:
+    async def admit(self, choice: ModelChoice, tokens: int) -> Release:
         """Wait until a request of this size may be sent. Raises a fault if it never may, or not within `LONGEST`."""
 
 

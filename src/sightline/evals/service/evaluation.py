@@ -53,7 +53,7 @@ from sightline.evals.service.model_target import ModelAccess, ModelTarget
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from sightline.exchange.engine import Engine
-from sightline.exchange.outbound import Prepared
+from sightline.exchange.outbound import Prepared, prepare
 from sightline.store.store import Logbook
 from sightline.transport.waiting import Clock
 
@@ -303,7 +303,7 @@ class Evaluation:
         rates = Rates(self.engine.memory.ledger, self.engine.clock)
         means = ModelAccess(self.engine, rates, Spending(), PREFIX, self.surroundings.make_id)
         model = ModelTarget(spec, self.surroundings.choice(spec.model), means)
-        return CasePreview(delivery, model.final(model.prepare(delivery.messages, found.tools)))
+        return CasePreview(delivery, model.final(prepare(model.prompt(delivery.messages, found.tools), model.choice)))
 
     # --- parts ---
 

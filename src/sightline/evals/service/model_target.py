@@ -22,8 +22,8 @@ from sightline.editing.comparing import SectionChange
 from sightline.errors import Fault
 from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.answer_cache import Answers
-from sightline.evals.service.context import LONGEST, Admitted, Admitting
+from sightline.evals.service.answer_cache import Answers, key_of
+from sightline.evals.service.context import LONGEST, Admitting, Release
 from sightline.evals.service.target import (
     CaseQuestion,
     Spending,
@@ -61,7 +61,7 @@ class ModelAccess:
 class _PendingRequest:
     """Tracks one request: when it was last sent, its hash, and what a user changed in a hold."""
 
-    reservation: Admitted
+    release: Release
     access: ModelAccess
     began: float
     sha256: str
@@ -71,7 +71,7 @@ class _PendingRequest:
         self.changes += changes_while_held(self.access.engine.relay.holds, entry)
 
     def on_attempt(self, attempt: AttemptStarted) -> None:
-        self.reservation.release()
+        self.release()
         self.began = self.access.engine.clock.monotonic()
         self.sha256 = attempt.sha256 or self.sha256
 
@@ -102,10 +102,6 @@ class ModelTarget:
             stream=spec.stream,
         )
 
-    def prepare(self, messages: tuple[Message, ...], tools: tuple[Tool, ...] = ()) -> Prepared:
-        """The exact request for these messages."""
-        return prepare(self.prompt(messages, tools), self.choice)
-
     def final(self, ready: Prepared) -> Prepared:
         """The request after masking, as it will be sent."""
         return self._access.engine.final(ready, session=self._access.session)
@@ -132,7 +128,7 @@ class ModelTarget:
             return no_answer(wanted, fault, cost=0.0)
         key, final = "", self.final(ready)
         if self._cache is not None:
-            key = self._cache.key(final, wanted.trial)
+            key = key_of(final, self.spec.name, wanted.trial)
             found = await self._cache.find(key, final.sha256)
             if found is not None:
                 again = self._observe(found.reply, wanted, final.sha256, found.exchange, found.seconds)
@@ -153,18 +149,17 @@ class ModelTarget:
         return TargetAnswer(observation, changes=changes)
 
     async def close(self) -> None:
-        if self._cache is not None:
-            await self._cache.flush()
+        """Does nothing: what a target uses belongs to its opener."""
 
-    async def admit(self, ready: Prepared) -> Admitted:
+    async def admit(self, ready: Prepared) -> Release:
         """Wait until rate limits admit this request."""
         access = self._access
         tokens = access.engine.estimate(ready).tokens if access.rates.counts_tokens(self.choice) else 0
         return await access.rates.admit(self.choice, tokens)
 
     async def _send(self, ready: Prepared, wanted: CaseQuestion, exchange: str) -> tuple[CaseObservation, Changes]:
-        access, reservation = self._access, await self.admit(ready)
-        pending = _PendingRequest(reservation, access, access.engine.clock.monotonic(), ready.sha256)
+        access, release = self._access, await self.admit(ready)
+        pending = _PendingRequest(release, access, access.engine.clock.monotonic(), ready.sha256)
         try:
             reply = await access.engine.ask(
                 ready,
@@ -178,13 +173,13 @@ class ModelTarget:
                 on_recorded=pending.collect_changes,
             )
         finally:
-            reservation.release()
+            release()
         seconds = access.engine.clock.monotonic() - pending.began
         sent = replace(wanted, messages=apply_changes(wanted.messages, pending.changes))
         return self._observe(reply, sent, pending.sha256, exchange, seconds), pending.changes
 
     def _observe(
-        self, reply: Reply, wanted: CaseQuestion, sha256: str, exchange: str, seconds: float
+        self, reply: Reply, wanted: CaseQuestion, sha256: str, exchange: str, seconds: float | None
     ) -> CaseObservation:
         return msgspec.structs.replace(
             observe_reply(reply, self.choice),
@@ -226,26 +221,28 @@ class _RunTrace:
                 pass
 
 
-class ToolsTarget:
+class ToolsTarget(ModelTarget):
     """Runs a model with the tools of `toolsets`. Tools that their policies do not allow are denied, unless everything
     is approved. Answers are never cached, because tools may have effects."""
 
     def __init__(
-        self, model: ModelTarget, runner: Runner, tools: Opened, access: ModelAccess, *, approves: bool
+        self,
+        spec: TargetSpec,
+        choice: ModelChoice,
+        access: ModelAccess,
+        runner: Runner,
+        tools: Opened,
+        *,
+        approves: bool,
     ) -> None:
-        self._model = model
+        super().__init__(spec, choice, access)
         self._runner = runner
         self._tools = tools
-        self._access = access
         self._approver = Judging("yes" if approves else _deny)
-
-    @property
-    def spec(self) -> TargetSpec:
-        return self._model.spec
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """Run until the model has answered. Each request waits for the provider's limits."""
-        run, choice, spec = self._runner.make_id(), self._model.choice, self.spec
+        run, choice, spec = self._runner.make_id(), self.choice, self.spec
         trace = _RunTrace(self._access.engine.clock.monotonic)
         limits = RunLimits() if spec.requests is None else RunLimits(requests=spec.requests)
         try:
@@ -254,7 +251,7 @@ class ToolsTarget:
             return no_answer(wanted, fault, cost=0.0)
         try:
             new = NewRun(
-                self._model.prompt(wanted.messages),
+                self.prompt(wanted.messages),
                 choice,
                 RunPlan(dialect=choice.dialect, policy=Policy(self._tools.rules), limits=limits),
                 self._access.session,
@@ -275,7 +272,7 @@ class ToolsTarget:
                 self._tools.hooks,
                 on_recorded=lambda entry: trace.changes.extend(changes_while_held(holds, entry)),
                 on_fact=trace,
-                gate=RunGate(self._admit, LONGEST),
+                gate=RunGate(self.admit, LONGEST),
             )
             ended = await self._runner.run(new, company)
             observation = observe_run(ended, run, choice, trace.seconds)
@@ -295,33 +292,23 @@ class ToolsTarget:
             changes=changes,
         )
 
-    async def _admit(self, ready: Prepared) -> Callable[[], None]:
-        return (await self._model.admit(ready)).release
-
-    async def close(self) -> None:
-        """Does nothing: the tools belong to their opener."""
-
 
 def _deny(_call: RunnableCall) -> Said:
     return Denied(DENIED, by="nobody")
 
 
-class ReplayTarget:
+class ReplayTarget(ModelTarget):
     """Answers from the record. If a request was recorded several times, the trial's number selects one; beyond the
     last, the last."""
 
-    def __init__(self, model: ModelTarget, library: Library) -> None:
-        self._model = model
+    def __init__(self, spec: TargetSpec, choice: ModelChoice, access: ModelAccess, library: Library) -> None:
+        super().__init__(spec, choice, access)
         self._library = library
 
-    @property
-    def spec(self) -> TargetSpec:
-        return self._model.spec
-
-    async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
+    async def ask(self, prompt: Prompt, wanted: CaseQuestion) -> TargetAnswer:
         """The recorded answer. If there is none, the error names the nearest recording and its differences."""
         try:
-            ready = self._model.final(self._model.prepare(wanted.messages, wanted.tools))
+            ready = self.final(prepare(prompt, self.choice))
             lines = lines_of(ready.dialect, ready.body, ready.choice.model)
             recorded = await self._library.at(lines, wanted.trial, ready.dialect)
             if recorded is None:
@@ -330,18 +317,7 @@ class ReplayTarget:
         except Fault as fault:
             return no_answer(wanted, fault, cost=0.0)
         seconds = recorded.frames[-1].after if recorded.frames else None
-        observation = msgspec.structs.replace(
-            observe_reply(reply, self._model.choice),
-            asked=wanted.messages,
-            question=wanted.question,
-            exchanges=(recorded.id,),
-            request_sha256=ready.sha256,
-            seconds=seconds,
-        )
-        return TargetAnswer(observation, is_cached=True)
-
-    async def close(self) -> None:
-        """Does nothing."""
+        return TargetAnswer(self._observe(reply, wanted, ready.sha256, recorded.id, seconds), is_cached=True)
 
 
 class MockTarget:

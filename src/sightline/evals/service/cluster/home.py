@@ -32,7 +32,7 @@ from sightline.evals.service.cluster.messages import (
     Uncounted,
     pack,
 )
-from sightline.evals.service.context import OwnSharing, ReservedPlace
+from sightline.evals.service.context import OwnSharing, Release
 from sightline.evals.service.target import Spending
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
@@ -68,7 +68,7 @@ class HostService:
 
     home: Home
     reply: Callable[[HomeAnswer], None]
-    _reserved: dict[int, ReservedPlace] = field(default_factory=dict)
+    _reserved: dict[int, Release] = field(default_factory=dict)
     _sent: BoundedCache[int, SentRequest] = field(default_factory=lambda: BoundedCache(MOST_REMEMBERED))
     _questions: "set[asyncio.Task[None]]" = field(default_factory=set)
 
@@ -104,7 +104,7 @@ class HostService:
         match message:
             case RequestReleased(n):
                 if n in self._reserved:
-                    self._reserved.pop(n).release()
+                    self._reserved.pop(n)()
             case RequestCounted(n, provider, model, tokens):
                 self._sent.put(n, ledger.add_request(provider, model, tokens, now))
             case Settled(n, tokens):
@@ -122,8 +122,8 @@ class HostService:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for reservation in self._reserved.values():
-            reservation.release()
+        for release in self._reserved.values():
+            release()
         self._reserved.clear()
 
     async def _answer(self, n: int, question: Question) -> None:

@@ -14,7 +14,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import replace_media
 from sightline.evals.core.run_state import CaseDone, Key, write
-from sightline.evals.service.answer_cache import Found, answer_in, key_of
+from sightline.evals.service.answer_cache import Found, answer_in
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster.messages import (
     Admit,
@@ -54,9 +54,9 @@ from sightline.evals.service.cluster.messages import (
     pack,
     value_of,
 )
+from sightline.evals.service.context import Release
 from sightline.evals.service.target import Spending
 from sightline.exchange.memory import Memory
-from sightline.exchange.outbound import Prepared
 from sightline.model.reply import Usage
 from sightline.store.entries import KeptEntry
 from sightline.store.store import Line, Log
@@ -178,19 +178,6 @@ class FarLedger(Ledger):
             self._line.tell(Observed(provider, model, relevant))
 
 
-class FarAdmitted:
-    """A request that has been admitted."""
-
-    def __init__(self, line: HostLine, n: int) -> None:
-        self._line = line
-        self._n = n
-
-    def release(self) -> None:
-        if self._n:
-            self._line.tell(RequestReleased(self._n))
-            self._n = 0
-
-
 class FarRates:
     """Asks home to admit requests."""
 
@@ -201,10 +188,16 @@ class FarRates:
         """Always true: another host may have learned of a token limit."""
         return True
 
-    async def admit(self, choice: ModelChoice, tokens: int) -> FarAdmitted:
+    async def admit(self, choice: ModelChoice, tokens: int) -> Release:
         question = Admit(choice.provider_name, choice.model, tokens, choice.facts)
         n, _ = await self._line.ask(question, bool)
-        return FarAdmitted(self._line, n)
+        admitted = [n]
+
+        def release() -> None:
+            if admitted:
+                self._line.tell(RequestReleased(admitted.pop()))
+
+        return release
 
     async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
         """Ask home how long a request would have to wait."""
@@ -295,10 +288,6 @@ class FarAnswers:
         self._target = target
         self._prices = prices
 
-    def key(self, prepared: Prepared, sample: int) -> str:
-        """The cache key of a request."""
-        return key_of(prepared, self._target, sample)
-
     async def find(self, key: str, sha256: str) -> Found | None:
         _, found = await self._line.ask(Find(self._target, key), FindAnswer)
         return answer_in(found.exchange, found.facts, sha256, self._prices) if found.exchange else None
@@ -306,9 +295,6 @@ class FarAnswers:
     def keep(self, key: str, exchange: str) -> None:
         """Remember that this exchange answered the request."""
         self._line.tell(Keep(self._target, key, exchange))
-
-    async def flush(self) -> None:
-        """Does nothing."""
 
 
 class FarSharing:
