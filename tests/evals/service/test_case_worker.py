@@ -1,5 +1,4 @@
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -7,9 +6,8 @@ from sightline.editing.operations import SetText
 from sightline.errors import Fault
 from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.case_worker import FileCache, open_case_worker
+from sightline.evals.service.case_worker import open_case_worker
 from sightline.evals.service.context import EvalRun
-from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from tests.eval_stage import ACME, EvalStage, knows, on_stage, replies, table
 from tests.loop_stage import calls, count, says
@@ -159,18 +157,6 @@ tests:
         await stage.run(text, (target,), run=target.name)
     roles = [[each["role"] for each in seen.json()["messages"]] for seen in upstream.seen]
     assert roles == [["system", "user", "system", "user"], ["system", "user", "user"]]
-
-
-def test_files_are_read_once_as_long_as_there_is_room(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"one")
-    shelf = FileCache(SuiteFiles(tmp_path))
-    assert shelf.contents(("a", "missing")) == {"a": b"one"}
-    (tmp_path / "a").write_bytes(b"two")
-    assert shelf.contents(("a",)) == {"a": b"one"}
-    shelf._size = 1 << 40
-    (tmp_path / "b").write_bytes(b"b")
-    assert shelf.contents(("b",)) == {"b": b"b"}
-    assert shelf.contents(("a",)) == {"a": b"two"}
 
 
 DECLARED = """

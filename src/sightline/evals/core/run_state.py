@@ -10,7 +10,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.graders.finding import DEFAULT_THRESHOLD
-from sightline.evals.core.result import CaseResult
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, Verdict
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import FileForm, TargetSpec
 from sightline.wire.jsontext import MISFIT, decode, encode
@@ -311,6 +311,39 @@ def has_run(result: CaseResult) -> bool:
     """Whether the target answered it, for those that depend on it."""
     was_left_out = result.status == "skipped" or result.observation.error_code == NOT_RUN
     return not was_left_out and result.status != "execution_error"
+
+
+_STATUS: dict[Verdict, Status] = {"pass": "ok", "skip": "ok", "fail": "quality_failure", "not_graded": "not_graded"}
+
+
+def result_of(
+    suite: Suite,
+    case: Case,
+    key: Key,
+    score: CaseScore,
+    observation: CaseObservation,
+    *,
+    status: Status | None = None,
+    turns: tuple[CaseObservation, ...] = (),
+    cached: bool = False,
+    at: float = 0.0,
+) -> CaseResult:
+    """The result of one trial. Without a `status` it is what the answer and the score say."""
+    name, target, trial = key
+    return CaseResult(
+        case=name,
+        target=target,
+        trial=trial,
+        suite=suite.name,
+        group=case.group,
+        tags=case.tags,
+        status=status or ("execution_error" if observation.error else _STATUS[score.verdict]),
+        score=score,
+        observation=observation,
+        turns=turns,
+        cached=cached,
+        at=at,
+    )
 
 
 def _keys(began: EvalBegan) -> tuple[Key, ...]:

@@ -18,8 +18,8 @@ from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.grade import as_one, prepare, together
 from sightline.evals.core.graders.grader import Grader
 from sightline.evals.core.reading.files import files_of
-from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status
-from sightline.evals.core.run_state import EvalBegan, Key, budget_of, file_form_of, threshold_of
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
+from sightline.evals.core.run_state import EvalBegan, Key, budget_of, file_form_of, result_of, threshold_of
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
@@ -29,12 +29,7 @@ from sightline.evals.service.grading import Graders
 from sightline.evals.service.model_target import MockTarget, ModelAccess, ModelTarget, ReplayTarget, ToolsTarget
 from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.target import (
-    CaseQuestion,
-    CaseTarget,
-    check_priced,
-    describe_fault,
-)
+from sightline.evals.service.target import CaseQuestion, CaseTarget, check_priced, describe_fault
 from sightline.exchange.interception.holds import Changes, apply_changes
 from sightline.exchange.recording.library import Library
 from sightline.filters.fields import FilterScope
@@ -42,37 +37,6 @@ from sightline.filters.parsing import parse
 from sightline.model.parts import ToolCall
 from sightline.model.request import Message
 from sightline.transport.waiting import Clock
-
-_MOST_KEPT = 64 << 20
-
-
-@dataclass
-class FileCache:
-    """Caches the contents of case files up to a total size."""
-
-    files: SuiteFiles
-    _kept: dict[str, bytes] = field(default_factory=dict)
-    _size: int = 0
-
-    def contents(self, paths: tuple[str, ...]) -> dict[str, bytes]:
-        """Read these files. Missing files are left out; the code that needs one reports it."""
-        found: dict[str, bytes] = {}
-        for path in paths:
-            data = self._kept.get(path)
-            if data is None:
-                data = self.files.read(path)
-                if data is None:
-                    continue
-                self._keep(path, data)
-            found[path] = data
-        return found
-
-    def _keep(self, path: str, data: bytes) -> None:
-        if self._size + len(data) > _MOST_KEPT:
-            self._kept.clear()
-            self._size = 0
-        self._kept[path] = data
-        self._size += len(data)
 
 
 class Worker(Protocol):
@@ -85,16 +49,6 @@ class Worker(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _CaseOutcome:
-    """The parts of a case's result before they become a `Result`."""
-
-    score: CaseScore
-    observation: CaseObservation
-    turns: tuple[CaseObservation, ...] = ()
-    is_cached: bool = False
-
-
 @dataclass
 class CaseWorker:
     """A worker that runs cases in this process."""
@@ -102,7 +56,7 @@ class CaseWorker:
     began: EvalBegan
     targets: Mapping[str, CaseTarget]
     graders: Graders
-    shelf: FileCache
+    files: SuiteFiles
     clock: Clock
     _cases: dict[str, Case] = field(init=False)
     _files: dict[str, tuple[str, ...]] = field(init=False)
@@ -114,48 +68,33 @@ class CaseWorker:
 
     async def run(self, key: Key) -> CaseResult:
         """Run a case and return its result. A case that cannot be delivered gets an execution error."""
-        name, target, trial = key
+        name, target, _ = key
         case, at, began = self._cases[name], self.clock.now(), self.clock.monotonic()
+        carry_out = self._conversation if case.turns else self._exchange
         try:
-            if case.turns:
-                outcome = await self._conversation(case, self.targets[target], trial)
-            else:
-                outcome = await self._exchange(case, self.targets[target], trial)
+            result = await carry_out(case, key, self.targets[target])
         except Fault as fault:
-            outcome = _CaseOutcome(
-                CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}"), _not_sent(fault)
-            )
-        return CaseResult(
-            case=name,
-            target=target,
-            trial=trial,
-            suite=self.began.suite.name,
-            group=case.group,
-            tags=case.tags,
-            status=_status(outcome),
-            score=outcome.score,
-            observation=outcome.observation,
-            turns=outcome.turns,
-            cached=outcome.is_cached,
-            at=at,
-            seconds=self.clock.monotonic() - began,
-        )
+            score = CaseScore(verdict="not_graded", reason=f"it was not asked: {fault.message}")
+            result = result_of(self.began.suite, case, key, score, _not_sent(fault))
+        return msgspec.structs.replace(result, at=at, seconds=self.clock.monotonic() - began)
 
     async def close(self) -> None:
         """Close all targets."""
         for target in self.targets.values():
             await target.close()
 
-    async def _exchange(self, case: Case, target: CaseTarget, trial: int) -> _CaseOutcome:
+    async def _exchange(self, case: Case, key: Key, target: CaseTarget) -> CaseResult:
+        trial = key[2]
         delivery = self._deliver(case, target, case.messages)
         given = await target.answer(self._question_for(case, delivery, delivery.messages, trial))
         grading = self._grading(case, delivery.messages, delivery.question)
         score = await self.graders.grade(self._ready(case), given.observation, grading, target.spec, trial)
-        return _CaseOutcome(score, given.observation, is_cached=given.is_cached)
+        return result_of(self.began.suite, case, key, score, given.observation, cached=given.is_cached)
 
-    async def _conversation(self, case: Case, target: CaseTarget, trial: int) -> _CaseOutcome:
+    async def _conversation(self, case: Case, key: Key, target: CaseTarget) -> CaseResult:
         """Run a conversation turn by turn; each turn is sent with the target's own earlier answers. It ends after a
         turn without an answer, and after a failed turn if the case says so."""
+        trial = key[2]
         observations: list[CaseObservation] = []
         scores: list[CaseScore] = []
         are_cached = True
@@ -191,7 +130,8 @@ class CaseWorker:
                 break
         whole = as_one(observations)
         score = await self._combine_scores(case, target, trial, scores, whole)
-        return _CaseOutcome(score, whole, tuple(observations), are_cached)
+        turns = tuple(observations)
+        return result_of(self.began.suite, case, key, score, whole, turns=turns, cached=are_cached)
 
     async def _combine_scores(
         self, case: Case, target: CaseTarget, trial: int, scores: list[CaseScore], whole: CaseObservation
@@ -215,7 +155,7 @@ class CaseWorker:
 
     def _deliver(self, case: Case, target: CaseTarget, messages: tuple[CaseMessage | Message, ...]) -> Delivery:
         form = file_form_of(case, self.began.suite, self.began.options, target.spec)
-        return deliver_case(case, messages, target.spec.system, self.shelf, form)
+        return deliver_case(case, messages, target.spec.system, self.files, form)
 
     def _question_for(self, case: Case, delivery: Delivery, messages: tuple[Message, ...], trial: int) -> CaseQuestion:
         return CaseQuestion(
@@ -349,7 +289,7 @@ async def open_case_worker(
         known=tuple(spec.name for spec in (*began.judges, *began.targets)),
         make_token=run.context.make_token,
     )
-    worker = CaseWorker(began, opened, graders, FileCache(files), clock)
+    worker = CaseWorker(began, opened, graders, files, clock)
     try:
         for spec in specs:
             opened[spec.name] = await targets.open_target(spec)
@@ -362,7 +302,7 @@ async def open_case_worker(
 
 
 def deliver_case(
-    case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, shelf: FileCache, form: FileForm
+    case: Case, messages: tuple[CaseMessage | Message, ...], policy: SystemPolicy, files: SuiteFiles, form: FileForm
 ) -> Delivery:
     """Build the messages of a case or of one of its turns for a target with this system policy."""
     if case.missing:
@@ -370,7 +310,7 @@ def deliver_case(
         raise Fault(Code.USAGE, f"{case.place}: there is no file {case.missing!r}", hint=hint)
     return deliver(
         messages,
-        shelf.contents(files_of(case)),
+        files.contents(files_of(case)),
         policy,
         system_prompt=case.system_prompt,
         guideline_patterns=case.guideline_patterns,
@@ -396,11 +336,3 @@ def _answerable(observation: CaseObservation) -> CaseObservation:
         hint="Use a target with toolsets, or end the case with this turn.",
     )
     return msgspec.structs.replace(observation, error=describe_fault(fault), error_code=fault.code.value)
-
-
-def _status(outcome: _CaseOutcome) -> Status:
-    if outcome.observation.error:
-        return "execution_error"
-    if outcome.score.verdict == "not_graded":
-        return "not_graded"
-    return "quality_failure" if outcome.score.verdict == "fail" else "ok"

@@ -11,7 +11,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.evals.core.delivery.delivery import Delivery, turn_messages
 from sightline.evals.core.reading.files import files_of
-from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Status, replace_media
+from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, replace_media
 from sightline.evals.core.run_state import (
     NOT_RUN,
     CaseDone,
@@ -31,12 +31,13 @@ from sightline.evals.core.run_state import (
     file_form_of,
     fold_facts,
     read,
+    result_of,
     select_cases,
 )
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import amount_of, costs_of
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.case_worker import FileCache, Worker, deliver_case
+from sightline.evals.service.case_worker import Worker, deliver_case
 from sightline.evals.service.cluster.pool import open_worker
 from sightline.evals.service.context import EvalContext, EvalRun, Rates
 from sightline.evals.service.eval_log import (
@@ -131,30 +132,19 @@ class CaseScheduler:
         if failures:
             why = f"it depends on {', '.join(failures)}, which could not be carried out"
             if case.on_dependency_failure == "fail":
-                return self._make_result(
-                    key, "quality_failure", CaseScore(verdict="fail", score=0.0, reason=why), code=NOT_RUN
-                )
-            return self._make_result(key, "skipped", CaseScore(verdict="skip", reason=why))
+                seen = CaseObservation(requests=0, cost=0.0, error_code=NOT_RUN)
+                score = CaseScore(verdict="fail", score=0.0, reason=why)
+                return result_of(self._suite, case, key, score, seen, at=self._clock.now())
+            return self._skip(case, key, why)
         limit = cost_limit_of(case, self._suite)
         if limit is not None and self._trials_cost.get(key[:2], 0.0) >= limit:
             why = f"the trials before it have cost the {limit:g} dollars that they may"
-            return self._make_result(key, "skipped", CaseScore(verdict="skip", reason=why))
+            return self._skip(case, key, why)
         return None
 
-    def _make_result(self, key: Key, status: Status, score: CaseScore, code: str = "") -> CaseResult:
-        case = self.log.standing.cases[key[0]]
-        return CaseResult(
-            case=key[0],
-            target=key[1],
-            trial=key[2],
-            suite=self._suite.name,
-            group=case.group,
-            tags=case.tags,
-            status=status,
-            score=score,
-            observation=CaseObservation(requests=0, cost=0.0, error_code=code),
-            at=self._clock.now(),
-        )
+    def _skip(self, case: Case, key: Key, why: str) -> CaseResult:
+        score, seen = CaseScore(verdict="skip", reason=why), CaseObservation(requests=0, cost=0.0)
+        return result_of(self._suite, case, key, score, seen, status="skipped", at=self._clock.now())
 
     def _charge(self, result: CaseResult) -> None:
         key = result.case, result.target
@@ -297,7 +287,7 @@ class Evaluation:
             raise Fault(Code.USAGE, f"{suite.file} has no case {case!r}", hint=f"It has: {known}.")
         messages = turn_messages(found, 0, ()) if found.turns else found.messages
         form = file_form_of(found, suite, options, spec)
-        delivery = deliver_case(found, messages, spec.system, FileCache(self.files), form)
+        delivery = deliver_case(found, messages, spec.system, self.files, form)
         if spec.kind not in ("model", "replay"):
             return CasePreview(delivery)
         rates = Rates(self.engine.memory.ledger, self.engine.clock)

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
@@ -64,6 +64,10 @@ class SuiteFiles:
                 Code.CONFIG, f"{path} is larger than {LONGEST_FILE >> 20} MB", hint="Check that it is the right file."
             )
         return data
+
+    def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of files. Missing files are left out; the code that needs one reports it."""
+        return {path: data for path in paths if (data := self.read(path)) is not None}
 
     def bring(self, need: Need) -> bytes | None:
         """The bytes that a suite parser needs: a file, or a folder's listing."""

@@ -8,30 +8,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from sightline.errors import Fault
-from sightline.evals.service.cluster.messages import (
-    Admit,
-    Append,
-    Business,
-    CostSpent,
-    Find,
-    FindAnswer,
-    HomeAnswer,
-    HostFault,
-    HostQuestion,
-    HowLong,
-    Keep,
-    Learned,
-    ListLogs,
-    Observed,
-    Question,
-    ReadLines,
-    RecordEntries,
-    RequestCounted,
-    RequestReleased,
-    Settled,
-    Uncounted,
-    pack,
-)
+from sightline.evals.service.cluster import messages
 from sightline.evals.service.context import OwnSharing, Release
 from sightline.evals.service.target import Spending
 from sightline.exchange.hub import Record
@@ -67,30 +44,30 @@ class HostService:
     """Serves one host. `reply` sends a message to it."""
 
     home: Home
-    reply: Callable[[HomeAnswer], None]
+    reply: Callable[[messages.HomeAnswer], None]
     _reserved: dict[int, Release] = field(default_factory=dict)
     _sent: BoundedCache[int, SentRequest] = field(default_factory=lambda: BoundedCache(MOST_REMEMBERED))
     _questions: "set[asyncio.Task[None]]" = field(default_factory=set)
 
-    async def handle(self, message: Business) -> None:
+    async def handle(self, message: messages.Business) -> None:
         """Handle a message of the host. Questions are answered in the background."""
         home = self.home
         match message:
-            case RecordEntries(entries):
+            case messages.RecordEntries(entries):
                 self._record(entries)
-            case CostSpent(cost):
+            case messages.CostSpent(cost):
                 home.spending.spend(cost)
-            case Learned(provider, model, raw, usage, tools, media, window):
+            case messages.Learned(provider, model, raw, usage, tools, media, window):
                 home.memory.learn(provider, model, raw, usage, tools=tools, media=media, window=window)
-            case Keep(target, key, exchange):
+            case messages.Keep(target, key, exchange):
                 answers = await home.sharing.answers(target)
                 if answers is not None:
                     answers.keep(key, exchange)
-            case HostQuestion(n, question):
+            case messages.HostQuestion(n, question):
                 task = asyncio.get_running_loop().create_task(self._answer(n, question))
                 self._questions.add(task)
                 task.add_done_callback(self._questions.discard)
-            case RequestReleased() | RequestCounted() | Settled() | Uncounted() | Observed():
+            case _:
                 self._count(message)
 
     def _record(self, entries: Sequence[KeptEntry]) -> None:
@@ -99,21 +76,21 @@ class HostService:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, cases are run, as they are here
             _LOG.error("entries of a host could not be recorded: %r", error)
 
-    def _count(self, message: RequestReleased | RequestCounted | Settled | Uncounted | Observed) -> None:
+    def _count(self, message: messages.Counting) -> None:
         ledger, now = self.home.memory.ledger, self.home.clock.now()
         match message:
-            case RequestReleased(n):
+            case messages.RequestReleased(n):
                 if n in self._reserved:
                     self._reserved.pop(n)()
-            case RequestCounted(n, provider, model, tokens):
+            case messages.RequestCounted(n, provider, model, tokens):
                 self._sent.put(n, ledger.add_request(provider, model, tokens, now))
-            case Settled(n, tokens):
+            case messages.Settled(n, tokens):
                 if (sent := self._sent.get(n)) is not None:
                     self._sent.put(n, ledger.settle(sent, tokens, now))
-            case Uncounted(n):
+            case messages.Uncounted(n):
                 if (sent := self._sent.pop(n)) is not None:
                     ledger.unsent(sent, now)
-            case Observed(provider, model, headers):
+            case messages.Observed(provider, model, headers):
                 ledger.observe_headers(provider, model, headers, now)
 
     async def close(self) -> None:
@@ -126,31 +103,31 @@ class HostService:
             release()
         self._reserved.clear()
 
-    async def _answer(self, n: int, question: Question) -> None:
+    async def _answer(self, n: int, question: messages.Question) -> None:
         try:
             value = await self._answer_to(n, question)
         except Fault as fault:
-            self.reply(HomeAnswer(n, fault=HostFault.of(fault)))
+            self.reply(messages.HomeAnswer(n, fault=messages.HostFault.of(fault)))
         else:
-            self.reply(HomeAnswer(n, msgspec.Raw(pack(value))))
+            self.reply(messages.HomeAnswer(n, msgspec.Raw(messages.pack(value))))
 
-    async def _answer_to(self, n: int, question: Question) -> object:
+    async def _answer_to(self, n: int, question: messages.Question) -> object:
         home = self.home
         match question:
-            case Admit(provider, model, tokens, facts):
+            case messages.Admit(provider, model, tokens, facts):
                 self._reserved[n] = await home.sharing.rates.admit_model(provider, model, facts, tokens)
                 return True
-            case HowLong(provider, model, tokens, facts):
+            case messages.HowLong(provider, model, tokens, facts):
                 wait = home.memory.ledger.wait(provider, model, tokens, home.clock.now(), facts)
                 return replace(wait, seconds=min(wait.seconds, _ENDLESS))
-            case Find(target, key):
+            case messages.Find(target, key):
                 answers = await home.sharing.answers(target)
                 exchange, entries = ("", ()) if answers is None else await answers.facts(key)
-                return FindAnswer(exchange, tuple(entries))
-            case Append(log, after, data, at):
+                return messages.FindAnswer(exchange, tuple(entries))
+            case messages.Append(log, after, data, at):
                 await home.logbook.append(log, after, data, at)
                 return True
-            case ReadLines(log, after):
+            case messages.ReadLines(log, after):
                 return tuple(await home.logbook.lines(log, after))
-            case ListLogs(prefix):
+            case messages.ListLogs(prefix):
                 return tuple(await home.logbook.logs(prefix))

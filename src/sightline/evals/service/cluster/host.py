@@ -16,44 +16,7 @@ from sightline.evals.core.result import replace_media
 from sightline.evals.core.run_state import CaseDone, Key, write
 from sightline.evals.service.answer_cache import Found, answer_in
 from sightline.evals.service.case_worker import Worker
-from sightline.evals.service.cluster.messages import (
-    Admit,
-    Append,
-    Begin,
-    CaseEnded,
-    CostSpent,
-    CutOff,
-    Find,
-    FindAnswer,
-    HomeAnswer,
-    HostFault,
-    HostLeft,
-    HostQuestion,
-    HostReady,
-    HowLong,
-    Keep,
-    Keys,
-    Learned,
-    Leave,
-    Lines,
-    ListLogs,
-    Logs,
-    Observed,
-    Question,
-    ReadLines,
-    RecordEntries,
-    RequestCounted,
-    RequestReleased,
-    RunCase,
-    Settled,
-    ToHome,
-    ToHost,
-    Uncounted,
-    batch,
-    for_host,
-    pack,
-    value_of,
-)
+from sightline.evals.service.cluster import messages
 from sightline.evals.service.context import Release
 from sightline.evals.service.target import Spending
 from sightline.exchange.memory import Memory
@@ -81,27 +44,27 @@ class HostLine:
         self._waiting: list[bytes] = []
         self._news = asyncio.Event()
         self._numbers = count(1)
-        self._open_questions: dict[int, asyncio.Future[HomeAnswer]] = {}
+        self._open_questions: dict[int, asyncio.Future[messages.HomeAnswer]] = {}
 
-    def tell(self, message: ToHome) -> None:
+    def tell(self, message: messages.ToHome) -> None:
         """Queue a message for home."""
-        self._waiting.append(pack(message))
+        self._waiting.append(messages.pack(message))
         self._news.set()
 
-    async def ask(self, question: Question, form: type[Value]) -> tuple[int, Value]:
+    async def ask(self, question: messages.Question, form: type[Value]) -> tuple[int, Value]:
         """Ask home a question. Returns its number and the answer. Raises the fault if home answers with one."""
         n = next(self._numbers)
         future = self._open_questions[n] = asyncio.get_running_loop().create_future()
-        self.tell(HostQuestion(n, question))
+        self.tell(messages.HostQuestion(n, question))
         try:
             answer = await future
         finally:
             del self._open_questions[n]
         if answer.fault is not None:
             raise answer.fault.to_fault()
-        return n, value_of(bytes(answer.value), form)
+        return n, messages.value_of(bytes(answer.value), form)
 
-    def resolve(self, answer: HomeAnswer) -> bool:
+    def resolve(self, answer: messages.HomeAnswer) -> bool:
         """Deliver an answer; false if no one waits for it any more."""
         future = self._open_questions.get(answer.n)
         if future is None or future.done():
@@ -115,15 +78,15 @@ class HostLine:
             async with asyncio.timeout(seconds):
                 await self._news.wait()
         except TimeoutError:
-            return batch(())
+            return messages.batch(())
         size = count = 0
         while count < len(self._waiting) and (not count or size < MOST_AT_ONCE):
             size += len(self._waiting[count])
             count += 1
-        messages, self._waiting = self._waiting[:count], self._waiting[count:]
+        sending, self._waiting = self._waiting[:count], self._waiting[count:]
         if not self._waiting:
             self._news.clear()
-        return batch(messages)
+        return messages.batch(sending)
 
 
 _WAITS = frozenset({"retry-after", "retry-after-ms", "date"})
@@ -146,18 +109,18 @@ class FarLedger(Ledger):
     def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
         sent = super().add_request(provider, model, tokens, at)
         n = next(self._numbers)
-        self._line.tell(RequestCounted(n, provider, model, tokens))
+        self._line.tell(messages.RequestCounted(n, provider, model, tokens))
         return FarSent(sent.provider, sent.model, sent.tokens, sent.at, sent.account, n)
 
     def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
         assert isinstance(sent, FarSent)  # the ledger only returns `FarSent`
-        self._line.tell(Settled(sent.n, tokens))
+        self._line.tell(messages.Settled(sent.n, tokens))
         now = super().settle(sent, tokens, at)
         return FarSent(now.provider, now.model, now.tokens, now.at, now.account, sent.n)
 
     def unsent(self, sent: SentRequest, at: float) -> None:
         assert isinstance(sent, FarSent)  # the ledger only returns `FarSent`
-        self._line.tell(Uncounted(sent.n))
+        self._line.tell(messages.Uncounted(sent.n))
         super().unsent(sent, at)
 
     def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
@@ -175,7 +138,7 @@ class FarLedger(Ledger):
             name: value for name, value in headers.items() if "limit" in name or "codex" in name or name in _WAITS
         }
         if allowances(relevant, at) or _WAITS & relevant.keys() - {"date"}:
-            self._line.tell(Observed(provider, model, relevant))
+            self._line.tell(messages.Observed(provider, model, relevant))
 
 
 class FarRates:
@@ -189,19 +152,19 @@ class FarRates:
         return True
 
     async def admit(self, choice: ModelChoice, tokens: int) -> Release:
-        question = Admit(choice.provider_name, choice.model, tokens, choice.facts)
+        question = messages.Admit(choice.provider_name, choice.model, tokens, choice.facts)
         n, _ = await self._line.ask(question, bool)
         admitted = [n]
 
         def release() -> None:
             if admitted:
-                self._line.tell(RequestReleased(admitted.pop()))
+                self._line.tell(messages.RequestReleased(admitted.pop()))
 
         return release
 
     async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
         """Ask home how long a request would have to wait."""
-        question = HowLong(choice.provider_name, choice.model, tokens, choice.facts)
+        question = messages.HowLong(choice.provider_name, choice.model, tokens, choice.facts)
         return (await self._line.ask(question, Wait))[1]
 
 
@@ -215,7 +178,7 @@ class FarSpending(Spending):
     def spend(self, cost: float | None) -> None:
         super().spend(cost)
         if cost is None or cost:
-            self._line.tell(CostSpent(cost))
+            self._line.tell(messages.CostSpent(cost))
 
 
 class FarMemory(Memory):
@@ -241,14 +204,14 @@ class FarMemory(Memory):
     ) -> None:
         """Report a provider's token count for an estimated request."""
         super().learn(provider, model, raw, usage, tools=tools, media=media, window=window)
-        self._line.tell(Learned(provider, model, raw, usage, tools, media, window))
+        self._line.tell(messages.Learned(provider, model, raw, usage, tools, media, window))
 
     def save(self) -> None:
         """Does nothing."""
 
 
 def recording(line: HostLine, entries: Sequence[KeptEntry]) -> None:
-    line.tell(RecordEntries(tuple(entries)))
+    line.tell(messages.RecordEntries(tuple(entries)))
 
 
 class FarLogbook:
@@ -256,15 +219,15 @@ class FarLogbook:
         self._line = line
 
     async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
-        await self._line.ask(Append(log, after, tuple(data), at), bool)
+        await self._line.ask(messages.Append(log, after, tuple(data), at), bool)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
-        _, lines = await self._line.ask(ReadLines(log, after), Lines)
+        _, lines = await self._line.ask(messages.ReadLines(log, after), messages.Lines)
         return list(lines)
 
     async def logs(self, prefix: str = "") -> list[Log]:
         """The logs whose names have this prefix."""
-        _, logs = await self._line.ask(ListLogs(prefix), Logs)
+        _, logs = await self._line.ask(messages.ListLogs(prefix), messages.Logs)
         return list(logs)
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
@@ -289,12 +252,12 @@ class FarAnswers:
         self._prices = prices
 
     async def find(self, key: str, sha256: str) -> Found | None:
-        _, found = await self._line.ask(Find(self._target, key), FindAnswer)
+        _, found = await self._line.ask(messages.Find(self._target, key), messages.FindAnswer)
         return answer_in(found.exchange, found.facts, sha256, self._prices) if found.exchange else None
 
     def keep(self, key: str, exchange: str) -> None:
         """Remember that this exchange answered the request."""
-        self._line.tell(Keep(self._target, key, exchange))
+        self._line.tell(messages.Keep(self._target, key, exchange))
 
 
 class FarSharing:
@@ -320,7 +283,7 @@ POLL = 5.0
 SILENCE = 60.0
 """Seconds without a poll after which a host assumes that home is gone, and ends."""
 
-Opening: TypeAlias = Callable[[Begin, HostLine], AbstractAsyncContextManager[Worker]]
+Opening: TypeAlias = Callable[[messages.Begin, HostLine], AbstractAsyncContextManager[Worker]]
 """Opens the worker of a run on a host."""
 
 
@@ -343,19 +306,19 @@ class Host:
         """Handle a batch of messages from home."""
         self._last_poll = self._clock.monotonic()
         try:
-            messages = for_host(data)
+            received = messages.for_host(data)
         except Fault as fault:
-            self.line.tell(HostReady(HostFault.of(fault)))
+            self.line.tell(messages.HostReady(messages.HostFault.of(fault)))
             return
-        for message in messages:
+        for message in received:
             self._do(message)
 
     async def next(self, seconds: float = POLL) -> bytes:
         """The next batch for home. Each call is also home's sign of life."""
         self._last_poll = self._clock.monotonic()
-        messages = await self.line.next(seconds)
+        sending = await self.line.next(seconds)
         self._last_poll = self._clock.monotonic()
-        return messages
+        return sending
 
     async def watch(self) -> None:
         """Wait until home has been silent for too long or everything has ended, then end everything."""
@@ -368,32 +331,32 @@ class Host:
         if self._serving is not None:
             await asyncio.wait({self._serving})
 
-    def _do(self, message: ToHost) -> None:
+    def _do(self, message: messages.ToHost) -> None:
         match message:
-            case Keys(variables):
+            case messages.Keys(variables):
                 self._variables = variables
-            case Begin():
+            case messages.Begin():
                 message = msgspec.structs.replace(message, variables={**message.variables, **self._variables})
                 self._serving = asyncio.get_running_loop().create_task(self._serve(message))
                 self._serving.add_done_callback(self._report_end)
-            case RunCase(n, key):
+            case messages.RunCase(n, key):
                 task = self._cases[n] = asyncio.get_running_loop().create_task(self._run(n, key))
                 task.add_done_callback(lambda done: self._ran(n, done))
-            case CutOff(n):
+            case messages.CutOff(n):
                 if n in self._cases:
                     self._cases[n].cancel()
-            case HomeAnswer():
+            case messages.HomeAnswer():
                 if not self.line.resolve(message):
                     self.line.tell(
-                        RequestReleased(message.n)
+                        messages.RequestReleased(message.n)
                     )  # the request will not be sent, so its reservation is released
-            case Leave():
+            case messages.Leave():
                 self._leaving.set()
 
-    async def _serve(self, begin: Begin) -> None:
+    async def _serve(self, begin: messages.Begin) -> None:
         async with self._opening(begin, self.line) as worker:
             self._worker = worker
-            self.line.tell(HostReady())
+            self.line.tell(messages.HostReady())
             await self._leaving.wait()
             cases = list(self._cases.values())
             for task in cases:
@@ -403,19 +366,19 @@ class Host:
     def _report_end(self, serving: "asyncio.Task[None]") -> None:
         trouble = None if serving.cancelled() else serving.exception()
         if isinstance(trouble, Fault):
-            self.line.tell(HostReady(HostFault.of(trouble)))
+            self.line.tell(messages.HostReady(messages.HostFault.of(trouble)))
         elif trouble is not None:
-            self.line.tell(HostReady(HostFault(Code.CONFIG, f"a host broke: {trouble!r}")))
-        self.line.tell(HostLeft())
+            self.line.tell(messages.HostReady(messages.HostFault(Code.CONFIG, f"a host broke: {trouble!r}")))
+        self.line.tell(messages.HostLeft())
         self.over.set()
 
     async def _run(self, n: int, key: Key) -> None:
         assert self._worker is not None  # home sends cases only after `HostReady`
         result = await self._worker.run(key)
-        self.line.tell(CaseEnded(n, write(CaseDone(replace_media(result)))))
+        self.line.tell(messages.CaseEnded(n, write(CaseDone(replace_media(result)))))
 
     def _ran(self, n: int, case: "asyncio.Task[None]") -> None:
         del self._cases[n]
         trouble = None if case.cancelled() else case.exception()
         if trouble is not None:
-            self.line.tell(CaseEnded(n, broken=repr(trouble)))
+            self.line.tell(messages.CaseEnded(n, broken=repr(trouble)))

@@ -274,18 +274,10 @@ class HostLeft(msgspec.Struct, frozen=True, tag="left"):
     """Everything has ended; this is the host's last message."""
 
 
-Business: TypeAlias = (
-    RecordEntries
-    | CostSpent
-    | RequestReleased
-    | RequestCounted
-    | Settled
-    | Uncounted
-    | Observed
-    | Learned
-    | Keep
-    | HostQuestion
-)
+Counting: TypeAlias = RequestReleased | RequestCounted | Settled | Uncounted | Observed
+"""Messages of a host about the account's limits."""
+
+Business: TypeAlias = RecordEntries | CostSpent | Counting | Learned | Keep | HostQuestion
 """Messages of a host that are not about its cases."""
 
 ToHome: TypeAlias = HostReady | CaseEnded | HostLeft | Business

@@ -11,29 +11,12 @@ import msgspec
 from sightline.catalog.loading import variables_of
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
-from sightline.evals.core.run_state import DEFAULT_WORKERS, CaseDone, EvalBegan, Key, read, workers_of, write
+from sightline.evals.core.run_state import DEFAULT_WORKERS, CaseDone, EvalBegan, Key, read, result_of, workers_of, write
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import Worker, open_case_worker
+from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, LostError, Needs, RemoteHost
-from sightline.evals.service.cluster.messages import (
-    Begin,
-    CaseEnded,
-    CutOff,
-    HostLeft,
-    HostReady,
-    Introduction,
-    Keys,
-    Leave,
-    RunCase,
-    ToHome,
-    ToHost,
-    batch,
-    for_home,
-    pack,
-    pack_files,
-    value_of,
-)
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.suite_files import SuiteFiles
 
@@ -66,9 +49,9 @@ class HostHandle:
         """The number of cases under way on the host."""
         return len(self._cases)
 
-    async def begin(self, begin: Begin) -> None:
+    async def begin(self, begin: messages.Begin) -> None:
         """Ask the host to open what the run needs. Raises a fault if it cannot."""
-        await self._post.tell(batch([pack(Keys(begin.variables))]))
+        await self._post.tell(messages.batch([messages.pack(messages.Keys(begin.variables))]))
         self._send(msgspec.structs.replace(begin, variables={}))
         loop = asyncio.get_running_loop()
         for work in (self._send_messages(), self._listen()):
@@ -82,11 +65,11 @@ class HostHandle:
         n = next(self._numbers)
         future: asyncio.Future[CaseResult] = asyncio.get_running_loop().create_future()
         self._cases[n] = future
-        self._send(RunCase(n, key))
+        self._send(messages.RunCase(n, key))
         try:
             return await future
         except asyncio.CancelledError:
-            self._send(CutOff(n))
+            self._send(messages.CutOff(n))
             raise
         finally:
             del self._cases[n]
@@ -96,7 +79,7 @@ class HostHandle:
         """Ask the host to leave, then end it."""
         if self._tasks and not self._is_over:
             self._is_over = True
-            self._send(Leave())
+            self._send(messages.Leave())
             try:
                 async with asyncio.timeout(GOODBYE):
                     await self._left.wait()
@@ -108,8 +91,8 @@ class HostHandle:
         await self._desk.close()
         await self._post.end()
 
-    def _send(self, message: ToHost) -> None:
-        self._saying.append(pack(message))
+    def _send(self, message: messages.ToHost) -> None:
+        self._saying.append(messages.pack(message))
         self._news.set()
 
     async def _send_messages(self) -> None:
@@ -117,22 +100,22 @@ class HostHandle:
             await self._news.wait()
             self._news.clear()
             saying, self._saying = self._saying, []
-            await self._post.tell(batch(saying))
+            await self._post.tell(messages.batch(saying))
 
     async def _listen(self) -> None:
         while not self._left.is_set():
-            for message in for_home(await self._post.listen()):
+            for message in messages.for_home(await self._post.listen()):
                 await self._receive_messages(message)
 
-    async def _receive_messages(self, message: ToHome) -> None:
+    async def _receive_messages(self, message: messages.ToHome) -> None:
         match message:
-            case HostReady(fault):
+            case messages.HostReady(fault):
                 if not self._ready.done():
                     if fault is None:
                         self._ready.set_result(None)
                     else:
                         self._ready.set_exception(fault.to_fault())
-            case CaseEnded(n, done, broken):
+            case messages.CaseEnded(n, done, broken):
                 future = self._cases.get(n)
                 if future is not None and not future.done():
                     if broken:
@@ -141,7 +124,7 @@ class HostHandle:
                         fact = read(done)
                         assert isinstance(fact, CaseDone)
                         future.set_result(fact.result)
-            case HostLeft():
+            case messages.HostLeft():
                 self._left.set()
             case _:
                 await self._desk.handle(message)
@@ -172,8 +155,8 @@ FIRST_HOST = 120.0
 class ClusterOrders:
     """What all hosts of a run receive. `ours` is this process's introduction; targets in `is_here` run at home."""
 
-    begin: Begin
-    ours: Introduction
+    begin: messages.Begin
+    ours: messages.Introduction
     is_here: frozenset[str]
 
 
@@ -262,7 +245,7 @@ class ClusterWorker:
         post = await self._host_pool.start_host()
         host = HostHandle(post, self._home, self._remove_host, self._notify_change)
         self._gone.append(host)  # close it even if the next step fails
-        _check(value_of(await post.introduce(), Introduction), self._orders.ours)
+        _check(messages.value_of(await post.introduce(), messages.Introduction), self._orders.ours)
         await post.unpack()
         await host.begin(self._orders.begin)
         self._gone.remove(host)
@@ -301,18 +284,9 @@ class ClusterWorker:
     def _result_of_lost_case(self, key: Key) -> CaseResult:
         case = self._cases[key[0]]
         why = f"{MOST_HOSTS} hosts of the cluster were lost while they ran it"
-        return CaseResult(
-            case=key[0],
-            target=key[1],
-            trial=key[2],
-            suite=self._began.suite.name,
-            group=case.group,
-            tags=case.tags,
-            status="execution_error",
-            score=CaseScore(verdict="not_graded", reason=why),
-            observation=CaseObservation(error=why, error_code=Code.NETWORK.value, requests=0),
-            at=self._home.clock.now(),
-        )
+        score = CaseScore(verdict="not_graded", reason=why)
+        seen = CaseObservation(error=why, error_code=Code.NETWORK.value, requests=0)
+        return result_of(self._began.suite, case, key, score, seen, at=self._home.clock.now())
 
 
 def _consume_exception(task: "asyncio.Task[None]") -> None:
@@ -321,7 +295,7 @@ def _consume_exception(task: "asyncio.Task[None]") -> None:
         task.exception()
 
 
-def _check(theirs: Introduction, ours: Introduction) -> None:
+def _check(theirs: messages.Introduction, ours: messages.Introduction) -> None:
     if theirs.sightline != ours.sightline:
         message = f"the cluster has Sightline {theirs.sightline}, and this is {ours.sightline}"
         raise Fault(Code.CONFIG, message, hint=f"Install sightline=={ours.sightline} on its machines.")
@@ -356,7 +330,7 @@ async def open_worker(run: EvalRun) -> AsyncIterator[WorkerPlan]:
         pool = ClusterWorker(began, _orders(run, there), there.host_pool, home, own)
         try:
             files = [path for needs in _needs(began, there) for path in needs.files]
-            hosts = await pool.open(pack_files(SuiteFiles(run.context.root), began, files))
+            hosts = await pool.open(messages.pack_files(SuiteFiles(run.context.root), began, files))
             widths = _widths(began, began.suite.execution.workers or DEFAULT_WORKERS * hosts)
             far = {spec.name for spec in began.targets if not _is_here(spec)}
             pool.set_capacity({name: width for name, width in widths.items() if name in far}, hosts)
@@ -370,7 +344,7 @@ def _orders(run: EvalRun, there: Elsewhere) -> ClusterOrders:
     named = (name for spec in began.targets if spec.cli is not None for name in spec.cli.env)
     tools = (name for needs in _needs(began, there) for name in needs.variables)
     names = dict.fromkeys((*variables_of(context.catalog), *tools, *named))
-    begin = Begin(
+    begin = messages.Begin(
         run=run.id,
         began=write(began),
         catalog=context.catalog,
