@@ -14,22 +14,7 @@ from sightline.chat.api.files import media
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Media, media_of
 from sightline.errors import Code, Fault
-from sightline.evals.api.shapes import (
-    AdoptWanted,
-    CaseSaveWanted,
-    CaseShown,
-    CaseUndoWanted,
-    CompareShown,
-    EvalBrief,
-    EvalShown,
-    MakeWanted,
-    RerunWanted,
-    RunWanted,
-    SavedShown,
-    SaveWanted,
-    SuiteWanted,
-    TrendPoint,
-)
+from sightline.evals.api import shapes
 from sightline.evals.api.showing import (
     CaseShowing,
     answer_shown,
@@ -125,7 +110,7 @@ class Reruns:
         """Whether this server drives the run."""
         return run in self._tasks
 
-    async def again(self, run: str, body: RerunWanted) -> str:
+    async def again(self, run: str, body: shapes.RerunWanted) -> str:
         """Rerun cases, and return the run's id. If the suite's file has changed, a new run is started, because a run
         keeps the suite it was started with."""
         shown = await self._evaluation.show(run)
@@ -208,7 +193,7 @@ class Reruns:
             _LOG.warning("a run of a suite has stopped: %s", error)  # its log says how far it got
 
 
-def _keys_to_rerun(standing: EvalState, body: RerunWanted) -> tuple[Key, ...] | None:
+def _keys_to_rerun(standing: EvalState, body: shapes.RerunWanted) -> tuple[Key, ...] | None:
     """The trials to rerun; None means everything that did not pass."""
     targets = [spec.name for spec in standing.began.targets]
     if body.target and body.target not in targets:
@@ -240,17 +225,17 @@ class EvalCalls:
         self._media = WholeMedia(parts.store, parts.evaluation.files.read, parts.now)
         self._known: BoundedCache[str, tuple[int, tuple[TargetSummary, ...]]] = BoundedCache(_MOST_KNOWN)
 
-    async def list_runs(self, query: Query) -> list[EvalBrief]:
+    async def list_runs(self, query: Query) -> list[shapes.EvalBrief]:
         """The newest runs."""
         limit = min(query.number("limit", _USUAL), MOST_RUNS)
         runs = await self._runs(limit, query.text("suite"))
         return [brief(shown, await self._summaries(shown)) for shown in runs]
 
-    async def show_run(self, run: str) -> EvalShown:
+    async def show_run(self, run: str) -> shapes.EvalShown:
         shown = await self._evaluation.show(run)
         return whole(shown, await self._summaries(shown), is_here=self.reruns.is_here(run))
 
-    async def case(self, run: str, query: Query) -> CaseShown:
+    async def case(self, run: str, query: Query) -> shapes.CaseShown:
         """Show one trial of a case."""
         shown = await self._evaluation.show(run)
         targets = [spec.name for spec in shown.standing.began.targets]
@@ -286,7 +271,7 @@ class EvalCalls:
         files = files_of(shown.standing.cases[key[0]])
         return media(await self._media.of(parts[int(number)], seen.exchanges, files))
 
-    async def adopt(self, run: str, body: AdoptWanted) -> SavedShown:
+    async def adopt(self, run: str, body: shapes.AdoptWanted) -> shapes.SavedShown:
         """Write a user's edit of a held request into its case."""
         shown = await self._evaluation.show(run)
         key = (body.case, body.target, body.trial)
@@ -300,7 +285,7 @@ class EvalCalls:
         changes = changes_of(source, messages_before_edit(edited, seen.asked), edited.request().messages)
         return await self.suites.write_values(shown.standing, case, changes, body.sha256, is_dry=body.dry)
 
-    async def compare(self, query: Query) -> CompareShown:
+    async def compare(self, query: Query) -> shapes.CompareShown:
         """Compare two runs, or two targets of one."""
         first, second = query.text("a"), query.text("b")
         if not first or not second:
@@ -311,7 +296,7 @@ class EvalCalls:
         # Resampling thousands of cases takes seconds, and this process also relays requests.
         return await asyncio.to_thread(compare_runs, *sides, targets, self._drawing())
 
-    async def trend(self, query: Query) -> list[TrendPoint]:
+    async def trend(self, query: Query) -> list[shapes.TrendPoint]:
         """The results of a suite over its runs."""
         suite = query.text("suite")
         if not suite:
@@ -320,14 +305,14 @@ class EvalCalls:
         limit = min(query.number("limit", _USUAL), MOST_RUNS)
         return await asyncio.to_thread(trend_of, await self._runs(limit, suite), self._drawing())
 
-    async def run_suite(self, body: RunWanted) -> EvalShown:
+    async def run_suite(self, body: shapes.RunWanted) -> shapes.EvalShown:
         """Start a run of a suite."""
         return await self.show_run(await self.reruns.begin(*await self.suites.plan(body)))
 
-    async def rerun(self, run: str, body: RerunWanted) -> EvalShown:
+    async def rerun(self, run: str, body: shapes.RerunWanted) -> shapes.EvalShown:
         return await self.show_run(await self.reruns.again(run, body))
 
-    async def stop(self, run: str, _body: Nothing) -> EvalShown:
+    async def stop(self, run: str, _body: Nothing) -> shapes.EvalShown:
         await self.reruns.stop(run)
         return await self.show_run(run)
 
@@ -355,24 +340,24 @@ def eval_calls(evals: EvalCalls) -> Calls:
     return {
         "evals": {
             "GET": lambda call: evals.list_runs(Query(call.query)),
-            "POST": _with_body(RunWanted, evals.run_suite),
+            "POST": _with_body(shapes.RunWanted, evals.run_suite),
         },
         "evals/compare": {"GET": lambda call: evals.compare(Query(call.query))},
         "evals/trend": {"GET": lambda call: evals.trend(Query(call.query))},
         "evals/suites": {"GET": lambda _call: suites.list_suites()},
         "evals/suite": {
             "GET": lambda call: suites.open(Query(call.query)),
-            "PUT": _with_body(SuiteWanted, suites.write),
+            "PUT": _with_body(shapes.SuiteWanted, suites.write),
         },
-        "evals/make": {"POST": _with_body(MakeWanted, suites.make)},
-        "evals/save": {"POST": _with_body(SaveWanted, suites.save)},
+        "evals/make": {"POST": _with_body(shapes.MakeWanted, suites.make)},
+        "evals/save": {"POST": _with_body(shapes.SaveWanted, suites.save)},
         "evals/*": {"GET": lambda call: evals.show_run(_run(call))},
         "evals/*/case": {"GET": lambda call: evals.case(_run(call), Query(call.query))},
         "evals/*/case/media/*": {"GET": lambda call: evals.media(_run(call), call.names[1], Query(call.query))},
-        "evals/*/case/save": {"POST": _with_run_and_body(CaseSaveWanted, suites.change)},
-        "evals/*/case/adopt": {"POST": _with_run_and_body(AdoptWanted, evals.adopt)},
-        "evals/*/case/undo": {"POST": _with_run_and_body(CaseUndoWanted, suites.undo)},
-        "evals/*/rerun": {"POST": _with_run_and_body(RerunWanted, evals.rerun)},
+        "evals/*/case/save": {"POST": _with_run_and_body(shapes.CaseSaveWanted, suites.change)},
+        "evals/*/case/adopt": {"POST": _with_run_and_body(shapes.AdoptWanted, evals.adopt)},
+        "evals/*/case/undo": {"POST": _with_run_and_body(shapes.CaseUndoWanted, suites.undo)},
+        "evals/*/rerun": {"POST": _with_run_and_body(shapes.RerunWanted, evals.rerun)},
         "evals/*/stop": {"POST": _with_run_and_body(Nothing, evals.stop)},
     }
 

@@ -7,25 +7,7 @@ import msgspec
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
 from sightline.errors import Code, Fault
-from sightline.evals.api.shapes import (
-    CaseRow,
-    CaseShown,
-    Cell,
-    ComparedCase,
-    ComparedSide,
-    CompareShown,
-    Distributions,
-    Ends,
-    EvalBrief,
-    EvalShown,
-    GraderFigures,
-    MessageShown,
-    PassShown,
-    TargetFigures,
-    TrendPoint,
-    TrialShown,
-    TurnShown,
-)
+from sightline.evals.api import shapes
 from sightline.evals.core.comparison import RunComparison, TrendRun, compare, trends
 from sightline.evals.core.delivery.delivery import Note
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, complaints_of
@@ -49,17 +31,17 @@ _MOST_ANSWERS = 500
 matrix again and again while a run is under way."""
 
 
-def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> EvalBrief:
+def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> shapes.EvalBrief:
     """A run as one row."""
     line = brief_of(shown.run, shown.standing, shown.state)
-    return EvalBrief(**msgspec.structs.asdict(line), summary=tuple(map(figures, summaries)))
+    return shapes.EvalBrief(**msgspec.structs.asdict(line), summary=tuple(map(figures, summaries)))
 
 
-def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bool) -> EvalShown:
+def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bool) -> shapes.EvalShown:
     """A whole run without the contents of its cases."""
     line = brief(shown, summaries)
     standing = shown.standing
-    return EvalShown(
+    return shapes.EvalShown(
         **{name: getattr(line, name) for name in line.__struct_fields__},
         version=shown.version,
         why=standing.ended or "",
@@ -67,7 +49,7 @@ def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bo
         file_sha256=standing.began.suite.sha256,
         matrix=_matrix(standing, line.targets),
         graders=tuple(
-            GraderFigures(
+            shapes.GraderFigures(
                 target=summary.target,
                 name=each.name,
                 type=each.type,
@@ -82,14 +64,14 @@ def whole(shown: RunSnapshot, summaries: Sequence[TargetSummary], *, is_here: bo
     )
 
 
-def figures(summary: TargetSummary) -> TargetFigures:
+def figures(summary: TargetSummary) -> shapes.TargetFigures:
     mean = summary.score
     interval = None if mean is None else mean.interval
     low, high = within(interval)
     pass_low, pass_high = within(summary.pass_interval)
     spent = _both(summary.cost, summary.grading_cost)
     tokens = _both(summary.input_tokens, summary.output_tokens)
-    return TargetFigures(
+    return shapes.TargetFigures(
         target=summary.target,
         results=summary.results,
         passed=summary.passed,
@@ -120,11 +102,11 @@ def within(interval: Interval | None) -> tuple[float | None, float | None]:
     return (None, None) if interval is None else (max(0.0, interval.low), min(1.0, interval.high))
 
 
-def trial(key: Key, result: CaseResult | None, *, is_running: bool) -> TrialShown:
+def trial(key: Key, result: CaseResult | None, *, is_running: bool) -> shapes.TrialShown:
     """One trial, which may have no result yet."""
     if result is None:
-        return TrialShown(trial=key[2], status="running" if is_running else "waiting")
-    return TrialShown(
+        return shapes.TrialShown(trial=key[2], status="running" if is_running else "waiting")
+    return shapes.TrialShown(
         trial=key[2],
         status=result.status,
         verdict=result.score.verdict,
@@ -151,9 +133,9 @@ def _both(first: Amount, second: Amount) -> Amount:
     return Amount(total, known, unknown, first.at_least + second.at_least)
 
 
-def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[CaseRow, ...]:
+def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[shapes.CaseRow, ...]:
     running = set(standing.running)
-    tries: dict[tuple[str, str], list[TrialShown]] = {}
+    tries: dict[tuple[str, str], list[shapes.TrialShown]] = {}
     has_answers = len(standing.keys) <= _MOST_ANSWERS
     for key in standing.keys:
         shown = trial(key, standing.result(key), is_running=key in running)
@@ -161,17 +143,17 @@ def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[CaseRow, ...]:
             shown = msgspec.structs.replace(shown, answer="")
         tries.setdefault(key[:2], []).append(shown)
     return tuple(
-        CaseRow(
+        shapes.CaseRow(
             case.id,
             case.group,
             case.tags,
-            tuple(Cell(name, tuple(tries[case.id, name])) for name in targets if (case.id, name) in tries),
+            tuple(shapes.Cell(name, tuple(tries[case.id, name])) for name in targets if (case.id, name) in tries),
         )
         for case in standing.cases.values()
     )
 
 
-def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, str], draw: Draw) -> CompareShown:
+def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, str], draw: Draw) -> shapes.CompareShown:
     """Compare the second run with the first. A target may be left out if the run has only one."""
     sides = first.standing.results, second.standing.results
     chosen = (_target(first.run, sides[0], targets[0], "a"), _target(second.run, sides[1], targets[1], "b"))
@@ -181,7 +163,7 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, st
     difference = None if scores is None else scores.difference
     interval = None if difference is None else difference.interval
     bounds = comparison.bounds
-    return CompareShown(
+    return shapes.CompareShown(
         a=_side(first, chosen[0]),
         b=_side(second, chosen[1]),
         level=comparison.level,
@@ -198,7 +180,7 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, st
         sign_p=None if scores is None else scores.sign_p,
         bootstrap=None
         if scores is None or scores.bootstrap is None
-        else Ends(scores.bootstrap.low, scores.bootstrap.high),
+        else shapes.Ends(scores.bootstrap.low, scores.bootstrap.high),
         wins=0 if scores is None else scores.wins,
         losses=0 if scores is None else scores.losses,
         ties=0 if scores is None else scores.ties,
@@ -207,10 +189,10 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, st
         gain=comparison.gain,
         smallest=None if scores is None else scores.smallest,
         needed=None if scores is None else scores.needed,
-        bounds=None if bounds is None else Ends(*bounds),
+        bounds=None if bounds is None else shapes.Ends(*bounds),
         passing=_passing(comparison.verdicts),
         cases=_cases(comparison, *(_exchanges(*each) for each in zip(sides, chosen, strict=True))),
-        distributions=Distributions(
+        distributions=shapes.Distributions(
             tuple(pair.before.score for pair in comparison.pairs), tuple(pair.after.score for pair in comparison.pairs)
         ),
         only_a=comparison.only_before,
@@ -220,16 +202,16 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, st
     )
 
 
-def trend_of(runs: Sequence[RunSnapshot], draw: Draw) -> list[TrendPoint]:
+def trend_of(runs: Sequence[RunSnapshot], draw: Draw) -> list[shapes.TrendPoint]:
     """The points of a trend, oldest first."""
     trend_runs = [TrendRun(each.run, each.standing.began.at, each.standing.results) for each in runs]
-    points: list[TrendPoint] = []
+    points: list[shapes.TrendPoint] = []
     for trend in trends(trend_runs, draw):
         for point in trend.points:
             mean = point.summary.score
             low, high = within(None if mean is None else mean.interval)
             points.append(
-                TrendPoint(
+                shapes.TrendPoint(
                     run=point.run,
                     at=point.at,
                     target=trend.target,
@@ -258,9 +240,9 @@ def _target(run: str, results: Sequence[CaseResult], wanted: str, side: str) -> 
     raise Fault(Code.USAGE, message, hint=f"Say which with target_{side}.", status=400)
 
 
-def _side(shown: RunSnapshot, target: str) -> ComparedSide:
+def _side(shown: RunSnapshot, target: str) -> shapes.ComparedSide:
     began = shown.standing.began
-    return ComparedSide(run=shown.run, name=began.suite.name, target=target, at=began.at)
+    return shapes.ComparedSide(run=shown.run, name=began.suite.name, target=target, at=began.at)
 
 
 def _test(scores: Paired) -> str:
@@ -269,11 +251,11 @@ def _test(scores: Paired) -> str:
     return f"paired permutation test{drawn}"
 
 
-def _passing(verdicts: Paired | None) -> PassShown | None:
+def _passing(verdicts: Paired | None) -> shapes.PassShown | None:
     if verdicts is None:
         return None
     interval = verdicts.difference.interval
-    return PassShown(
+    return shapes.PassShown(
         difference=verdicts.difference.value,
         low=None if interval is None else interval.low,
         high=None if interval is None else interval.high,
@@ -289,9 +271,11 @@ def _exchanges(results: Sequence[CaseResult], target: str) -> dict[str, str]:
     return {result.case: result.observation.exchanges[-1] for result in own}
 
 
-def _cases(comparison: RunComparison, first: Mapping[str, str], second: Mapping[str, str]) -> tuple[ComparedCase, ...]:
+def _cases(
+    comparison: RunComparison, first: Mapping[str, str], second: Mapping[str, str]
+) -> tuple[shapes.ComparedCase, ...]:
     return tuple(
-        ComparedCase(
+        shapes.ComparedCase(
             case=pair.case,
             group=pair.group,
             a=pair.before.score,
@@ -317,7 +301,7 @@ class CaseShowing:
         self._evaluation = evaluation
         self._source = source
 
-    def show_try(self, shown: RunSnapshot, key: Key) -> CaseShown:
+    def show_try(self, shown: RunSnapshot, key: Key) -> shapes.CaseShown:
         """Show one trial. Raises a fault if the run has no such trial."""
         standing = shown.standing
         if key not in standing.keys:
@@ -333,7 +317,7 @@ class CaseShowing:
         last = result.turns[-1] if result is not None and result.turns else seen
         notes, trouble = self._notes(shown, case, key[1])
         sha256, source = self._source(case)
-        return CaseShown(
+        return shapes.CaseShown(
             **msgspec.structs.asdict(_turn(seen, score, last)),
             case=case.id,
             group=case.group,
@@ -385,16 +369,16 @@ def media_in(sent: Sequence[Message], answered: Sequence[Message]) -> tuple[Medi
     return media_of(ChatAnswer(messages=(*sent, *answered)))
 
 
-def messages_shown(messages: Sequence[Message]) -> tuple[MessageShown, ...]:
+def messages_shown(messages: Sequence[Message]) -> tuple[shapes.MessageShown, ...]:
     """Messages as sent. A tool's result is shown within its call, if the call is there."""
-    shown: list[MessageShown] = []
+    shown: list[shapes.MessageShown] = []
     for index, message in enumerate(messages):
         if message.role == "tool" and shown:
             continue  # its text is shown in the message with the call
         # The chat has blocks for answers only; other messages are shown in the same way.
         turn = Message("assistant", message.parts)
         blocks = answer_shown((turn, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
-        shown.append(MessageShown(message.role, message.name or "", blocks))
+        shown.append(shapes.MessageShown(message.role, message.name or "", blocks))
     return tuple(shown)
 
 
@@ -422,15 +406,15 @@ def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
     return found
 
 
-def _turns(result: CaseResult) -> tuple[TurnShown, ...]:
+def _turns(result: CaseResult) -> tuple[shapes.TurnShown, ...]:
     scores: list[CaseScore | None] = [*result.score.turns]
     scores += [None] * (len(result.turns) - len(scores))
     return tuple(_turn(seen, score, seen) for seen, score in zip(result.turns, scores, strict=False))
 
 
-def _turn(seen: CaseObservation, score: CaseScore | None, last: CaseObservation) -> TurnShown:
+def _turn(seen: CaseObservation, score: CaseScore | None, last: CaseObservation) -> shapes.TurnShown:
     """A turn, or a whole trial, of which the messages of its `last` turn are shown."""
-    return TurnShown(
+    return shapes.TurnShown(
         messages=messages_shown(last.asked),
         answer=answer_shown(last.messages, len(media_in(last.asked, ()))),
         verdict=None if score is None else score.verdict,
@@ -444,7 +428,7 @@ def _turn(seen: CaseObservation, score: CaseScore | None, last: CaseObservation)
     )
 
 
-def _show_expectation(message: CaseMessage) -> MessageShown:
+def _show_expectation(message: CaseMessage) -> shapes.MessageShown:
     """An expected message of a suite; a file is shown by its name."""
     parts: list[Part] = []
     for segment in message.segments:
@@ -457,4 +441,4 @@ def _show_expectation(message: CaseMessage) -> MessageShown:
                 parts.append(ToolCall(segment.id, segment.name, written))
             case _:
                 parts.append(Text(f"<{segment.path}>"))
-    return MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))
+    return shapes.MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))

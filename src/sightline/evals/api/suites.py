@@ -8,21 +8,7 @@ from dataclasses import dataclass
 
 from sightline.catalog.problem import Path
 from sightline.errors import Code, Fault
-from sightline.evals.api.shapes import (
-    CaseSaveWanted,
-    CaseUndoWanted,
-    ChangeShown,
-    MadeShown,
-    MakeWanted,
-    RunWanted,
-    SavedShown,
-    SaveWanted,
-    SuiteChecked,
-    SuiteOpened,
-    SuiteShown,
-    SuitesShown,
-    SuiteWanted,
-)
+from sightline.evals.api import shapes
 from sightline.evals.core.making.case import CaseExchange, MadeCase
 from sightline.evals.core.reading.files import Need, SuiteReading, join_path, refusal_of
 from sightline.evals.core.run_state import EvalBegan, EvalState, RunOptions, budget_of, select_cases
@@ -174,14 +160,14 @@ def _unclear(why: str) -> Fault:
 _AROUND = 3
 
 
-def diff_lines(before: bytes, after: bytes) -> ChangeShown:
+def diff_lines(before: bytes, after: bytes) -> shapes.ChangeShown:
     """All lines from the first to the last difference, on both sides, with some context."""
     old, new = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (before, after))
     most = min(len(old), len(new))
     same = next((place for place in range(most) if old[place] != new[place]), most)
     behind = next((place for place in range(most - same) if old[-1 - place] != new[-1 - place]), most - same)
     first, left = max(same - _AROUND, 0), max(behind - _AROUND, 0)
-    return ChangeShown(first + 1, "".join(old[first : len(old) - left]), "".join(new[first : len(new) - left]))
+    return shapes.ChangeShown(first + 1, "".join(old[first : len(old) - left]), "".join(new[first : len(new) - left]))
 
 
 _MOST_LISTED = 500
@@ -199,11 +185,11 @@ class Suites:
         self._writing = asyncio.Lock()
         self._undoable: BoundedCache[str, tuple[str, bytes]] = BoundedCache(_MOST_UNDOABLE)
 
-    async def list_suites(self) -> SuitesShown:
+    async def list_suites(self) -> shapes.SuitesShown:
         """List all suites; each is parsed again."""
-        return SuitesShown(self._folder, tuple(await asyncio.to_thread(self._read)))
+        return shapes.SuitesShown(self._folder, tuple(await asyncio.to_thread(self._read)))
 
-    async def open(self, query: Query) -> SuiteOpened:
+    async def open(self, query: Query) -> shapes.SuiteOpened:
         """One suite as text, and the targets that can be picked for it."""
         file = self._path_below(query.text("file"))
         text, sha256 = await asyncio.to_thread(self._writer.read, file)
@@ -223,18 +209,18 @@ class Suites:
                     place=place, path="execution", message=fault.message, suggestion=fault.hint, severity="warning"
                 )
                 problems = (*problems, problem)
-        return SuiteOpened(file, text, sha256, _count(reading), problems, names, usual)
+        return shapes.SuiteOpened(file, text, sha256, _count(reading), problems, names, usual)
 
-    async def write(self, body: SuiteWanted) -> SuiteChecked:
+    async def write(self, body: shapes.SuiteWanted) -> shapes.SuiteChecked:
         """Write a whole suite, or only check it. One with problems is not written."""
         file = self._path_below(body.file)
         async with self._writing:
             reading, sha256 = await asyncio.to_thread(
                 self._writer.write_text, file, body.yaml, body.sha256, is_dry=body.dry
             )
-        return SuiteChecked(file, sha256, _count(reading), reading.problems)
+        return shapes.SuiteChecked(file, sha256, _count(reading), reading.problems)
 
-    async def plan(self, body: RunWanted) -> tuple[Evaluation, Suite, SuiteTargets, RunOptions]:
+    async def plan(self, body: shapes.RunWanted) -> tuple[Evaluation, Suite, SuiteTargets, RunOptions]:
         """What is needed to run a suite; a fault says what is wrong with it, or with its targets."""
         if self._parts.targets is None or self._parts.grown_for is None:
             hint = "Run it by the command: sightline eval run."
@@ -252,11 +238,11 @@ class Suites:
             raise Fault(fault.code, fault.message, hint=fault.hint, status=422) from None
         return self._parts.grown_for(answering), suite, answering, options
 
-    async def make(self, body: MakeWanted) -> MadeShown:
+    async def make(self, body: shapes.MakeWanted) -> shapes.MadeShown:
         """Propose a case made of exchanges."""
         recorded, made = await self._make(body)
         words = made.case.get("vars")
-        return MadeShown(
+        return shapes.MadeShown(
             name=str(made.case["id"]),
             yaml=made.text,
             case=made.case,
@@ -267,7 +253,7 @@ class Suites:
             suites=tuple(self._files()),
         )
 
-    async def save(self, body: SaveWanted) -> SavedShown:
+    async def save(self, body: shapes.SaveWanted) -> shapes.SavedShown:
         """Append a case to a suite, and write the files of the exchanges that its text still names."""
         file = self._path_below(body.file)
         files = (await self._make(body))[1].files if body.exchanges else ()
@@ -275,7 +261,7 @@ class Suites:
         async with self._writing:
             return _show_write(await asyncio.to_thread(self._writer.append, file, body.yaml, beside))
 
-    async def change(self, run: str, body: CaseSaveWanted) -> SavedShown:
+    async def change(self, run: str, body: shapes.CaseSaveWanted) -> shapes.SavedShown:
         standing = (await self._evaluation.show(run)).standing
         case = standing.cases.get(body.case)
         if case is None:
@@ -285,7 +271,7 @@ class Suites:
 
     async def write_values(
         self, standing: EvalState, case: Case, changes: Sequence[tuple[Path, Json]], sha256: str, *, is_dry: bool
-    ) -> SavedShown:
+    ) -> shapes.SavedShown:
         """Write values of a case into its file, or only compute what would change."""
         file = case.place.file
         if not self._is_ours(file):
@@ -297,12 +283,12 @@ class Suites:
             before, after = await asyncio.to_thread(self._writer.preview_change, file, case.id, changes, known)
             change = diff_lines(before, after)
             if is_dry:
-                return SavedShown(file, known, (case.id,), change)
+                return shapes.SavedShown(file, known, (case.id,), change)
             written = await asyncio.to_thread(self._writer.replace, file, after, known, (case.id,))
         self._undoable.put(written.sha256, (file, before))
-        return SavedShown(written.file, written.sha256, written.cases, change)
+        return shapes.SavedShown(written.file, written.sha256, written.cases, change)
 
-    async def undo(self, _run: str, body: CaseUndoWanted) -> SavedShown:
+    async def undo(self, _run: str, body: shapes.CaseUndoWanted) -> shapes.SavedShown:
         """Undo the change that gave the file this hash; the file is byte for byte as before."""
         known = self._undoable.get(body.sha256)
         if known is None:
@@ -323,12 +309,12 @@ class Suites:
         names = (name for name in listing.decode("utf-8", "replace").splitlines() if name.lower().endswith(ENDINGS))
         return [path for name in names if (path := join_path(self._folder, name))][:_MOST_LISTED]
 
-    def _read(self) -> list[SuiteShown]:
-        found: list[SuiteShown] = []
+    def _read(self) -> list[shapes.SuiteShown]:
+        found: list[shapes.SuiteShown] = []
         for file in self._files():
             reading = suite_in(self._evaluation.files, file, self._parts.environment)
             name = file if reading.suite is None else reading.suite.name
-            found.append(SuiteShown(file, name, _count(reading), reading.problems))
+            found.append(shapes.SuiteShown(file, name, _count(reading), reading.problems))
         return found
 
     def _path_below(self, file: str) -> str:
@@ -343,11 +329,11 @@ class Suites:
         path = join_path("", file)
         return path is not None and (not self._folder or path.startswith(f"{self._folder}/"))
 
-    async def _make(self, body: MakeWanted | SaveWanted) -> tuple[tuple[CaseExchange, ...], MadeCase]:
+    async def _make(self, body: shapes.MakeWanted | shapes.SaveWanted) -> tuple[tuple[CaseExchange, ...], MadeCase]:
         parts = self._parts
         recorded = await conversation(parts.store, body.exchanges, now=parts.now())
         name = body.name or f"recorded-{body.exchanges[-1].removeprefix('x_')[:12]}"
-        contains = body.contains if isinstance(body, MakeWanted) else ""
+        contains = body.contains if isinstance(body, shapes.MakeWanted) else ""
         return recorded, make_masked_case(recorded, name, parts.secrets, body.from_turn, contains)
 
 
@@ -355,5 +341,5 @@ def _count(reading: SuiteReading) -> int | None:
     return None if reading.suite is None else len(reading.suite.cases)
 
 
-def _show_write(written: SuiteWrite) -> SavedShown:
-    return SavedShown(written.file, written.sha256, written.cases)
+def _show_write(written: SuiteWrite) -> shapes.SavedShown:
+    return shapes.SavedShown(written.file, written.sha256, written.cases)

@@ -6,33 +6,10 @@ from sightline.catalog.facts import Facts
 from sightline.errors import Code
 from sightline.evals.core.run_state import Key
 from sightline.evals.service.cluster import home as home_module
+from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster import pool as attendant_module
 from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.host_pool import LostError
-from sightline.evals.service.cluster.messages import (
-    Admit,
-    Append,
-    CostSpent,
-    Find,
-    FindAnswer,
-    HomeAnswer,
-    HostQuestion,
-    HowLong,
-    Keep,
-    Learned,
-    Lines,
-    ListLogs,
-    Logs,
-    Observed,
-    Question,
-    ReadLines,
-    RecordEntries,
-    RequestCounted,
-    RequestReleased,
-    Settled,
-    Uncounted,
-    value_of,
-)
 from sightline.evals.service.cluster.pool import HostHandle
 from sightline.evals.service.context import OwnSharing
 from sightline.evals.service.target import Spending
@@ -56,19 +33,19 @@ class ProcessTree:
         self.memory = run.engine.memory
         self.clock = run.clock
         self.home = Home(run.hub.record, run.store.logbook, self.memory, run.clock, sharing, self.purse)
-        self.answers: list[HomeAnswer] = []
+        self.answers: list[messages.HomeAnswer] = []
         self.came = asyncio.Event()
 
     def desk(self) -> HostService:
         return HostService(self.home, self._take)
 
-    def _take(self, answer: HomeAnswer) -> None:
+    def _take(self, answer: messages.HomeAnswer) -> None:
         self.answers.append(answer)
         self.came.set()
 
-    async def asked(self, desk: HostService, question: Question, n: int = 1) -> HomeAnswer:
+    async def asked(self, desk: HostService, question: messages.Question, n: int = 1) -> messages.HomeAnswer:
         self.came.clear()
-        await desk.handle(HostQuestion(n, question))
+        await desk.handle(messages.HostQuestion(n, question))
         await self.came.wait()
         return self.answers[-1]
 
@@ -81,7 +58,7 @@ class ProcessTree:
 async def test_what_hosts_tell_is_on_record_here(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     told: tuple[Entry, ...] = (BodyEntry("ab", b"{}"), FactEntry("x_far", 0, 1.0, Received("openai-chat", "m", "ab")))
-    await kin.desk().handle(RecordEntries(told))
+    await kin.desk().handle(messages.RecordEntries(told))
     await stage.stage.store.settle()
     assert len(await stage.stage.store.facts("x_far")) == 1
 
@@ -96,7 +73,7 @@ async def test_recording_failure_is_logged_and_stops_no_case(
         raise OSError("the disk is full")
 
     kin.home = Home(full, kin.home.logbook, kin.memory, kin.clock, kin.home.sharing, kin.purse)
-    await kin.desk().handle(RecordEntries(()))
+    await kin.desk().handle(messages.RecordEntries(()))
     assert "the disk is full" in caplog.text
 
 
@@ -104,7 +81,7 @@ async def test_recording_failure_is_logged_and_stops_no_case(
 async def test_money_is_counted_once_for_all_hosts(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     for desk in (kin.desk(), kin.desk(), kin.desk()):
-        await desk.handle(CostSpent(0.5))
+        await desk.handle(messages.CostSpent(0.5))
     assert kin.purse.spent == 1.5
 
 
@@ -115,11 +92,11 @@ async def test_requests_of_three_hosts_keep_to_one_limit(stage: EvalStage) -> No
     facts = Facts(rpm=3)
     waits: list[float] = stage.stage.clock.waits  # type: ignore[attr-defined]
     for n, desk in enumerate(desks, 1):
-        await kin.asked(desk, Admit("acme", "m", 0, facts), n)
-        await desk.handle(RequestReleased(n))
-        await desk.handle(RequestCounted(n, "acme", "m", 10))
+        await kin.asked(desk, messages.Admit("acme", "m", 0, facts), n)
+        await desk.handle(messages.RequestReleased(n))
+        await desk.handle(messages.RequestCounted(n, "acme", "m", 10))
     assert (waits, kin.used) == ([], (3, 30))
-    await kin.asked(desks[0], Admit("acme", "m", 0, facts), 4)
+    await kin.asked(desks[0], messages.Admit("acme", "m", 0, facts), 4)
     assert waits == [pytest.approx(60, abs=2)]
 
 
@@ -130,15 +107,15 @@ async def test_tokens_are_settled_by_the_number_of_the_request(
     monkeypatch.setattr(home_module, "MOST_REMEMBERED", 2)
     kin = ProcessTree(stage)
     one, two = kin.desk(), kin.desk()
-    await one.handle(RequestCounted(1, "acme", "m", 10))
-    await two.handle(RequestCounted(1, "acme", "m", 100))
-    await one.handle(Settled(1, 7))
-    await two.handle(Uncounted(1))
-    await two.handle(Uncounted(1))
+    await one.handle(messages.RequestCounted(1, "acme", "m", 10))
+    await two.handle(messages.RequestCounted(1, "acme", "m", 100))
+    await one.handle(messages.Settled(1, 7))
+    await two.handle(messages.Uncounted(1))
+    await two.handle(messages.Uncounted(1))
     assert kin.used == (1, 7)
     for n in (2, 3):
-        await one.handle(RequestCounted(n, "acme", "m", 1))
-    await one.handle(Settled(1, 50))  # so long ago that nobody remembers it
+        await one.handle(messages.RequestCounted(n, "acme", "m", 1))
+    await one.handle(messages.Settled(1, 50))  # so long ago that nobody remembers it
     assert kin.used == (3, 9)
 
 
@@ -146,10 +123,10 @@ async def test_tokens_are_settled_by_the_number_of_the_request(
 async def test_rate_limits_reported_to_one_host_apply_to_all_hosts(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     one, two = kin.desk(), kin.desk()
-    await one.handle(Observed("acme", "m", {"retry-after": "30"}))
-    answer = await kin.asked(two, HowLong("acme", "m", 5, Facts()))
-    assert value_of(bytes(answer.value), Wait) == Wait(pytest.approx(30), "asked", "retry_after")
-    await one.handle(Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False))
+    await one.handle(messages.Observed("acme", "m", {"retry-after": "30"}))
+    answer = await kin.asked(two, messages.HowLong("acme", "m", 5, Facts()))
+    assert messages.value_of(bytes(answer.value), Wait) == Wait(pytest.approx(30), "asked", "retry_after")
+    await one.handle(messages.Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False))
     assert kin.memory.calibration.has_seen
 
 
@@ -157,29 +134,29 @@ async def test_rate_limits_reported_to_one_host_apply_to_all_hosts(stage: EvalSt
 async def test_a_request_that_can_never_go_is_refused_and_how_long_is_a_number(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     desk = kin.desk()
-    refused = (await kin.asked(desk, Admit("acme", "m", 500, Facts(tpm=100)))).fault
+    refused = (await kin.asked(desk, messages.Admit("acme", "m", 500, Facts(tpm=100)))).fault
     assert refused is not None
     assert refused.code is Code.REQUEST_TOO_LARGE_FOR_RATE
-    answer = await kin.asked(desk, HowLong("acme", "m", 500, Facts(tpm=100)))
-    assert value_of(bytes(answer.value), Wait).seconds > 1e9
+    answer = await kin.asked(desk, messages.HowLong("acme", "m", 500, Facts(tpm=100)))
+    assert messages.value_of(bytes(answer.value), Wait).seconds > 1e9
 
 
 @on_stage
 async def test_what_a_lost_host_was_to_send_is_no_longer_counted(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     desk = kin.desk()
-    await kin.asked(desk, Admit("acme", "m", 5, Facts(rpm=1)))
+    await kin.asked(desk, messages.Admit("acme", "m", 5, Facts(rpm=1)))
     assert kin.used == (1, 5)
     await desk.close()
     assert kin.used == (0, 0)
-    await desk.handle(RequestReleased(1))
+    await desk.handle(messages.RequestReleased(1))
 
 
 @on_stage
 async def test_questions_of_a_lost_host_are_dropped(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     desk = kin.desk()
-    await desk.handle(HostQuestion(1, ReadLines("run:r_1")))
+    await desk.handle(messages.HostQuestion(1, messages.ReadLines("run:r_1")))
     await desk.close()
     assert kin.answers == []
 
@@ -188,13 +165,13 @@ async def test_questions_of_a_lost_host_are_dropped(stage: EvalStage) -> None:
 async def test_logs_of_runs_are_kept_here(stage: EvalStage) -> None:
     kin = ProcessTree(stage)
     desk = kin.desk()
-    assert (await kin.asked(desk, Append("run:r_9", 0, (b"one", b"two"), 5.0))).fault is None
-    overtaken = (await kin.asked(desk, Append("run:r_9", 0, (b"one",), 5.0))).fault
+    assert (await kin.asked(desk, messages.Append("run:r_9", 0, (b"one", b"two"), 5.0))).fault is None
+    overtaken = (await kin.asked(desk, messages.Append("run:r_9", 0, (b"one",), 5.0))).fault
     assert overtaken is not None
     assert overtaken.status == 409
-    lines = value_of(bytes((await kin.asked(desk, ReadLines("run:r_9", 1))).value), Lines)
+    lines = messages.value_of(bytes((await kin.asked(desk, messages.ReadLines("run:r_9", 1))).value), messages.Lines)
     assert [line.data for line in lines] == [b"two"]
-    logs = value_of(bytes((await kin.asked(desk, ListLogs("run:"))).value), Logs)
+    logs = messages.value_of(bytes((await kin.asked(desk, messages.ListLogs("run:"))).value), messages.Logs)
     assert [log.name for log in logs] == ["run:r_9"]
 
 
@@ -204,10 +181,10 @@ async def test_an_answer_of_one_host_is_found_by_another(stage: EvalStage) -> No
     kin = ProcessTree(stage)
     one, two = kin.desk(), kin.desk()
     exchange = (await stage.evaluation.show("e_1")).standing.results[0].observation.exchanges[0]
-    nothing = await kin.asked(two, Find("acme", "k"))
-    assert value_of(bytes(nothing.value), FindAnswer) == FindAnswer()
-    await one.handle(Keep("acme", "k", exchange))
-    found = value_of(bytes((await kin.asked(two, Find("acme", "k"))).value), FindAnswer)
+    nothing = await kin.asked(two, messages.Find("acme", "k"))
+    assert messages.value_of(bytes(nothing.value), messages.FindAnswer) == messages.FindAnswer()
+    await one.handle(messages.Keep("acme", "k", exchange))
+    found = messages.value_of(bytes((await kin.asked(two, messages.Find("acme", "k"))).value), messages.FindAnswer)
     assert found.exchange == exchange
     assert found.facts == tuple(await stage.stage.store.facts(exchange))
     await kin.home.sharing.close()
@@ -217,8 +194,11 @@ async def test_an_answer_of_one_host_is_found_by_another(stage: EvalStage) -> No
 async def test_nothing_is_found_when_the_cache_is_off(stage: EvalStage) -> None:
     kin = ProcessTree(stage, is_cached=False)
     desk = kin.desk()
-    await desk.handle(Keep("acme", "k", "x_1"))
-    assert value_of(bytes((await kin.asked(desk, Find("acme", "k"))).value), FindAnswer) == FindAnswer()
+    await desk.handle(messages.Keep("acme", "k", "x_1"))
+    assert (
+        messages.value_of(bytes((await kin.asked(desk, messages.Find("acme", "k"))).value), messages.FindAnswer)
+        == messages.FindAnswer()
+    )
 
 
 class Attended:
@@ -248,7 +228,7 @@ async def test_a_case_goes_there_and_its_result_comes_back(stage: EvalStage) -> 
     attended = Attended(stage, FakeWorker())
     attendant, post = await attended.begun()
     assert await attendant.run(KEY) == passed(KEY)
-    post.host.line.tell(CostSpent(0.5))
+    post.host.line.tell(messages.CostSpent(0.5))
     await attendant.close()
     assert (attended.kin.purse.spent, attended.lost, attended.freed) == (0.5, 0, 1)
     assert attended.worker.is_closed

@@ -10,30 +10,8 @@ from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import CaseDone, Key, read
 from sightline.evals.service.case_worker import Worker
+from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster.host import SILENCE, Host, HostLine
-from sightline.evals.service.cluster.messages import (
-    Admit,
-    Begin,
-    CaseEnded,
-    CutOff,
-    FindAnswer,
-    HomeAnswer,
-    HostFault,
-    HostLeft,
-    HostQuestion,
-    HostReady,
-    Keys,
-    Leave,
-    RecordEntries,
-    RequestReleased,
-    RunCase,
-    ToHome,
-    batch,
-    for_home,
-    for_host,
-    pack,
-    value_of,
-)
 from sightline.model.exchange import FrameArrived, Received
 from sightline.settings import Settings
 from sightline.store.entries import BodyEntry, FactEntry
@@ -42,7 +20,7 @@ from tests.fake_clock import FakeClock
 
 
 def test_messages_to_a_host_survive_a_round_trip() -> None:
-    begin = Begin(
+    begin = messages.Begin(
         run="e_1",
         began=b'{"kind":"eval_began"}',
         catalog=Catalog(),
@@ -50,16 +28,18 @@ def test_messages_to_a_host_survive_a_round_trip() -> None:
         targets=("acme",),
         variables={"KEY": "sk-1"},
     )
-    messages = (begin, RunCase(1, ("a", "acme", 0)), HomeAnswer(2, msgspec.Raw(b"true")))
-    assert [pack(each) for each in for_host(batch(map(pack, messages)))] == [pack(each) for each in messages]
+    given = (begin, messages.RunCase(1, ("a", "acme", 0)), messages.HomeAnswer(2, msgspec.Raw(b"true")))
+    assert [messages.pack(each) for each in messages.for_host(messages.batch(map(messages.pack, given)))] == [
+        messages.pack(each) for each in given
+    ]
 
 
 def test_keys_do_not_stand_in_what_is_shown_of_a_message() -> None:
-    begin = Begin(
+    begin = messages.Begin(
         run="e_1", began=b"", catalog=Catalog(), settings=Settings(), targets=(), variables={"KEY": "sk-planted"}
     )
     assert "sk-planted" not in repr(begin)
-    assert "sk-planted" not in repr(Keys({"KEY": "sk-planted"}))
+    assert "sk-planted" not in repr(messages.Keys({"KEY": "sk-planted"}))
 
 
 def test_entries_of_the_record_arrive_as_they_are() -> None:
@@ -68,40 +48,40 @@ def test_entries_of_the_record_arrive_as_they_are() -> None:
         FactEntry("x_1", 0, 1.5, Received("openai-chat", "m", "ab")),
         FactEntry("x_1", 1, 2.5, FrameArrived(b"\xfe\x00", 0.5)),
     )
-    messages = (
-        RecordEntries(entries),
-        HostQuestion(1, Admit("acme", "m", 5, Facts(rpm=3))),
-        CaseEnded(1, b"{}"),
-        HostLeft(),
+    given = (
+        messages.RecordEntries(entries),
+        messages.HostQuestion(1, messages.Admit("acme", "m", 5, Facts(rpm=3))),
+        messages.CaseEnded(1, b"{}"),
+        messages.HostLeft(),
     )
-    assert tuple(for_home(batch(map(pack, messages)))) == messages
+    assert tuple(messages.for_home(messages.batch(map(messages.pack, given)))) == given
 
 
 def test_half_a_character_of_a_model_arrives_too() -> None:
-    told = RecordEntries((FactEntry("x_\ud800", 0, 1.0, FrameArrived(b"\xff", 0.0)),))
-    assert tuple(for_home(batch([pack(told)]))) == (told,)
-    findings = FindAnswer("x_\udfff")
-    assert value_of(pack(findings), FindAnswer) == findings
+    told = messages.RecordEntries((FactEntry("x_\ud800", 0, 1.0, FrameArrived(b"\xff", 0.0)),))
+    assert tuple(messages.for_home(messages.batch([messages.pack(told)]))) == (told,)
+    findings = messages.FindAnswer("x_\udfff")
+    assert messages.value_of(messages.pack(findings), messages.FindAnswer) == findings
 
 
 def test_what_another_version_says_is_not_taken_for_something_else() -> None:
     with pytest.raises(Fault, match="a host is not understood"):
-        for_home(batch([b'{"type":"sung"}']))
+        messages.for_home(messages.batch([b'{"type":"sung"}']))
 
 
 def test_a_fault_is_the_same_on_the_other_side() -> None:
     fault = Fault(Code.RATE_LIMITED, "used up", hint="Wait.", status=429)
-    assert HostFault.of(fault).to_fault() == fault
+    assert messages.HostFault.of(fault).to_fault() == fault
 
 
-BEGIN = Begin(run="e_1", began=b"", catalog=Catalog(), settings=Settings(), targets=("acme",))
+BEGIN = messages.Begin(run="e_1", began=b"", catalog=Catalog(), settings=Settings(), targets=("acme",))
 KEY: Key = ("a", "acme", 0)
 
 
-async def next_of(host: Host, wanted: type[ToHome]) -> ToHome:
+async def next_of(host: Host, wanted: type[messages.ToHome]) -> messages.ToHome:
     """The next message of this kind; others are passed over."""
     while True:
-        for message in for_home(await host.next(1)):
+        for message in messages.for_home(await host.next(1)):
             if isinstance(message, wanted):
                 return message
 
@@ -110,35 +90,35 @@ async def test_host_runs_assigned_cases_and_leaves() -> None:
     worker = FakeWorker()
     host = Host(opens(worker), FakeClock())
     host.receive(said(BEGIN))
-    assert await next_of(host, HostReady) == HostReady()
-    host.receive(said(RunCase(7, KEY)))
-    ended = await next_of(host, CaseEnded)
-    assert isinstance(ended, CaseEnded)
+    assert await next_of(host, messages.HostReady) == messages.HostReady()
+    host.receive(said(messages.RunCase(7, KEY)))
+    ended = await next_of(host, messages.CaseEnded)
+    assert isinstance(ended, messages.CaseEnded)
     assert ended.n == 7
     assert read(ended.done) == CaseDone(passed(KEY))
-    host.receive(said(Leave()))
-    assert await next_of(host, HostLeft) == HostLeft()
+    host.receive(said(messages.Leave()))
+    assert await next_of(host, messages.HostLeft) == messages.HostLeft()
     assert worker.is_closed
     assert host.over.is_set()
 
 
 def test_a_host_that_cannot_begin_says_why() -> None:
-    async def tell(trouble: Exception) -> HostReady:
+    async def tell(trouble: Exception) -> messages.HostReady:
         @asynccontextmanager
-        async def refuses(_begin: Begin, _line: HostLine) -> AsyncIterator[Worker]:
+        async def refuses(_begin: messages.Begin, _line: HostLine) -> AsyncIterator[Worker]:
             raise trouble
             yield FakeWorker()
 
         host = Host(refuses, FakeClock())
         host.receive(said(BEGIN))
-        ready = await next_of(host, HostReady)
-        assert isinstance(ready, HostReady)
+        ready = await next_of(host, messages.HostReady)
+        assert isinstance(ready, messages.HostReady)
         return ready
 
     fault = Fault(Code.CONFIG, "no such model", hint="Name one.")
-    assert asyncio.run(tell(fault)) == HostReady(HostFault(Code.CONFIG, "no such model", "Name one."))
-    assert asyncio.run(tell(ZeroDivisionError("oops"))) == HostReady(
-        HostFault(Code.CONFIG, "a host broke: ZeroDivisionError('oops')")
+    assert asyncio.run(tell(fault)) == messages.HostReady(messages.HostFault(Code.CONFIG, "no such model", "Name one."))
+    assert asyncio.run(tell(ZeroDivisionError("oops"))) == messages.HostReady(
+        messages.HostFault(Code.CONFIG, "a host broke: ZeroDivisionError('oops')")
     )
 
 
@@ -156,19 +136,19 @@ async def test_a_case_is_cut_off_or_breaks_by_itself() -> None:
 
     host = Host(opens(FakeWorker(act)), FakeClock())
     host.receive(said(BEGIN))
-    await next_of(host, HostReady)
-    host.receive(said(RunCase(1, KEY), RunCase(2, ("broken", "acme", 0))))
-    assert await next_of(host, CaseEnded) == CaseEnded(2, broken="ZeroDivisionError('oops')")
+    await next_of(host, messages.HostReady)
+    host.receive(said(messages.RunCase(1, KEY), messages.RunCase(2, ("broken", "acme", 0))))
+    assert await next_of(host, messages.CaseEnded) == messages.CaseEnded(2, broken="ZeroDivisionError('oops')")
     await begun.wait()
-    host.receive(said(CutOff(1), CutOff(99)))
+    host.receive(said(messages.CutOff(1), messages.CutOff(99)))
     await cut.wait()
     await host.leave()
 
 
 async def test_a_place_that_came_too_late_is_given_back() -> None:
     host = Host(opens(FakeWorker()), FakeClock())
-    host.receive(said(HomeAnswer(5, msgspec.Raw(b"true"))))
-    assert await next_of(host, RequestReleased) == RequestReleased(5)
+    host.receive(said(messages.HomeAnswer(5, msgspec.Raw(b"true"))))
+    assert await next_of(host, messages.RequestReleased) == messages.RequestReleased(5)
 
 
 async def test_host_without_contact_stops_its_cases_and_ends() -> None:
@@ -184,8 +164,8 @@ async def test_host_without_contact_stops_its_cases_and_ends() -> None:
     worker = FakeWorker(act)
     host = Host(opens(worker), clock)
     host.receive(said(BEGIN))
-    await next_of(host, HostReady)
-    host.receive(said(RunCase(1, KEY)))
+    await next_of(host, messages.HostReady)
+    host.receive(said(messages.RunCase(1, KEY)))
     await begun.wait()
     before = clock.monotonic()
     await host.watch()
@@ -195,21 +175,21 @@ async def test_host_without_contact_stops_its_cases_and_ends() -> None:
 
 
 async def test_keys_are_applied_at_begin_and_unknown_messages_are_reported() -> None:
-    begun: list[Begin] = []
+    begun: list[messages.Begin] = []
 
     @asynccontextmanager
-    async def opened(begin: Begin, _line: HostLine) -> AsyncIterator[Worker]:
+    async def opened(begin: messages.Begin, _line: HostLine) -> AsyncIterator[Worker]:
         begun.append(begin)
         yield FakeWorker()
 
     host = Host(opened, FakeClock())
     host.receive(said({"type": "sung"}))
-    ready = await next_of(host, HostReady)
-    assert isinstance(ready, HostReady)
+    ready = await next_of(host, messages.HostReady)
+    assert isinstance(ready, messages.HostReady)
     assert ready.fault is not None
     assert "is not understood" in ready.fault.message
-    host.receive(said(Keys({"KEY": "sk-1"})))
+    host.receive(said(messages.Keys({"KEY": "sk-1"})))
     host.receive(said(BEGIN))
-    assert await next_of(host, HostReady) == HostReady()
+    assert await next_of(host, messages.HostReady) == messages.HostReady()
     assert begun[0].variables == {"KEY": "sk-1"}
     await host.leave()

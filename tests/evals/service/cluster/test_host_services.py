@@ -6,6 +6,7 @@ import pytest
 
 from sightline.errors import Code, Fault
 from sightline.evals.service.cluster import host as line_module
+from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster.host import (
     FarLedger,
     FarLogbook,
@@ -15,30 +16,6 @@ from sightline.evals.service.cluster.host import (
     FarSpending,
     HostLine,
     recording,
-)
-from sightline.evals.service.cluster.messages import (
-    Admit,
-    Append,
-    CostSpent,
-    Find,
-    FindAnswer,
-    HomeAnswer,
-    HostFault,
-    HostLeft,
-    HostQuestion,
-    HowLong,
-    Keep,
-    Learned,
-    ListLogs,
-    Observed,
-    ReadLines,
-    RecordEntries,
-    RequestCounted,
-    RequestReleased,
-    Settled,
-    Uncounted,
-    for_home,
-    pack,
 )
 from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry
@@ -54,8 +31,8 @@ from tests.store.traffic import prices
 async def test_everything_arrives_in_its_order_and_once() -> None:
     line = HostLine()
     for cost in (1.0, 2.0, 3.0):
-        line.tell(CostSpent(cost))
-    assert await heard(line) == [CostSpent(1.0), CostSpent(2.0), CostSpent(3.0)]
+        line.tell(messages.CostSpent(cost))
+    assert await heard(line) == [messages.CostSpent(1.0), messages.CostSpent(2.0), messages.CostSpent(3.0)]
     assert await heard(line) == []
 
 
@@ -63,27 +40,30 @@ async def test_waiting_listener_receives_a_message_immediately() -> None:
     line = HostLine()
     listening = asyncio.get_running_loop().create_task(line.next(60))
     await asyncio.sleep(0)
-    line.tell(HostLeft())
-    assert list(for_home(await listening)) == [HostLeft()]
+    line.tell(messages.HostLeft())
+    assert list(messages.for_home(await listening)) == [messages.HostLeft()]
 
 
 async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_module, "MOST_AT_ONCE", 10)
     line = HostLine()
-    line.tell(CostSpent(1.0))
-    line.tell(CostSpent(2.0))
-    assert await heard(line) == [CostSpent(1.0)]
-    assert await heard(line) == [CostSpent(2.0)]
+    line.tell(messages.CostSpent(1.0))
+    line.tell(messages.CostSpent(2.0))
+    assert await heard(line) == [messages.CostSpent(1.0)]
+    assert await heard(line) == [messages.CostSpent(2.0)]
 
 
 async def test_a_question_gets_its_own_answer_or_fault() -> None:
     line, loop = HostLine(), asyncio.get_running_loop()
-    one = loop.create_task(line.ask(ListLogs("a"), int))
-    two = loop.create_task(line.ask(ListLogs("b"), int))
+    one = loop.create_task(line.ask(messages.ListLogs("a"), int))
+    two = loop.create_task(line.ask(messages.ListLogs("b"), int))
     await asyncio.sleep(0)
-    assert await heard(line) == [HostQuestion(1, ListLogs("a")), HostQuestion(2, ListLogs("b"))]
-    assert line.resolve(HomeAnswer(2, msgspec.Raw(b"7")))
-    assert line.resolve(HomeAnswer(1, fault=HostFault(Code.USAGE, "no")))
+    assert await heard(line) == [
+        messages.HostQuestion(1, messages.ListLogs("a")),
+        messages.HostQuestion(2, messages.ListLogs("b")),
+    ]
+    assert line.resolve(messages.HomeAnswer(2, msgspec.Raw(b"7")))
+    assert line.resolve(messages.HomeAnswer(1, fault=messages.HostFault(Code.USAGE, "no")))
     assert await two == (2, 7)
     with pytest.raises(Fault, match="no"):
         await one
@@ -91,11 +71,11 @@ async def test_a_question_gets_its_own_answer_or_fault() -> None:
 
 async def test_answer_to_a_cancelled_question_is_not_resolved() -> None:
     line = HostLine()
-    asking = asyncio.get_running_loop().create_task(line.ask(ListLogs(), int))
+    asking = asyncio.get_running_loop().create_task(line.ask(messages.ListLogs(), int))
     await asyncio.sleep(0)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    assert not line.resolve(HomeAnswer(1, msgspec.Raw(b"7")))
+    assert not line.resolve(messages.HomeAnswer(1, msgspec.Raw(b"7")))
 
 
 async def test_requests_are_counted_locally_and_reported_by_number() -> None:
@@ -106,11 +86,11 @@ async def test_requests_are_counted_locally_and_reported_by_number() -> None:
     ledger.unsent(second, 2.0)
     assert ledger.usage("acme", "m", 2.0)[:2] == (1, 8)
     assert await heard(line) == [
-        RequestCounted(1, "acme", "m", 10),
-        RequestCounted(2, "acme", "m", 20),
-        Settled(1, 7),
-        Settled(1, 8),
-        Uncounted(2),
+        messages.RequestCounted(1, "acme", "m", 10),
+        messages.RequestCounted(2, "acme", "m", 20),
+        messages.Settled(1, 7),
+        messages.Settled(1, 8),
+        messages.Uncounted(2),
     ]
 
 
@@ -125,10 +105,10 @@ async def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
     accepted = ledger.add_request("acme", "m", 1, 1.0)
     ledger.keep_headers(accepted, (b"X-RateLimit-Remaining-Tokens", b"Set-Cookie"), (b"5", b"secret"), 1.0)
     assert await heard(line) == [
-        Observed("acme", "m", {"retry-after": "7"}),
-        Observed("acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}),
-        RequestCounted(1, "acme", "m", 1),
-        Observed("acme", "m", {"x-ratelimit-remaining-tokens": "5"}),
+        messages.Observed("acme", "m", {"retry-after": "7"}),
+        messages.Observed("acme", "m", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"}),
+        messages.RequestCounted(1, "acme", "m", 1),
+        messages.Observed("acme", "m", {"x-ratelimit-remaining-tokens": "5"}),
     ]
 
 
@@ -138,19 +118,19 @@ async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> No
     assert rates.counts_tokens(choice())
     asking = asyncio.get_running_loop().create_task(rates.admit(choice(rpm=3), 5))
     await asyncio.sleep(0)
-    assert await heard(line) == [HostQuestion(1, Admit("acme", "m", 5, choice(rpm=3).facts))]
-    line.resolve(HomeAnswer(1, msgspec.Raw(b"true")))
+    assert await heard(line) == [messages.HostQuestion(1, messages.Admit("acme", "m", 5, choice(rpm=3).facts))]
+    line.resolve(messages.HomeAnswer(1, msgspec.Raw(b"true")))
     release = await asking
     release()
     release()
-    assert await heard(line) == [RequestReleased(1)]
+    assert await heard(line) == [messages.RequestReleased(1)]
 
 
 async def test_what_home_refuses_is_a_fault_here() -> None:
     line = HostLine()
     asking = asyncio.get_running_loop().create_task(FarRates(line).admit(choice(), 5))
     await asyncio.sleep(0)
-    line.resolve(HomeAnswer(1, fault=HostFault(Code.RATE_LIMITED, "used up for 3 h")))
+    line.resolve(messages.HomeAnswer(1, fault=messages.HostFault(Code.RATE_LIMITED, "used up for 3 h")))
     with pytest.raises(Fault, match="used up for 3 h"):
         await asking
 
@@ -159,8 +139,8 @@ async def test_wait_time_is_requested_from_the_home_process() -> None:
     line = HostLine()
     asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
     await asyncio.sleep(0)
-    assert await heard(line) == [HostQuestion(1, HowLong("acme", "m", 5, choice().facts))]
-    line.resolve(HomeAnswer(1, msgspec.Raw(pack(Wait(3.0, "used_up", "rpm", 2.0)))))
+    assert await heard(line) == [messages.HostQuestion(1, messages.HowLong("acme", "m", 5, choice().facts))]
+    line.resolve(messages.HomeAnswer(1, msgspec.Raw(messages.pack(Wait(3.0, "used_up", "rpm", 2.0)))))
     assert await asking == Wait(3.0, "used_up", "rpm", 2.0)
 
 
@@ -178,9 +158,9 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
         memory.learn("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), tools=False)
         memory.save()
         assert await heard(line) == [
-            CostSpent(0.25),
-            CostSpent(None),
-            Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False),
+            messages.CostSpent(0.25),
+            messages.CostSpent(None),
+            messages.Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False),
         ]
 
     asyncio.run(story())
@@ -190,7 +170,7 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
 async def test_what_belongs_on_record_goes_home() -> None:
     line = HostLine()
     recording(line, [BodyEntry("ab", b"body")])
-    assert await heard(line) == [RecordEntries((BodyEntry("ab", b"body"),))]
+    assert await heard(line) == [messages.RecordEntries((BodyEntry("ab", b"body"),))]
 
 
 async def test_logs_are_kept_at_home() -> None:
@@ -202,11 +182,15 @@ async def test_logs_are_kept_at_home() -> None:
         loop.create_task(logbook.logs("run:")),
     ]
     await asyncio.sleep(0)
-    questions = [Append("run:r_1", 0, (b"one",), 1.0), ReadLines("run:r_1", 2), ListLogs("run:")]
-    assert await heard(line) == [HostQuestion(n, question) for n, question in enumerate(questions, 1)]
+    questions = [
+        messages.Append("run:r_1", 0, (b"one",), 1.0),
+        messages.ReadLines("run:r_1", 2),
+        messages.ListLogs("run:"),
+    ]
+    assert await heard(line) == [messages.HostQuestion(n, question) for n, question in enumerate(questions, 1)]
     lines, logs = (Line(3, 1.0, b"x"),), (Log("run:r_1", 3, 1.0, 2.0),)
     for n, value in enumerate((True, lines, logs), 1):
-        line.resolve(HomeAnswer(n, msgspec.Raw(pack(value))))
+        line.resolve(messages.HomeAnswer(n, msgspec.Raw(messages.pack(value))))
     assert await asyncio.gather(*tasks) == [None, list(lines), list(logs)]
     with pytest.raises(Fault, match="does not forget"):
         await logbook.forget("run:r_1")
@@ -219,8 +203,8 @@ async def test_earlier_answers_are_looked_for_at_home_where_they_are_wanted() ->
     assert answers is not None
     looking = asyncio.get_running_loop().create_task(answers.find("k", "ab"))
     await asyncio.sleep(0)
-    assert await heard(line) == [HostQuestion(1, Find("acme", "k"))]
-    line.resolve(HomeAnswer(1, msgspec.Raw(pack(FindAnswer()))))
+    assert await heard(line) == [messages.HostQuestion(1, messages.Find("acme", "k"))]
+    line.resolve(messages.HomeAnswer(1, msgspec.Raw(messages.pack(messages.FindAnswer()))))
     assert await looking is None
     answers.keep("k", "x_1")
-    assert await heard(line) == [Keep("acme", "k", "x_1")]
+    assert await heard(line) == [messages.Keep("acme", "k", "x_1")]
