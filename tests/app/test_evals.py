@@ -115,7 +115,8 @@ async def test_the_page_gets_what_it_asks_for(tmp_path: Path, monkeypatch: pytes
     root, folder = suites_place(loaded)
     async with open_evaluation(loaded, str(tmp_path / "data"), root) as evaluation:
         store = evaluation.surroundings.require_store("a test")
-        evals = evals_of(loaded, evaluation, store, folder, SystemClock())
+        relay = evaluation.engine.relay
+        evals = evals_of(loaded, evaluation, store, folder, SystemClock(), relaying=lambda _loaded: relay)
         assert await evals.list_runs(Query("")) == []
         assert (await evals.suites.list_suites()).folder == "evals"
         await evals.close()

@@ -291,10 +291,11 @@ def evals_of(
     folder: str,
     clock: Clock,
     *,
-    relaying: Callable[[Configuration], Relay] | None = None,
+    relaying: Callable[[Configuration], Relay],
 ) -> EvalCalls:
     """The handlers of the page's eval calls; the caller closes them. `relaying` makes relays for other
     configurations."""
+    make = partial(evaluation_for, loaded, evaluation, relaying)
     parts = EvalParts(
         evaluation,
         store,
@@ -303,16 +304,11 @@ def evals_of(
         clock.now,
         without_variables(loaded.environment, _secret_names(loaded.catalog)),
         secret_values(loaded),
+        grown=lambda began: make(configuration_for(loaded, evaluation.surroundings.root, began)),
+        grown_for=lambda answering: make(with_targets(loaded, answering)),
+        targets=lambda file: targets_for(loaded, evaluation.files, file),
+        judge=loaded.settings.evals.judge,
     )
-    if relaying is not None:
-        make = partial(evaluation_for, loaded, evaluation, relaying)
-        parts = replace(
-            parts,
-            grown=lambda began: make(configuration_for(loaded, evaluation.surroundings.root, began)),
-            grown_for=lambda answering: make(with_targets(loaded, answering)),
-            targets=lambda file: targets_for(loaded, evaluation.files, file),
-            judge=loaded.settings.evals.judge,
-        )
     return EvalCalls(parts)
 
 

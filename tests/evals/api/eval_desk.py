@@ -55,6 +55,7 @@ class EvalDesk:
                 stage.evaluation.files,
                 file,
             ),
+            grown=lambda _began: stage.evaluation,
             grown_for=lambda _answering: stage.evaluation,
         )
         self.evals = EvalCalls(parts)

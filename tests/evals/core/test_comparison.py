@@ -1,7 +1,7 @@
 import pytest
 
-from sightline.errors import Code, Fault
-from sightline.evals.core.comparison import GraderPair, RunComparison, compare
+from sightline.errors import Fault
+from sightline.evals.core.comparison import GraderPair, RunComparison, choose_target, compare
 from sightline.evals.core.result import CaseObservation, CaseResult, Score
 from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, row
@@ -11,8 +11,9 @@ def rows(scores: dict[str, float], target: str = "a") -> list[CaseResult]:
     return [row(case, score, target=target) for case, score in scores.items()]
 
 
-def compared(before: list[CaseResult], after: list[CaseResult]) -> RunComparison:
-    return compare(before, after, drawing())
+def compared(before: list[CaseResult], after: list[CaseResult], tolerance: float = 0.0) -> RunComparison:
+    names = ("the first", "the second")
+    return compare(before, after, drawing(), targets=("a", "a"), names=names, tolerance=tolerance)
 
 
 def test_a_better_run_is_found_better() -> None:
@@ -41,7 +42,7 @@ def test_a_case_that_now_fails_is_marked() -> None:
 
 
 def test_a_tolerance_makes_small_differences_ties() -> None:
-    found = compare(rows({"x": 0.5}), rows({"x": 0.55}), drawing(), tolerance=0.1)
+    found = compared(rows({"x": 0.5}), rows({"x": 0.55}), tolerance=0.1)
     assert found.pairs[0].outcome == "tie"
     assert found.scores is not None
     assert (found.scores.ties, found.scores.difference.value) == (1, pytest.approx(0.05))
@@ -90,22 +91,23 @@ def test_groups_count_as_one() -> None:
 
 def test_two_targets_of_one_run_can_be_compared() -> None:
     run = rows({"x": 0.0}) + rows({"x": 1.0}, "b")
-    found = compare(run, run, drawing(), targets=("a", "b"))
-    assert (found.before, found.after, found.targets) == ("a", "b", ("a", "b"))
-    assert compare(run, run, drawing(), targets=("a", "b"), names=("old", "new")).before == "old"
+    found = compare(run, run, drawing(), targets=("a", "b"), names=("old", "new"))
+    assert (found.before, found.after, found.targets) == ("old", "new", ("a", "b"))
 
 
 def test_which_target_is_meant_has_to_be_clear() -> None:
     run = rows({"x": 0.0}, "small") + rows({"x": 1.0}, "large")
-    for before, after, targets, message, hint in (
-        (run, run, None, "the first run has several targets: small, large", "Say which"),
-        (rows({"x": 0.0}), [], None, "the second run has no results", "Run the suite"),
-        (run, run, ("small", "larg"), 'the run has no target "larg"', "large"),
-    ):
-        with pytest.raises(Fault, match=message) as caught:
-            compare(before, after, drawing(), targets=targets)
-        assert caught.value.code is Code.USAGE
-        assert hint in caught.value.hint
+    assert choose_target(run, "large", "A", "--target-a") == "large"
+    assert choose_target(rows({"x": 0.0}, "small"), "", "A", "--target-a") == "small"
+    with pytest.raises(Fault, match="A has several targets: small, large") as caught:
+        choose_target(run, "", "A", "--target-a")
+    assert (caught.value.status, caught.value.hint) == (400, "Say which with --target-a.")
+    with pytest.raises(Fault, match="B has no results yet") as caught:
+        choose_target([], "", "B", "--target-b")
+    assert caught.value.status == 409
+    with pytest.raises(Fault, match='the run has no target "larg"') as caught:
+        compare(run, run, drawing(), targets=("small", "larg"), names=("A", "B"))
+    assert "large" in caught.value.hint
 
 
 def test_pairs_tell_what_each_grader_gave_and_whether_request_and_answer_are_the_same() -> None:
@@ -123,7 +125,7 @@ def test_pairs_tell_what_each_grader_gave_and_whether_request_and_answer_are_the
 
 def test_a_try_without_a_score_leaves_open_whether_a_case_flipped() -> None:
     tried = [row("a", 1.0), row("a", None, trial=1)]
-    found = compare([row("a", 0.0)], tried, drawing(), targets=("a", "a"))
+    found = compared([row("a", 0.0)], tried)
     assert [(pair.flip, pair.outcome) for pair in found.pairs] == [("", "win")]
-    again = compare(tried, [row("a", 0.0)], drawing(), targets=("a", "a"))
+    again = compared(tried, [row("a", 0.0)])
     assert [pair.flip for pair in again.pairs] == [""]

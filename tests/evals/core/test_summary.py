@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.comparison import TrendRun, trends
+from sightline.evals.core.comparison import TrendRun, trend_points
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Score
 from sightline.evals.core.statistics.intervals import wilson_interval
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, summarize
@@ -156,16 +156,15 @@ def test_a_result_cost_its_answer_and_its_judges_also_those_inside_others(cached
 def test_runs_follow_each_other_by_their_time() -> None:
     later = TrendRun("r2", 20.0, (row("x", 1.0), row("new", 0.0)))
     earlier = TrendRun("r1", 10.0, (row("x", 1.0),))
-    (trend,) = trends([later, earlier], drawing())
-    assert [point.run for point in trend.points] == ["r1", "r2"]
-    assert trend.points[0].change is None
+    points = list(trend_points([later, earlier], drawing()))
+    assert [point.run for point in points] == ["r1", "r2"]
+    assert points[0].change is None
 
 
 def test_a_new_hard_case_is_no_loss() -> None:
     earlier = TrendRun("r1", 10.0, tuple(row(f"c{n}", 1.0) for n in range(8)))
     later = TrendRun("r2", 20.0, (*earlier.results, row("new", 0.0)))
-    (trend,) = trends([earlier, later], drawing())
-    point = trend.points[1]
+    _, point = trend_points([earlier, later], drawing())
     assert point.summary.score is not None
     assert point.summary.score.value < 1
     assert point.change is not None
@@ -181,12 +180,5 @@ def test_a_target_is_compared_with_the_last_run_that_had_it() -> None:
         TrendRun("r2", 2.0, (row("x", 0.5, target="b"),)),
         TrendRun("r3", 3.0, (row("x", 1.0),)),
     ]
-    first, second = trends(runs, drawing())
-    assert (first.target, [point.run for point in first.points]) == ("a", ["r1", "r3"])
-    assert first.points[1].change is not None
-    assert first.points[1].change.before == "r1"
-    assert [point.run for point in second.points] == ["r1", "r2"]
-
-
-def test_no_runs_have_no_trend() -> None:
-    assert trends([], drawing()) == ()
+    points = [(each.target, each.run, each.change and each.change.before) for each in trend_points(runs, drawing())]
+    assert points == [("a", "r1", None), ("b", "r1", None), ("b", "r2", "r1"), ("a", "r3", "r1")]

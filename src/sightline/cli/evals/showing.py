@@ -15,12 +15,11 @@ from sightline.cli.evals.report import as_json, in_full, message_lines, report, 
 from sightline.cli.terminal import harmless, read, say, table, write, write_lines
 from sightline.cli.traffic import money
 from sightline.errors import Code, Fault
-from sightline.evals.core.comparison import CasePair, RunComparison, compare
+from sightline.evals.core.comparison import CasePair, RunComparison, choose_target, compare
 from sightline.evals.core.exports import read_jsonl, to_line
 from sightline.evals.core.result import CaseResult, CaseScore, Score
 from sightline.evals.core.statistics.paired import Paired, number
 from sightline.evals.core.suite import SuitePlace
-from sightline.evals.core.summary import targets_of
 from sightline.evals.service.eval_log import Brief
 from sightline.evals.service.evaluation import RunSnapshot
 from sightline.wire.jsontext import encode
@@ -157,7 +156,10 @@ def compare_sides(arguments: argparse.Namespace) -> int:
         found |= asyncio.run(_load_results(arguments, runs))
     before, after = found[arguments.before], found[arguments.after]
     targets = (arguments.target_a or arguments.target, arguments.target_b or arguments.target)
-    chosen = _target(before, targets[0], "A"), _target(after, targets[1], "B")
+    chosen = (
+        choose_target(before, targets[0], "A", "--target-a"),
+        choose_target(after, targets[1], "B", "--target-b"),
+    )
     first, second = (Path(side).name if Path(side).is_file() else side for side in (arguments.before, arguments.after))
     names = chosen if arguments.before == arguments.after else (first, second)
     comparison = compare(before, after, random_draws(), targets=chosen, names=names, tolerance=arguments.tolerance)
@@ -186,18 +188,6 @@ def _in_file(path: str) -> tuple[CaseResult, ...]:
     if lines.is_cut:
         say(f"note: the last line of {path} is incomplete, and left out")
     return lines.results
-
-
-def _target(results: Sequence[CaseResult], wanted: str, side: str) -> str:
-    if wanted:
-        return wanted
-    targets = targets_of(results)
-    if len(targets) == 1:
-        return targets[0]
-    if not targets:
-        raise Fault(Code.USAGE, f"{side} has no results yet", hint="Run the suite first.")
-    hint = f"Say which with --target-{side.lower()}."
-    raise Fault(Code.USAGE, f"{side} has several targets: {', '.join(targets)}", hint=hint)
 
 
 def _comparison_lines(comparison: RunComparison) -> Iterator[str]:

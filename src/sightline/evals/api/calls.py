@@ -31,10 +31,10 @@ from sightline.evals.core.result import SCHEME
 from sightline.evals.core.run_state import EvalState, Key, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
+from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.eval_log import Progress, ProgressListener
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.evals.service.suite_files import require_suite, suite_in
-from sightline.evals.service.suite_targets import SuiteTargets
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.parts import Inline, Link
 from sightline.model.request import Message
@@ -97,7 +97,7 @@ class Reruns:
 
     def __init__(self, parts: EvalParts) -> None:
         self._evaluation = parts.evaluation
-        self._grown = parts.grown or (lambda _began: parts.evaluation)
+        self._grown = parts.grown
         self._environment = parts.environment
         self._tasks: dict[str, asyncio.Task[EvalState]] = {}
 
@@ -124,15 +124,20 @@ class Reruns:
         await self._start(run, lambda on_progress: evaluation.rerun(run, on_progress, keys=keys))
         return run
 
-    async def begin(self, evaluation: Evaluation, suite: Suite, answering: SuiteTargets, options: RunOptions) -> str:
+    async def begin(
+        self,
+        evaluation: Evaluation,
+        suite: Suite,
+        targets: Sequence[TargetSpec],
+        judges: Sequence[TargetSpec],
+        options: RunOptions,
+    ) -> str:
         """Start a run, and return its id once its start is stored."""
         run = evaluation.make_id()
-
-        async def start(on_progress: ProgressListener) -> EvalState:
-            targets, judges = answering.targets, answering.judges
-            return await evaluation.run(suite, targets, options, on_progress, judges=judges, run=run)
-
-        await self._start(run, start)
+        await self._start(
+            run,
+            lambda on_progress: evaluation.run(suite, targets, options, on_progress, judges=judges, run=run),
+        )
         return run
 
     async def stop(self, run: str) -> None:
@@ -161,16 +166,9 @@ class Reruns:
         if gone or not names:
             message = f"the suite no longer has {', '.join(gone)}" if gone else "there is nothing to run again"
             raise Fault(Code.USAGE, message, hint="Run the suite again: sightline eval run.", status=409)
-        evaluation = self._grown(began)
-        run = evaluation.make_id()
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
         targets = [spec for spec in began.targets if target in ("", spec.name)]
-
-        async def start(on_progress: ProgressListener) -> EvalState:
-            return await evaluation.run(suite, targets, options, on_progress, judges=began.judges, run=run)
-
-        await self._start(run, start)
-        return run
+        return await self.begin(self._grown(began), suite, targets, began.judges, options)
 
     async def _start(self, run: str, drive: Callable[[ProgressListener], Coroutine[object, object, EvalState]]) -> None:
         """Start driving a run, and wait until its start is stored or has failed."""
@@ -307,7 +305,9 @@ class EvalCalls:
 
     async def run_suite(self, body: shapes.RunWanted) -> shapes.EvalShown:
         """Start a run of a suite."""
-        return await self.show_run(await self.reruns.begin(*await self.suites.plan(body)))
+        evaluation, suite, answering, options = await self.suites.plan(body)
+        run = await self.reruns.begin(evaluation, suite, answering.targets, answering.judges, options)
+        return await self.show_run(run)
 
     async def rerun(self, run: str, body: shapes.RerunWanted) -> shapes.EvalShown:
         return await self.show_run(await self.reruns.again(run, body))

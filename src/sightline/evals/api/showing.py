@@ -8,14 +8,14 @@ from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, blocks_of, media_of
 from sightline.errors import Code, Fault
 from sightline.evals.api import shapes
-from sightline.evals.core.comparison import RunComparison, TrendRun, compare, trends
+from sightline.evals.core.comparison import Point, RunComparison, TrendRun, choose_target, compare, trend_points
 from sightline.evals.core.delivery.delivery import Note
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, complaints_of
 from sightline.evals.core.run_state import EvalState, Key, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.paired import Paired
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
-from sightline.evals.core.summary import Amount, TargetSummary, targets_of
+from sightline.evals.core.summary import Amount, TargetSummary
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.eval_log import brief_of
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
@@ -156,7 +156,10 @@ def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[shapes.CaseRow
 def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, str], draw: Draw) -> shapes.CompareShown:
     """Compare the second run with the first. A target may be left out if the run has only one."""
     sides = first.standing.results, second.standing.results
-    chosen = (_target(first.run, sides[0], targets[0], "a"), _target(second.run, sides[1], targets[1], "b"))
+    chosen = (
+        choose_target(sides[0], targets[0], f"the run {first.run}", "target_a"),
+        choose_target(sides[1], targets[1], f"the run {second.run}", "target_b"),
+    )
     names = chosen if chosen[0] != chosen[1] else ("A", "B")
     comparison = compare(*sides, draw, targets=chosen, names=names)
     scores = comparison.scores
@@ -205,39 +208,24 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot, targets: tuple[str, st
 def trend_of(runs: Sequence[RunSnapshot], draw: Draw) -> list[shapes.TrendPoint]:
     """The points of a trend, oldest first."""
     trend_runs = [TrendRun(each.run, each.standing.began.at, each.standing.results) for each in runs]
-    points: list[shapes.TrendPoint] = []
-    for trend in trends(trend_runs, draw):
-        for point in trend.points:
-            mean = point.summary.score
-            low, high = within(None if mean is None else mean.interval)
-            points.append(
-                shapes.TrendPoint(
-                    run=point.run,
-                    at=point.at,
-                    target=trend.target,
-                    mean=None if mean is None else mean.value,
-                    low=low,
-                    high=high,
-                    pass_rate=point.summary.pass_rate,
-                    results=point.summary.results,
-                    finding=None if point.change is None else point.change.finding,
-                    change="" if point.change is None else point.change.said[0],
-                )
-            )
-    return sorted(points, key=lambda point: (point.at, point.run))
+    return [_trend_point(point) for point in trend_points(trend_runs, draw)]
 
 
-def _target(run: str, results: Sequence[CaseResult], wanted: str, side: str) -> str:
-    known = targets_of(results)
-    if wanted:
-        return wanted
-    if len(known) == 1:
-        return known[0]
-    if not known:
-        message = f"the run {run} has no results yet"
-        raise Fault(Code.USAGE, message, hint="Wait for some, or compare another.", status=409)
-    message = f"the run {run} has several targets: {', '.join(known)}"
-    raise Fault(Code.USAGE, message, hint=f"Say which with target_{side}.", status=400)
+def _trend_point(point: Point) -> shapes.TrendPoint:
+    summary, change = point.summary, point.change
+    low, high = within(None if summary.score is None else summary.score.interval)
+    return shapes.TrendPoint(
+        run=point.run,
+        at=point.at,
+        target=point.target,
+        mean=None if summary.score is None else summary.score.value,
+        low=low,
+        high=high,
+        pass_rate=summary.pass_rate,
+        results=summary.results,
+        finding=None if change is None else change.finding,
+        change="" if change is None else change.said[0],
+    )
 
 
 def _side(shown: RunSnapshot, target: str) -> shapes.ComparedSide:

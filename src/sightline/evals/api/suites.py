@@ -50,10 +50,10 @@ class EvalParts:
     drawing: Callable[[], Draw]
     now: Callable[[], float]
     environment: Mapping[str, str]
-    secrets: Sequence[str] = ()
-    grown: Callable[[EvalBegan], Evaluation] | None = None
-    targets: Callable[[str], KnownTargets] | None = None
-    grown_for: Callable[[SuiteTargets], Evaluation] | None = None
+    secrets: Sequence[str]
+    grown: Callable[[EvalBegan], Evaluation]
+    targets: Callable[[str], KnownTargets]
+    grown_for: Callable[[SuiteTargets], Evaluation]
     judge: str = ""
 
 
@@ -197,7 +197,7 @@ class Suites:
         names: tuple[str, ...] = ()
         usual: tuple[str, ...] = ()
         problems = reading.problems
-        if reading.suite is not None and self._parts.targets is not None:
+        if reading.suite is not None:
             try:
                 known = self._parts.targets(file)
                 known.describe(reading.suite)
@@ -222,9 +222,6 @@ class Suites:
 
     async def plan(self, body: shapes.RunWanted) -> tuple[Evaluation, Suite, SuiteTargets, RunOptions]:
         """What is needed to run a suite; a fault says what is wrong with it, or with its targets."""
-        if self._parts.targets is None or self._parts.grown_for is None:
-            hint = "Run it by the command: sightline eval run."
-            raise Fault(Code.USAGE, "no suite can be run from here", hint=hint, status=409)
         file = self._path_below(body.file)
         reading = await asyncio.to_thread(suite_in, self._evaluation.files, file, self._parts.environment)
         suite, judge = require_suite(reading, file), body.judge or self._parts.judge

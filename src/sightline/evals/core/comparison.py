@@ -1,6 +1,6 @@
 """Two sets of results on the same cases, pair by pair, and several runs of a suite in a row."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import Literal
 
@@ -86,43 +86,40 @@ def compare(
     after: Sequence[CaseResult],
     draw: Draw,
     *,
-    targets: tuple[str, str] | None = None,
-    names: tuple[str, str] | None = None,
+    targets: tuple[str, str],
+    names: tuple[str, str],
     tolerance: float = 0.0,
-    level: float = LEVEL,
     resamples: int = RESAMPLES,
 ) -> RunComparison:
     """Compare a target of one run with a target of another, or of the same one. Cases are matched by their ids, and
     the tries of a case are averaged. `names` are for sentences."""
-    chosen = targets or (_only(before, "first"), _only(after, "second"))
-    sides = _of_target(before, chosen[0]), _of_target(after, chosen[1])
+    sides = _of_target(before, targets[0]), _of_target(after, targets[1])
     tallies = tally_results(sides[0]), tally_results(sides[1])
     pairs = tuple(_pairs(sides, tallies, tolerance))
     groups = [pair.group for pair in pairs]
     first, second = [pair.before.score for pair in pairs], [pair.after.score for pair in pairs]
-    scores = compare_pairs(first, second, draw, groups=groups, tolerance=tolerance, level=level, resamples=resamples)
+    scores = compare_pairs(first, second, draw, groups=groups, tolerance=tolerance, resamples=resamples)
     rates = [pair.before.rate for pair in pairs], [pair.after.rate for pair in pairs]
-    called = names or (chosen if chosen[0] != chosen[1] else ("the first", "the second"))
     excluded = (*tallies[0].excluded, *tallies[1].excluded)
     had = [{result.case: None for result in side} for side in sides]
     bounds = _bounds(tallies)
     ends = (min((*first, *second), default=0.0), max((*first, *second), default=0.0))
     only = [tuple(case for case in had[0] if case not in had[1]), tuple(case for case in had[1] if case not in had[0])]
     sentences = (
-        describe_difference(scores, *called, level, ends),
-        _describe_missing(only[0], called[0]),
-        _describe_missing(only[1], called[1]),
-        _describe_excluded(excluded, bounds, called),
+        describe_difference(scores, *names, LEVEL, ends),
+        _describe_missing(only[0], names[0]),
+        _describe_missing(only[1], names[1]),
+        _describe_excluded(excluded, bounds, names),
     )
     known = {pair.case for pair in pairs}
     return RunComparison(
-        before=called[0],
-        after=called[1],
-        targets=chosen,
-        level=level,
-        finding=finding_of(scores, level),
+        before=names[0],
+        after=names[1],
+        targets=targets,
+        level=LEVEL,
+        finding=finding_of(scores, LEVEL),
         scores=scores,
-        verdicts=compare_pairs(*rates, draw, groups=groups, level=level, resamples=0),
+        verdicts=compare_pairs(*rates, draw, groups=groups, resamples=0),
         before_mean=fsum(first) / len(first) if pairs else None,
         after_mean=fsum(second) / len(second) if pairs else None,
         gain=_gain(first, second),
@@ -136,17 +133,16 @@ def compare(
     )
 
 
-def _only(results: Sequence[CaseResult], which: str) -> str:
+def choose_target(results: Sequence[CaseResult], wanted: str, side: str, option: str) -> str:
+    """The target of a side that is compared: the one that `option` names, or the only one there is."""
     targets = targets_of(results)
-    if len(targets) == 1:
-        return targets[0]
+    if wanted or len(targets) == 1:
+        return wanted or targets[0]
     if not targets:
-        raise Fault(Code.USAGE, f"the {which} run has no results", hint="Run the suite first.")
-    raise Fault(
-        Code.USAGE,
-        f"the {which} run has several targets: {', '.join(targets)}",
-        hint="Say which target of each run to compare.",
-    )
+        hint = "Run the suite first, or wait for some."
+        raise Fault(Code.USAGE, f"{side} has no results yet", hint=hint, status=409)
+    message = f"{side} has several targets: {', '.join(targets)}"
+    raise Fault(Code.USAGE, message, hint=f"Say which with {option}.", status=400)
 
 
 def _of_target(results: Sequence[CaseResult], target: str) -> list[CaseResult]:
@@ -265,39 +261,23 @@ class TrendRun(msgspec.Struct, frozen=True):
 class Point(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One run on one target. `change` is against the last run before it that had this target."""
 
+    target: str
     run: str
     at: float
     summary: TargetSummary
     change: RunComparison | None = None
 
 
-class Trend(msgspec.Struct, frozen=True):
-    """The runs of one target, oldest first."""
-
-    target: str
-    points: tuple[Point, ...]
-
-
-def trends(runs: Sequence[TrendRun], draw: Draw) -> tuple[Trend, ...]:
-    """The trends of all targets. A suite that grew is compared on the cases that both runs have, so that a new hard
-    case does not look like a loss."""
-    ordered = sorted(runs, key=lambda run: (run.at, run.id))
-    targets = targets_of(result for run in ordered for result in run.results)
-    return tuple(Trend(target, _points(ordered, target, draw)) for target in targets)
-
-
-def _points(runs: Sequence[TrendRun], target: str, draw: Draw) -> tuple[Point, ...]:
-    points: list[Point] = []
-    before: TrendRun | None = None
-    for run in runs:
-        own = [result for result in run.results if result.target == target]
-        if not own:
-            continue
-        change = None
-        if before is not None:
-            sides = (target, target)
-            names = (before.id, run.id)
-            change = compare(before.results, own, draw, targets=sides, names=names, resamples=0)
-        points.append(Point(run=run.id, at=run.at, summary=summarize(own, draw, resamples=0)[0], change=change))
-        before = run
-    return tuple(points)
+def trend_points(runs: Sequence[TrendRun], draw: Draw) -> Iterator[Point]:
+    """The runs on each of their targets, oldest first. A suite that grew is compared on the cases that both runs have,
+    so that a new hard case does not look like a loss."""
+    before: dict[str, TrendRun] = {}
+    for run in sorted(runs, key=lambda run: (run.at, run.id)):
+        for summary in summarize(run.results, draw, resamples=0):
+            target, change = summary.target, None
+            if target in before:
+                last = before[target]
+                names, targets = (last.id, run.id), (target, target)
+                change = compare(last.results, run.results, draw, targets=targets, names=names, resamples=0)
+            before[target] = run
+            yield Point(target=target, run=run.id, at=run.at, summary=summary, change=change)

@@ -8,7 +8,6 @@ import msgspec
 
 from sightline.evals.core.result import CaseResult, Score
 from sightline.evals.core.statistics.intervals import (
-    LEVEL,
     RESAMPLES,
     Draw,
     Interval,
@@ -219,27 +218,25 @@ class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
         return tuple(each for each in self.excluded if each.why == "not_graded")
 
 
-def summarize(
-    results: Sequence[CaseResult], draw: Draw, level: float = LEVEL, resamples: int = RESAMPLES
-) -> tuple[TargetSummary, ...]:
+def summarize(results: Sequence[CaseResult], draw: Draw, resamples: int = RESAMPLES) -> tuple[TargetSummary, ...]:
     """The summaries of all targets, in the order in which they first appear. Without `resamples` there is no bootstrap
     interval."""
     latest = list({result.key: result for result in results}.values())
     return tuple(
-        _of_target(target, [each for each in latest if each.target == target], draw, level, resamples)
+        _of_target(target, [each for each in latest if each.target == target], draw, resamples)
         for target in targets_of(latest)
     )
 
 
-def _of_target(target: str, results: list[CaseResult], draw: Draw, level: float, resamples: int) -> TargetSummary:
+def _of_target(target: str, results: list[CaseResult], draw: Draw, resamples: int) -> TargetSummary:
     tally = tally_results(results)
     graded = tally.graded
     groups = [case.group for case in graded]
     scores = [case.score for case in graded]
-    mean = mean_of(scores, groups, level)
-    rates = mean_of([case.rate for case in graded], groups, level)
+    mean = mean_of(scores, groups)
+    rates = mean_of([case.rate for case in graded], groups)
     bounds = bounds_of(tally.cases)
-    bootstrap = bootstrap_interval(scores, draw, groups=groups, level=level, resamples=resamples)
+    bootstrap = bootstrap_interval(scores, draw, groups=groups, resamples=resamples)
     ran = [result for result in results if result.status != "skipped"]
     fresh = [result for result in ran if not result.cached]
     usages = [result.observation.usage or Usage() for result in ran if _was_sent(result)]
@@ -254,10 +251,10 @@ def _of_target(target: str, results: list[CaseResult], draw: Draw, level: float,
         passed=sum(case.passes for case in graded),
         failed=sum(case.graded - case.passes for case in graded),
         pass_rate=None if rates is None else rates.value,
-        pass_interval=None if rates is None else _pass_interval(rates, graded, level),
+        pass_interval=None if rates is None else _pass_interval(rates, graded),
         score=mean,
         score_bootstrap=bootstrap,
-        tries=_tries(graded, groups, level),
+        tries=_tries(graded, groups),
         bounds=bounds,
         excluded=tally.excluded,
         input_tokens=amount_of(usage.input_tokens for usage in usages),
@@ -265,7 +262,7 @@ def _of_target(target: str, results: list[CaseResult], draw: Draw, level: float,
         cost=cost,
         grading_cost=grading,
         seconds=_seconds([each.observation.seconds for each in fresh if each.observation.seconds is not None]),
-        graders=_by_grader(results, level),
+        graders=_by_grader(results),
         said=tuple(
             sentence
             for sentence in (
@@ -280,20 +277,20 @@ def _of_target(target: str, results: list[CaseResult], draw: Draw, level: float,
     )
 
 
-def _pass_interval(rates: Mean, graded: Sequence[CaseTally], level: float) -> Interval | None:
+def _pass_interval(rates: Mean, graded: Sequence[CaseTally]) -> Interval | None:
     is_plain = rates.clusters == rates.count and all(case.graded == 1 for case in graded)
     if is_plain or (rates.interval is None and rates.value in (0, 1)):
-        return wilson_interval(round(rates.value * rates.clusters), rates.clusters, level)
+        return wilson_interval(round(rates.value * rates.clusters), rates.clusters)
     return rates.interval
 
 
-def _tries(graded: Sequence[CaseTally], groups: Sequence[str], level: float) -> tuple[Tries, ...]:
+def _tries(graded: Sequence[CaseTally], groups: Sequence[str]) -> tuple[Tries, ...]:
     """From two tries on: one try says what the pass rate says."""
     estimates = [
         (
             k,
-            mean_of([pass_at_k(case.passes, case.graded, k) for case in graded], groups, level),
-            mean_of([pass_hat_k(case.passes, case.graded, k) for case in graded], groups, level),
+            mean_of([pass_at_k(case.passes, case.graded, k) for case in graded], groups),
+            mean_of([pass_hat_k(case.passes, case.graded, k) for case in graded], groups),
         )
         for k in usable_ks([case.graded for case in graded])[1:]
     ]
@@ -345,15 +342,15 @@ def _judges(scores: Iterable[Score]) -> Iterable[Score]:
         yield from _judges(score.scores)
 
 
-def _by_grader(results: Sequence[CaseResult], level: float) -> tuple[GraderSummary, ...]:
+def _by_grader(results: Sequence[CaseResult]) -> tuple[GraderSummary, ...]:
     by_grader: dict[tuple[str, str], list[tuple[CaseResult, Score]]] = {}
     for result in results:
         for score in _graders(result):
             by_grader.setdefault((score.name, score.type), []).append((result, score))
-    return tuple(_of_grader(name, kind, scores, level) for (name, kind), scores in by_grader.items())
+    return tuple(_of_grader(name, kind, scores) for (name, kind), scores in by_grader.items())
 
 
-def _of_grader(name: str, kind: str, scores: Sequence[tuple[CaseResult, Score]], level: float) -> GraderSummary:
+def _of_grader(name: str, kind: str, scores: Sequence[tuple[CaseResult, Score]]) -> GraderSummary:
     graded = [(result, score.score) for result, score in scores if score.verdict in ("pass", "fail")]
     by_case: dict[str, list[float]] = {}
     groups: dict[str, str] = {}
@@ -365,7 +362,7 @@ def _of_grader(name: str, kind: str, scores: Sequence[tuple[CaseResult, Score]],
     return GraderSummary(
         name=name,
         type=kind,
-        mean=mean_of(means, [groups[case] for case in by_case], level),
+        mean=mean_of(means, [groups[case] for case in by_case]),
         graded=len(graded),
         passes=sum(score.verdict == "pass" for _, score in scores),
         not_graded=sum(score.verdict == "not_graded" for _, score in scores),
