@@ -52,7 +52,6 @@ def in_full(value: object) -> Json:
 
 
 def message_lines(messages: Sequence[Message]) -> Iterator[str]:
-    """The lines of messages, each under its role."""
     for message in messages:
         yield f"  {message.role}"
         for part in message.parts:
@@ -105,7 +104,6 @@ _DASH = "–"
 
 
 def report(run: str, state: State, standing: EvalState, draw: Draw) -> list[str]:
-    """The lines of the report."""
     began = standing.began
     summaries = summarize(standing.results, draw)
     suite = f"{began.suite.name} ({began.suite.file})" if began.suite.file else began.suite.name
@@ -132,7 +130,6 @@ def resume_command(run: str) -> str:
 
 
 def as_json(run: str, state: State, standing: EvalState, draw: Draw) -> JsonObject:
-    """The report as JSON."""
     began = standing.began
     return {
         "run": run,
@@ -344,7 +341,6 @@ class Exports:
                 raise unusable(place, error) from None
 
     def add(self, standing: EvalState) -> None:
-        """Add the results of a run."""
         self._results += standing.results
         self._suites.append(standing.began.suite.name)
 

@@ -53,7 +53,6 @@ class ProgressLine:
         self._last: float | None = None
 
     def update(self, progress: Progress) -> None:
-        """Show this progress."""
         now = self._elapsed()
         is_due = self._last is None or now - self._last >= _SELDOM or progress.done == progress.of
         if self._is_shown and is_due:
@@ -65,7 +64,6 @@ class ProgressLine:
             say(line[:width], end="", style=_CLEAR)
 
     def close(self) -> None:
-        """Clear the line."""
         if self._last is not None:
             self._last = None
             say("", end="", style=_CLEAR)
@@ -80,7 +78,6 @@ def _columns() -> int:
 
 
 def line_of(progress: Progress) -> str:
-    """The progress line's text."""
     filled = round(_BAR * progress.done / progress.of) if progress.of else _BAR
     counts = [
         f"{count} {word}"
@@ -266,7 +263,6 @@ def _plan_runs(wanted: Sequence[tuple[NamedSuite, Suite]], arguments: argparse.N
 
 
 def options_of(arguments: argparse.Namespace, answering: SuiteTargets, judge: str) -> RunOptions:
-    """The run options of the command line."""
     return RunOptions(
         targets=answering.usual,
         trials=arguments.trials,
@@ -292,7 +288,6 @@ class _Command:
     run: str = ""
 
     async def start_runs(self, plans: Sequence["_Plan"]) -> int:
-        """Start a run for each suite."""
         codes = [await self._start_run(plan) for plan in plans]
         self.exports.write()
         return max(codes)

@@ -54,7 +54,6 @@ class NamedSuite:
     files: SuiteFiles
 
     def read(self) -> SuiteReading:
-        """Parse the file."""
         return suite_in(self.files, self.file, self.known.suite_environment)
 
     def require_suite(self) -> Suite:
@@ -142,7 +141,6 @@ def _as_text(each: NamedSuite, reading: SuiteReading) -> str:
 
 
 def _as_json(each: NamedSuite, reading: SuiteReading) -> str:
-    """One JSON object for each suite."""
     shown: JsonObject = {
         "file": each.file,
         "ok": _is_sound(reading),
@@ -166,7 +164,6 @@ def _as_json(each: NamedSuite, reading: SuiteReading) -> str:
 
 
 def preview(arguments: argparse.Namespace) -> int:
-    """Print what a case sends."""
     path = Path(arguments.suite)
     if not path.is_file():
         raise Fault(Code.USAGE, f"there is no file {path}", hint="Check the path.")

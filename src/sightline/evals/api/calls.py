@@ -103,7 +103,6 @@ class Reruns:
 
     @property
     def under_way(self) -> list["asyncio.Task[EvalState]"]:
-        """The runs that this server drives."""
         return list(self._tasks.values())
 
     def is_here(self, run: str) -> bool:
@@ -224,7 +223,6 @@ class EvalCalls:
         self._known: BoundedCache[str, tuple[int, tuple[TargetSummary, ...]]] = BoundedCache(_MOST_KNOWN)
 
     async def list_runs(self, query: Query) -> list[shapes.EvalBrief]:
-        """The newest runs."""
         limit = min(query.number("limit", _USUAL), MOST_RUNS)
         runs = await self._runs(limit, query.text("suite"))
         return [brief(shown, await self._summaries(shown)) for shown in runs]
@@ -284,7 +282,6 @@ class EvalCalls:
         return await self.suites.write_values(shown.standing, case, changes, body.sha256, is_dry=body.dry)
 
     async def compare(self, query: Query) -> shapes.CompareShown:
-        """Compare two runs, or two targets of one."""
         first, second = query.text("a"), query.text("b")
         if not first or not second:
             hint = "Name two runs: ?a=…&b=…"
@@ -295,7 +292,6 @@ class EvalCalls:
         return await asyncio.to_thread(compare_runs, *sides, targets, self._drawing())
 
     async def trend(self, query: Query) -> list[shapes.TrendPoint]:
-        """The results of a suite over its runs."""
         suite = query.text("suite")
         if not suite:
             hint = "Name it by its file or its name: ?suite=…"
@@ -304,7 +300,6 @@ class EvalCalls:
         return await asyncio.to_thread(trend_of, await self._runs(limit, suite), self._drawing())
 
     async def run_suite(self, body: shapes.RunWanted) -> shapes.EvalShown:
-        """Start a run of a suite."""
         evaluation, suite, answering, options = await self.suites.plan(body)
         run = await self.reruns.begin(evaluation, suite, answering.targets, answering.judges, options)
         return await self.show_run(run)
@@ -317,7 +312,6 @@ class EvalCalls:
         return await self.show_run(run)
 
     async def close(self) -> None:
-        """Interrupt the runs under way; they can be resumed."""
         await self.reruns.close()
 
     async def _find_edit(self, exchanges: Sequence[str]) -> RecordedExchange | None:

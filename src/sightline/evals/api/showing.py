@@ -32,7 +32,6 @@ matrix again and again while a run is under way."""
 
 
 def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> shapes.EvalBrief:
-    """A run as one row."""
     line = brief_of(shown.run, shown.standing, shown.state)
     return shapes.EvalBrief(**msgspec.structs.asdict(line), summary=tuple(map(figures, summaries)))
 
@@ -103,7 +102,6 @@ def within(interval: Interval | None) -> tuple[float | None, float | None]:
 
 
 def trial(key: Key, result: CaseResult | None, *, is_running: bool) -> shapes.TrialShown:
-    """One trial, which may have no result yet."""
     if result is None:
         return shapes.TrialShown(trial=key[2], status="running" if is_running else "waiting")
     return shapes.TrialShown(

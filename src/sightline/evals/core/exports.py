@@ -111,7 +111,6 @@ _MILLISECONDS = 1000
 
 
 def to_index(results: Iterable[CaseResult]) -> bytes:
-    """One row for each result."""
     return b"".join(jsontext.encode(row_of(each)) + b"\n" for each in results)
 
 
@@ -241,7 +240,6 @@ _OUTCOMES = ("failures", "errors", "skipped")
 
 
 def to_junit(results: Sequence[CaseResult], *, name: str = "") -> bytes:
-    """The whole document."""
     root = Element("testsuites")
     latest = list({result.key: result for result in results}.values())
     for number, target in enumerate(targets_of(latest)):

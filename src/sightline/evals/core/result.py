@@ -116,7 +116,6 @@ class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What makes it one of a kind in its run."""
         return (self.case, self.target, self.trial)
 
 

@@ -148,16 +148,12 @@ class EvalTaken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind
 
 
 class CaseStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="case_started"):
-    """A case is under way."""
-
     case: str
     target: str
     trial: int = 0
 
 
 class CaseDone(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="case_done"):
-    """A case has a result."""
-
     result: CaseResult
 
 
@@ -180,7 +176,6 @@ _DECODER = msgspec.json.Decoder(EvalFact)
 
 
 def write(fact: EvalFact) -> bytes:
-    """A fact as JSON."""
     try:
         return _ENCODER.encode(fact)
     except UnicodeEncodeError:  # a model may write half a character
@@ -188,7 +183,6 @@ def write(fact: EvalFact) -> bytes:
 
 
 def read(data: bytes) -> EvalFact:
-    """The fact that such JSON holds."""
     fact: EvalFact
     try:
         fact = _DECODER.decode(data)
@@ -226,7 +220,6 @@ class EvalState:
         self._running: dict[Key, None] = {}
 
     def add(self, fact: EvalFact) -> None:
-        """One more fact."""
         self.version += 1
         match fact:
             case EvalBegan():
@@ -253,17 +246,14 @@ class EvalState:
         return tuple(self._results[key] for key in self.keys if key in self._results)
 
     def result(self, key: Key) -> CaseResult | None:
-        """The result of one, where it has one."""
         return self._results.get(key)
 
     @property
     def done(self) -> int:
-        """How many have a result."""
         return len(self._results)
 
     @property
     def running(self) -> tuple[Key, ...]:
-        """What is under way."""
         return tuple(self._running)
 
     @property
@@ -387,7 +377,6 @@ class Schedule:
         return ready.popleft() if ready else None
 
     def is_over(self, target: str) -> bool:
-        """Whether everything has been done."""
         return not self._left[target]
 
     def finish(self, key: Key) -> None:

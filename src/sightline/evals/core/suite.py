@@ -43,8 +43,6 @@ Aggregation: TypeAlias = Literal["mean", "min", "max"]
 
 
 class TextSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="text"):
-    """Words."""
-
     text: str
     place: SuitePlace = SuitePlace()
 

@@ -85,7 +85,6 @@ class Tally(msgspec.Struct, frozen=True):
 
     @property
     def graded(self) -> tuple[CaseTally, ...]:
-        """The cases that have a score."""
         return tuple(case for case in self.cases if case.graded)
 
 
@@ -209,12 +208,10 @@ class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
     @property
     def errors(self) -> tuple[Excluded, ...]:
-        """Results without an answer."""
         return tuple(each for each in self.excluded if each.why == "error")
 
     @property
     def not_graded(self) -> tuple[Excluded, ...]:
-        """Answers that could not be graded."""
         return tuple(each for each in self.excluded if each.why == "not_graded")
 
 

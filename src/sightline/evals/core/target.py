@@ -65,7 +65,6 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def kind(self) -> TargetKind:
-        """Who answers."""
         if self.cli is not None:
             return "cli"
         if self.mock is not None:

@@ -72,8 +72,6 @@ def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: Pr
 
 
 class AnswerCache:
-    """The earlier answers of one target."""
-
     def __init__(self, logbook: Logbook, store: Store, target: str, prices: PriceList, clock: Clock) -> None:
         self._store = store
         self._prices = prices
@@ -102,7 +100,6 @@ class AnswerCache:
         return exchange, facts
 
     def keep(self, key: str, exchange: str) -> None:
-        """This exchange answered it."""
         self._known[key] = exchange
         self._writer.add(msgspec.json.encode(_Line(key, exchange)))
 
@@ -110,5 +107,4 @@ class AnswerCache:
         self._known[line.key] = line.exchange
 
     async def flush(self) -> None:
-        """All of it is written down."""
         await self._writer.flush()

@@ -79,7 +79,6 @@ class CaseWorker:
         return msgspec.structs.replace(result, at=at, seconds=self.clock.monotonic() - began)
 
     async def close(self) -> None:
-        """Close all targets."""
         for target in self.targets.values():
             await target.close()
 

@@ -45,7 +45,6 @@ class CommandLine:
 
 
 def places_of(command: str | Sequence[str]) -> frozenset[str]:
-    """The names of a command's placeholders."""
     words = [command] if isinstance(command, str) else command
     return frozenset(found[1] for word in words for found in _PLACE.finditer(word))
 
@@ -53,7 +52,6 @@ def places_of(command: str | Sequence[str]) -> frozenset[str]:
 def fill_command(
     command: str | Sequence[str], values: Mapping[str, str], files: Sequence[str] = (), files_format: str = "{path}"
 ) -> CommandLine:
-    """Fill the placeholders of a command with these values and files."""
     for name in places_of(command) - {"FILES"}:
         _check_value(name, values[name])
     for file in files:

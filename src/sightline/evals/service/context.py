@@ -80,14 +80,11 @@ counts."""
 
 
 class Rates:
-    """Admits requests when their provider's limits allow it."""
-
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
 
     def counts_tokens(self, choice: ModelChoice) -> bool:
-        """Whether there is a token limit, so that the size of a request matters."""
         limits = self._ledger.limits(choice.provider_name, choice.model, choice.facts)
         return limits.tpm is not None or limits.tpd is not None
 
@@ -151,8 +148,6 @@ class Sharing(Protocol):
 
 
 class OwnSharing:
-    """The sharing of a run in this process."""
-
     def __init__(self, engine: Engine, logbook: Logbook, around: EvalContext, *, is_cached: bool) -> None:
         self.rates = Rates(engine.memory.ledger, engine.clock)
         self._engine = engine
@@ -163,7 +158,6 @@ class OwnSharing:
         self._opening = asyncio.Lock()
 
     async def answers(self, target: str) -> AnswerCache | None:
-        """The one answer cache of a target."""
         store = self._around.store
         if not self._is_cached or store is None:
             return None
@@ -192,6 +186,5 @@ class EvalRun:
     spending: Spending
 
     def own_sharing(self) -> OwnSharing:
-        """The sharing of a run whose cases run in this process."""
         cached = is_cached(self.began.suite, self.began.options)
         return OwnSharing(self.engine, self.logbook, self.context, is_cached=cached)

@@ -156,7 +156,6 @@ class EvalLog:
         await self._writer.lasting(line, lambda: self._written(kept))
 
     async def flush(self) -> None:
-        """Wait until all facts are durable."""
         await self._writer.flush()
 
 
@@ -180,7 +179,6 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def brief_of(run: str, standing: EvalState, state: State) -> Brief:
-    """A run in one line."""
     began = standing.began
     return Brief(
         run=run,
@@ -225,7 +223,6 @@ class PastEvals:
                 return "running" if self._is_alive(standing.by) else "interrupted"
 
     async def list_runs(self, limit: int, suite: str = "") -> list[Brief]:
-        """The newest runs, of one suite or of all."""
         found: list[Brief] = []
         for log in await self._logbook.logs(PREFIX):
             if len(found) >= limit:
@@ -282,8 +279,6 @@ ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
 class Meter:
-    """Counts results."""
-
     def __init__(self, run: str, standing: EvalState, spending: Spending, elapsed: Callable[[], float]) -> None:
         self._run = run
         self._of = len(standing.keys)
@@ -297,13 +292,11 @@ class Meter:
             self._count(result)
 
     def add(self, result: CaseResult) -> Progress:
-        """Count a result."""
         self._fresh += 1
         self._count(result)
         return self.progress(result)
 
     def progress(self, last: CaseResult | None = None) -> Progress:
-        """The current progress."""
         seconds = self._elapsed() - self._began
         rate = self._fresh / seconds if seconds > 0 else 0.0
         return Progress(

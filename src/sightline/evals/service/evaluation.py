@@ -269,12 +269,10 @@ class Evaluation:
     # --- looking ---
 
     async def show(self, run: str) -> RunSnapshot:
-        """The current state of a run."""
         standing = await self._past.standing(run)
         return RunSnapshot(run, self._state(run, standing), standing, standing.version)
 
     async def list_runs(self, limit: int, suite: str = "") -> list[Brief]:
-        """List the newest runs."""
         briefs = await self._past.list_runs(limit, suite)
         return [msgspec.structs.replace(each, state="running") if each.run in self._drives else each for each in briefs]
 

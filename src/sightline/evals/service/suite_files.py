@@ -70,7 +70,6 @@ class SuiteFiles:
         return {path: data for path in paths if (data := self.read(path)) is not None}
 
     def bring(self, need: Need) -> bytes | None:
-        """The bytes that a suite parser needs: a file, or a folder's listing."""
         match need.wanted:
             case "content":
                 return self.read(need.path)
@@ -427,7 +426,6 @@ class _Overlaid:
     others: Mapping[str, bytes]
 
     def bring(self, need: Need) -> bytes | None:
-        """The bytes that a suite parser needs: a file, or a folder's listing."""
         if need.wanted != "listing" and need.path in self.others:
             return self.others[need.path]
         return self.files.bring(need)

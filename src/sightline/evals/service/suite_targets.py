@@ -75,7 +75,6 @@ class KnownTargets:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all defined targets."""
         return tuple(dict.fromkeys((*self._settings.targets, *self._agentv.nodes, *self._described)))
 
     def describe(self, suite: Suite) -> None:
@@ -165,7 +164,6 @@ def own_provider_name(target: SuiteTarget) -> str:
 
 
 def target_from_settings(name: str, table: EvalTarget) -> TargetSpec:
-    """A target as the configuration defines it."""
     fields = {field: getattr(table, field) for field in table.__struct_fields__ if field != "cli"}
     command = table.cli
     cli = None
@@ -222,7 +220,6 @@ def _graders(suite: Suite) -> Iterator[GraderSpec]:
 
 
 def _judges(suite: Suite) -> Iterator[str]:
-    """The targets that graders name."""
     for spec in _graders(suite):
         yield from _targets_in(spec.config)
 

@@ -92,7 +92,6 @@ def picture(data: bytes, segment: ImageSegment) -> Image:
 
 
 def refusal(place: SuitePlace, message: str, hint: str) -> Fault:
-    """The fault of a case that cannot be delivered, with the place in the suite."""
     return Fault(Code.USAGE, f"{place}: {message}" if place.file else message, hint=hint)
 
 
@@ -136,7 +135,6 @@ class Guidelines:
 
     @property
     def segments(self) -> tuple[FileSegment, ...]:
-        """The files, where they are named first."""
         return tuple(self._found.values())
 
     @property

@@ -104,7 +104,6 @@ def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
 
 
 def score_of(value: Json) -> float | None:
-    """A score, if this is one."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return min(max(float(value), 0.0), 1.0) if -_NEARLY <= value <= 1 + _NEARLY else None
@@ -189,7 +188,6 @@ class GraderCode:
     proxy_calls: int | None = None
 
     def run(self, payload: JsonObject) -> Asking:
-        """What it finds, given this payload."""
         if self.python:
             path, _, function = self.python.partition(":")
             step = CallPython(path=path, function=function, payload=payload, timeout=self.timeout)
@@ -268,8 +266,6 @@ class AddedConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def type_of_call(call: Callable[[JsonObject, float], Awaitable[Json]]) -> GraderType[AddedConfig]:
-    """The type of a grader from outside this package."""
-
     def run(config: AddedConfig, subject: GradingSubject) -> Asking:
         payload = payload_of(subject, config.others or None)
         step = CallAdded(call=call, payload=payload, timeout=config.timeout_seconds)

@@ -34,7 +34,6 @@ class ExpectedCall(msgspec.Struct, frozen=True, kw_only=True):
     output: Json = None
 
     def is_met_by(self, use: ToolUse) -> bool:
-        """Whether this is the call."""
         if use.name != self.tool or isinstance(self.args, str):
             return use.name == self.tool
         return fits(self.args, use.arguments, self.args_match or "exact")

@@ -67,7 +67,6 @@ def alike(one: Json, other: Json) -> bool:
 
 
 def describe_json(value: Json) -> str:
-    """A value in few words."""
     match value:
         case None:
             return "nothing"
@@ -89,7 +88,6 @@ def steps_of(path: str) -> tuple[str, ...]:
 
 
 def value_at(value: Json, path: str) -> Json | Absent:
-    """What stands at a path."""
     for step in steps_of(path):
         if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
             value = value[int(step)]
@@ -104,12 +102,10 @@ LONGEST_RESULT = 8_000
 
 
 def pretty(value: Json) -> str:
-    """A value as JSON that is easy to read."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def compact(value: Json) -> str:
-    """A value as JSON on one line."""
     return encode(value).decode()
 
 
@@ -298,8 +294,6 @@ _FENCE = re.compile(r"```[a-zA-Z]*\s*\n?")
 
 
 class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
-    """One field: its path, and when it is right."""
-
     path: NonEmpty
     match: Literal["exact", "numeric_tolerance", "date"] = "exact"
     required: bool = True
@@ -310,8 +304,6 @@ class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FieldsConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields that are compared, and how their results become one score."""
-
     fields: Annotated[
         tuple[FieldRule, ...], key(hint="Give a list of fields, each with a path and a match.", min_length=1)
     ]

@@ -131,7 +131,6 @@ Fit = TypeVar("Fit", Judged, Executed, Returned, FileContent)
 
 
 def ask(step: Step, wanted: type[Fit]) -> Generator[Step, Answer, Fit | StepFailed]:
-    """What came of a step."""
     answer = yield step
     if isinstance(answer, wanted | StepFailed):
         return answer
@@ -177,14 +176,11 @@ class Grading(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class GradingSubject:
-    """One observation and its case."""
-
     observation: CaseObservation
     grading: Grading
 
     @property
     def text(self) -> str:
-        """The words that are graded."""
         return self.observation.text
 
 
@@ -265,7 +261,6 @@ def at_once(look: Callable[[GradingSubject], GraderFinding]) -> Run:
 
 
 def finding_without_score(reason: str, spent: GradingCost = UNSPENT) -> GraderFinding:
-    """A finding without a score, and why there is none."""
     return GraderFinding(reason=reason, spent=spent)
 
 
@@ -332,7 +327,6 @@ def is_missing(score: Score, weight: float) -> bool:
 
 
 def reasons(scores: Sequence[Score]) -> str:
-    """Why each of these could not grade."""
     return "; ".join(f"{score.name}: {score.reason}" for score in scores)
 
 

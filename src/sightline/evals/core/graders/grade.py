@@ -226,7 +226,6 @@ def _by_judge(
 
 
 def _scores_given(scores: Sequence[Score]) -> list[Score]:
-    """The graders that gave a score."""
     return [score for score in scores if score.verdict != "not_graded"]
 
 
@@ -304,7 +303,6 @@ def add_grader(name: str, call: Callable[[JsonObject, float], Awaitable[Json]]) 
 
 
 def remove_grader(name: str) -> None:
-    """Remove a type that was added."""
     del GRADERS[name]
 
 

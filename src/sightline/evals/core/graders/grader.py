@@ -66,7 +66,6 @@ class GraderReader(TypedReader):
         self.tell(format_path(path), message, hint)
 
     def subject(self, path: Path, kind: inspect.Type) -> str:
-        """The grader itself, or the last key of the path."""
         return last_key(path) or f"the grader {self.spec.type}"
 
     def check_passed_on(self, others: JsonObject, config: type[msgspec.Struct]) -> None:

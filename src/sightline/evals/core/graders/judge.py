@@ -108,12 +108,10 @@ class Material:
 
     @property
     def fence(self) -> Fence:
-        """The marks in which the quoted values stand."""
         return Fence([*self.quoted.values(), *self.plain.values()])
 
 
 def material(subject: GradingSubject, criteria: str, reference: str, rubric: Sequence[Criterion]) -> Material:
-    """The values of a case that a prompt can use."""
     observation, grading = subject.observation, subject.grading
     criteria_json: list[Json] = [criterion.to_json for criterion in rubric]
     return Material(
@@ -235,7 +233,6 @@ class Question:
     images: tuple[Image, ...] = ()
 
     def step(self, repair: str = "") -> Judge:
-        """The step that asks it, or asks it once more."""
         system = f"{self.system}\n\n{_FORM}\n{pretty(self.schema)}"
         user = f"{self.user}\n\n{repair}" if repair else self.user
         return Judge(
@@ -252,7 +249,6 @@ class Question:
 
 
 def ask_judge(question: Question, read: Read) -> Asking:
-    """What the judge finds."""
     first = yield from ask(question.step(), Judged)
     if isinstance(first, StepFailed):
         return finding_without_score(f"the judge failed: {first.fault.message}")
@@ -312,8 +308,6 @@ class LlmConfig(JudgeConfig, frozen=True, kw_only=True):
 
 
 class RubricsConfig(JudgeConfig, frozen=True, kw_only=True):
-    """A verdict for each criterion."""
-
     criteria: Annotated[
         CriteriaConfig, key(aliases=("rubrics",), hint="Give sentences that must be true.", min_length=1)
     ]

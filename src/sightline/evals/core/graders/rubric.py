@@ -82,7 +82,6 @@ class Criterion:
 
     @property
     def to_json(self) -> JsonObject:
-        """The criterion for a prompt that has it as JSON."""
         ranges: list[Json] = [{"score_range": [each.low, each.high], "outcome": each.outcome} for each in self.ranges]
         fields: JsonObject = {"id": self.id, "outcome": self.outcome, "weight": self.weight}
         if self.operator:
@@ -195,8 +194,6 @@ _FENCED = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Misread:
-    """Why an answer is not understood."""
-
     why: str
 
 

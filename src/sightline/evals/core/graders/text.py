@@ -136,8 +136,6 @@ class PhraseConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhrasesConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Several texts."""
-
     value: Annotated[
         tuple[Annotated[str, Meta(pattern=r"(?s:.)")], ...],
         key(aliases=("values",), hint="Give a list of texts.", min_length=1),
@@ -207,7 +205,6 @@ class PatternConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pattern(self) -> tuple[str, re.RegexFlag]:
-        """The pattern and the flags for `re`."""
         flags = reduce(or_, (_FLAGS.get(letter, re.NOFLAG) for letter in self.flags), re.NOFLAG)
         return _JAVASCRIPT_NAME.sub("(?P<", self.value), flags
 

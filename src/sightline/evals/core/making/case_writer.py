@@ -74,11 +74,9 @@ class Placeholders:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables of the case."""
         return {name: words for (_, words), name in self._names.items()}
 
     def text(self, text: str) -> str:
-        """The text with names in it."""
         whole = self._pattern.fullmatch(text.strip())
         if whole is not None:  # a suite drops the white space around a text that is one name
             return self._variable_for(whole.lastgroup or "", text)
@@ -130,7 +128,6 @@ class CaseWriter:
 
     @property
     def files(self) -> tuple[MadeFile, ...]:
-        """The files, in the order in which they are named."""
         return tuple(MadeFile(path, data) for path, data in self._files.items())
 
     @property
@@ -335,7 +332,6 @@ class _Spoken:
 
     @property
     def written(self) -> JsonObject:
-        """The message as a suite has it."""
         made: JsonObject = {"role": self.role}
         if self.call_id:
             made["tool_call_id"] = self.call_id

@@ -81,7 +81,6 @@ class AgentvTarget:
 
 
 def read_targets(data: bytes, file: str) -> AgentvTargets:
-    """What a file names."""
     document = read_yaml(data, file)
     if isinstance(document, SuiteProblem):
         return AgentvTargets(file, problems=(document,))
@@ -137,7 +136,6 @@ def _follow_use_target(
 
 
 def _variables_in(node: Node) -> set[str]:
-    """The variables that stand anywhere in it."""
     if node.text is not None:
         return set(_REFERENCE.findall(node.text))
     below = (*node.members.values(), *node.items)
@@ -189,8 +187,6 @@ class SharedKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelKeys(SharedKeys, frozen=True, kw_only=True):
-    """A model of a vendor."""
-
     model: str = ""
     deployment_name: str = ""
     max_output_tokens: Count | None = None
@@ -215,8 +211,6 @@ class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CliKeys(SharedKeys, frozen=True, kw_only=True):
-    """A command."""
-
     command: Annotated[Texts, key(hint="Write command: ….")]
     cwd: str = ""
     timeout_seconds: Seconds | None = None
@@ -234,8 +228,6 @@ class AgentKeys(SharedKeys, frozen=True, kw_only=True):
 
 
 class MockKeys(SharedKeys, frozen=True, kw_only=True):
-    """A fixed answer."""
-
     response: str = ""
 
 

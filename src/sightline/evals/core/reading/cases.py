@@ -210,8 +210,6 @@ def _tool(node: Node, findings: SuiteFindings) -> Tool | None:
 
 
 class TurnConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn of a conversation as a suite writes it."""
-
     TITLE: ClassVar[str] = "a turn"
     EXAMPLE: ClassVar[str] = "Write {input: …}."
 
@@ -330,7 +328,6 @@ def _variables(node: Node, findings: SuiteFindings) -> JsonObject:
 
 
 def _fill_variables(node: Node, variables: JsonObject, findings: SuiteFindings) -> Node:
-    """The case with its variables in place."""
     if not node.members:
         return node
     members = {

@@ -54,7 +54,6 @@ class Node:
 
     @property
     def text(self) -> str | None:
-        """The text, if it is one."""
         return self.value if isinstance(self.value, str) else None
 
     @property
@@ -77,7 +76,6 @@ class Node:
 
 
 def as_tuple(texts: str | tuple[str, ...]) -> tuple[str, ...]:
-    """One text, or several, as several."""
     return (texts,) if isinstance(texts, str) else texts
 
 
@@ -121,7 +119,6 @@ class SuiteFindings:
             self._found[problem if problem.path else msgspec.structs.replace(problem, path=format_path(path))] = None
 
     def wrong(self, node: Node, message: str, suggestion: str = "", *, severity: Severity = "error") -> None:
-        """Something is wrong with this value."""
         self.wrong_at(node.place, node.path, message, suggestion, severity=severity)
 
     def odd(self, node: Node, message: str, suggestion: str = "") -> None:
@@ -188,15 +185,12 @@ class _NodeReader(TypedReader):
         return value.value
 
     def whole(self, value: Node) -> Json:
-        """The value with all that is below it."""
         return value.json
 
     def subject(self, path: Path, kind: inspect.Type) -> str:
-        """The title of a struct, else the last key."""
         return getattr(getattr(kind, "cls", None), "TITLE", "") or last_key(path)
 
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
-        """Report an error."""
         self._findings.wrong_at(self._place(path, is_key=is_key), path, message, hint)
 
     def unknown_key(self, name: str, known: Iterable[str], path: Path, kind: inspect.Type) -> None:

@@ -108,8 +108,6 @@ _MESSAGE_EXAMPLE = "Write {role: user, content: …}."
 
 
 class MessageKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """A message as a suite writes it."""
-
     TITLE: ClassVar[str] = "a message"
     EXAMPLE: ClassVar[str] = _MESSAGE_EXAMPLE
     KEY_HINTS: ClassVar[Mapping[str, str]] = {
@@ -128,16 +126,12 @@ class MessageKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="text"):
-    """Text."""
-
     TITLE: ClassVar[str] = "a part of type text"
 
     value: Annotated[Node, key(aliases=("text",), hint="Write value: ….")]
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="file"):
-    """The path of a file."""
-
     TITLE: ClassVar[str] = "a part of type file"
     KEY_HINTS: ClassVar[Mapping[str, str]] = {"path": 'Did you mean "value"?'}
 
@@ -154,8 +148,6 @@ class ImagePart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 
 class ImageUrl(msgspec.Struct, frozen=True, kw_only=True):
-    """The object around a URL."""
-
     TITLE: ClassVar[str] = "image_url"
 
     url: Annotated[Node, key(hint="Write {type: image, value: path or URL}.")]
@@ -199,7 +191,6 @@ def read_messages(node: Node, role: Role, findings: SuiteFindings) -> tuple[Case
 
 
 def read_files(nodes: list[Node], findings: SuiteFindings) -> tuple[Segment, ...]:
-    """A list of paths as segments."""
     segments: list[Segment] = []
     for node in nodes:
         if node.text is None:

@@ -86,8 +86,6 @@ class CaseKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AssertKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """An assertion."""
-
     TITLE: ClassVar[str] = "an assertion"
     EXAMPLE: ClassVar[str] = "Write {type: contains, value: …}."
     KEY_HINTS: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -104,8 +102,6 @@ class AssertKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """A set of assertions."""
-
     TITLE: ClassVar[str] = "a set of assertions"
 
     type: str = ""
@@ -116,7 +112,6 @@ class SetKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_promptfoo(document: Node) -> bool:
-    """Whether a suite is in promptfoo's form."""
     return "prompts" in document.members or "providers" in document.members
 
 

@@ -36,7 +36,6 @@ _EVAL_KEYS = {
 
 
 def is_of_a_skill(document: Node) -> bool:
-    """Whether a suite is in this form."""
     return "evals" in document.members and "tests" not in document.members
 
 

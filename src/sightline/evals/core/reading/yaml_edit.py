@@ -47,7 +47,6 @@ def write_yaml(value: Json) -> YamlLines:
 
 
 def document_text(value: Json) -> str:
-    """A whole document."""
     header, body = write_yaml(value)
     return "\n".join([*([header] if header else []), *(line.removeprefix(STEP) for line in body)]) + "\n"
 
@@ -117,7 +116,6 @@ class EditedText:
 
     @property
     def data(self) -> bytes:
-        """The text as it is now."""
         return self._mark + self._text.encode("utf-8")
 
     def set(self, path: Path, value: Json) -> None:
@@ -268,7 +266,6 @@ class EditedText:
 
 
 def refusal(path: Path, why: str) -> Fault:
-    """The fault of a change that cannot be made here."""
     return Fault(Code.USAGE, f"{format_path(path) or 'the document'}: {why}", hint="Change the file in an editor.")
 
 

@@ -213,7 +213,6 @@ def pluralize(count: int, noun: str) -> str:
 
 
 def describe_interval(interval: Interval) -> str:
-    """An interval, with its level."""
     return f"{interval.level * 100:g} % interval {number(interval.low)} to {number(interval.high)}"
 
 

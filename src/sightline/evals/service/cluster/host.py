@@ -142,8 +142,6 @@ class FarLedger(Ledger):
 
 
 class FarRates:
-    """Asks home to admit requests."""
-
     def __init__(self, line: HostLine) -> None:
         self._line = line
 
@@ -163,14 +161,11 @@ class FarRates:
         return release
 
     async def wait(self, choice: ModelChoice, tokens: int) -> Wait:
-        """Ask home how long a request would have to wait."""
         question = messages.HowLong(choice.provider_name, choice.model, tokens, choice.facts)
         return (await self._line.ask(question, Wait))[1]
 
 
 class FarSpending(Spending):
-    """Reports all spending to home."""
-
     def __init__(self, line: HostLine) -> None:
         super().__init__()
         self._line = line
@@ -226,7 +221,6 @@ class FarLogbook:
         return list(lines)
 
     async def logs(self, prefix: str = "") -> list[Log]:
-        """The logs whose names have this prefix."""
         _, logs = await self._line.ask(messages.ListLogs(prefix), messages.Logs)
         return list(logs)
 
@@ -256,7 +250,6 @@ class FarAnswers:
         return answer_in(found.exchange, found.facts, sha256, self._prices) if found.exchange else None
 
     def keep(self, key: str, exchange: str) -> None:
-        """Remember that this exchange answered the request."""
         self._line.tell(messages.Keep(self._target, key, exchange))
 
 
@@ -270,7 +263,6 @@ class FarSharing:
         self._is_cached = is_cached
 
     async def answers(self, target: str) -> FarAnswers | None:
-        """The answer cache of a target; None if caching is off."""
         return FarAnswers(self._line, target, self._prices) if self._is_cached else None
 
     async def close(self) -> None:
@@ -303,7 +295,6 @@ class Host:
         self._last_poll = clock.monotonic()
 
     def receive(self, data: bytes) -> None:
-        """Handle a batch of messages from home."""
         self._last_poll = self._clock.monotonic()
         try:
             received = messages.for_host(data)

@@ -104,7 +104,6 @@ class RayAddress:
 
     @property
     def url(self) -> str:
-        """The address in Ray's form."""
         place = f"[{self.host}]" if ":" in self.host else self.host
         return f"{SCHEME}{place}:{self.port}"
 
@@ -156,7 +155,6 @@ class RayHostPool:
 
     @property
     def address(self) -> str:
-        """The cluster's address."""
         return self._address.url
 
     async def open(self, files: bytes) -> int:
@@ -180,7 +178,6 @@ class RayHostPool:
         return min(size, self._address.most or size)
 
     async def start_host(self) -> "RayHost":
-        """Start another actor."""
         try:
             return RayHost(self, await self._apart(lambda: self._actor_class().remote()))
         except (ImportError, AttributeError):  # raised there, where our class is looked for
@@ -204,7 +201,6 @@ class RayHostPool:
             self._threads = None
 
     async def call_actor(self, call: Callable[[], Any]) -> Any:
-        """The result of a call to an actor."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
 
@@ -233,11 +229,9 @@ class RayHostPool:
             raise LostError(_last_line(error)) from None
 
     def files(self) -> Any:
-        """The reference to our files in the cluster."""
         return self._files
 
     async def kill_actor(self, actor: Any) -> None:
-        """End an actor's process."""
         with suppress(ConnectionError, self._ray.exceptions.RayError):  # it is gone, or will be with the connection
             await self._apart(lambda: self._actor_class() and self._ray.kill(actor))
 
@@ -305,23 +299,18 @@ class RayHost:
         self._actor = actor
 
     async def introduce(self) -> bytes:
-        """The versions and the name of this process, encoded."""
         return bytes(await self._host_pool.call_actor(lambda: self._actor.introduce.remote()))
 
     async def unpack(self) -> None:
-        """Have it unpack our files."""
         await self._host_pool.call_actor(lambda: self._actor.unpack.remote(self._host_pool.files()))
 
     async def tell(self, data: bytes) -> None:
-        """Send it a batch."""
         await self._host_pool.call_actor(lambda: self._actor.tell.remote(data))
 
     async def listen(self) -> bytes:
-        """Wait for its next batch."""
         return bytes(await self._host_pool.call_actor(lambda: self._actor.listen.remote()))
 
     async def end(self) -> None:
-        """End its process."""
         await self._host_pool.kill_actor(self._actor)
 
 

@@ -46,7 +46,6 @@ class HostFault(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls(fault.code, fault.message, fault.hint, fault.status)
 
     def to_fault(self) -> Fault:
-        """The fault to raise."""
         return Fault(self.code, self.message, hint=self.hint, status=self.status)
 
 
@@ -148,8 +147,6 @@ class Find(msgspec.Struct, frozen=True, tag="find"):
 
 
 class Append(msgspec.Struct, frozen=True, tag="append"):
-    """Append lines to a log."""
-
     log: str
     after: int
     data: tuple[bytes, ...]
@@ -157,15 +154,11 @@ class Append(msgspec.Struct, frozen=True, tag="append"):
 
 
 class ReadLines(msgspec.Struct, frozen=True, omit_defaults=True, tag="lines"):
-    """Read the lines of a log."""
-
     log: str
     after: int = 0
 
 
 class ListLogs(msgspec.Struct, frozen=True, omit_defaults=True, tag="logs"):
-    """The logs whose names have this prefix."""
-
     prefix: str = ""
 
 
@@ -202,8 +195,6 @@ class CaseEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag="ended"):
 
 
 class RecordEntries(msgspec.Struct, frozen=True, tag="recorded"):
-    """Entries for the record."""
-
     entries: tuple[KeptEntry, ...]
 
 
@@ -298,22 +289,18 @@ def pack(value: object) -> bytes:
 
 
 def batch(messages: Iterable[bytes]) -> bytes:
-    """Join encoded messages into a batch."""
     return msgspec.msgpack.encode(tuple(messages))
 
 
 def for_host(data: bytes) -> Sequence[ToHost]:
-    """Decode a batch."""
     return [_read(each, _TO_HOST, ToHost) for each in _BATCH.decode(data)]
 
 
 def for_home(data: bytes) -> Sequence[ToHome]:
-    """Decode a batch."""
     return [_read(each, _TO_HOME, ToHome) for each in _BATCH.decode(data)]
 
 
 def value_of(data: bytes, form: type[Value]) -> Value:
-    """Decode the value of an answer."""
     return _read(data, msgspec.json.Decoder(form), form)
 
 

@@ -46,7 +46,6 @@ class HostHandle:
 
     @property
     def load(self) -> int:
-        """The number of cases under way on the host."""
         return len(self._cases)
 
     async def begin(self, begin: messages.Begin) -> None:
