@@ -164,6 +164,16 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     window_size: int | None = None
     place: SuitePlace = SuitePlace()
 
+    @property
+    def all_messages(self) -> tuple[CaseMessage, ...]:
+        """What is said before the turns, and in them."""
+        return (*self.messages, *(each for turn in self.turns for each in turn.messages))
+
+    @property
+    def all_graders(self) -> tuple[GraderSpec, ...]:
+        """The graders of the whole and of each turn."""
+        return (*self.graders, *(each for turn in self.turns for each in turn.graders))
+
 
 class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A whole suite, with everything that it says once already in its cases (messages before, graders, files).

@@ -19,7 +19,15 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.graders.grade import check_graders
 from sightline.evals.core.making.case import CaseExchange, MadeCase, join_exchanges, make_case, turns_of
 from sightline.evals.core.making.case_writer import MadeFile
-from sightline.evals.core.reading.files import Need, SuiteReading, candidates, folder_of, join_path, refusal_of
+from sightline.evals.core.reading.files import (
+    Need,
+    SuiteReading,
+    candidates,
+    first_of,
+    folder_of,
+    join_path,
+    refusal_of,
+)
 from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.reading.yaml_edit import append_case, case_path, cases_in, write_value
 from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
@@ -81,7 +89,8 @@ class SuiteFiles:
 
     def find(self, path: str, suite: str) -> str | None:
         """Find a file that a suite names: beside the suite, or in a folder above."""
-        return next((each for each in candidates(suite, path) if self.bring(Need(each, "presence")) is not None), None)
+        found = run_reader(first_of(candidates(path, suite), "presence"), self)
+        return None if found is None else found[0]
 
     def _listing(self, folder: str) -> bytes | None:
         found = self.path(folder)
@@ -445,8 +454,7 @@ def _cases_of(text: str, file: str) -> list[JsonObject]:
 
 def commands_of(suite: Suite) -> set[bytes]:
     """The commands that a suite's graders run, as written."""
-    held = (graders for case in suite.cases for graders in (case.graders, *(turn.graders for turn in case.turns)))
-    specs = (spec for graders in held for spec in graders)
+    specs = (spec for case in suite.cases for spec in case.all_graders)
     return {encode(command) for spec in specs for command in _commands({"type": spec.type, **spec.config})}
 
 

@@ -17,7 +17,7 @@ from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolve_target
 from sightline.evals.core.reading.files import folder_of, join_path, read_variables
-from sightline.evals.core.suite import Case, GraderSpec, Suite, SuiteProblem
+from sightline.evals.core.suite import Case, Suite, SuiteProblem
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import check_priced
@@ -91,10 +91,11 @@ class KnownTargets:
         target_names = {spec.name for spec in targets}
         # A judge that no grader needs may be missing: AgentV files often name one that another file defines.
         their = (spec.judge for spec in targets) if any(_is_judged(case) for case in suite.cases) else ()
-        wanted = (judge, *their, *_judges(suite))
+        configs = [spec.config for case in suite.cases for spec in case.all_graders]
+        wanted = (judge, *their, *(name for config in configs for name in _targets_in(config)))
         judges = tuple(self.spec(name) for name in dict.fromkeys(wanted) if name and name not in target_names)
         odd, sure = tuple(self._odd), judges
-        if any(_asks_models(spec.config) for spec in _graders(suite)):
+        if any(map(_asks_models, configs)):
             judges += tuple(self._askable({*target_names, *wanted}))
         return SuiteTargets(self.catalog, self.environment, targets, judges, usual, odd, sure)
 
@@ -212,23 +213,10 @@ def _with_folders(spec: TargetSpec, suite: str) -> TargetSpec:
     return msgspec.structs.replace(spec, cli=cli)
 
 
-def _graders(suite: Suite) -> Iterator[GraderSpec]:
-    for case in suite.cases:
-        yield from case.graders
-        for turn in case.turns:
-            yield from turn.graders
-
-
-def _judges(suite: Suite) -> Iterator[str]:
-    for spec in _graders(suite):
-        yield from _targets_in(spec.config)
-
-
 def _is_judged(case: Case) -> bool:
     """Whether a judge is needed for this case: a grader asks one, or a turn has an expected answer and no grader."""
-    specs = (*case.graders, *(each for turn in case.turns for each in turn.graders))
     is_compared = any(turn.expected and not turn.graders for turn in case.turns)
-    return is_compared or any(_wants_judge({**spec.config, "type": spec.type}) for spec in specs)
+    return is_compared or any(_wants_judge({**spec.config, "type": spec.type}) for spec in case.all_graders)
 
 
 def _wants_judge(config: Json) -> bool:

@@ -43,9 +43,10 @@ def test_relative_paths_are_taken_and_shown_as_they_are_named() -> None:
 
 
 def test_files_are_searched_beside_the_suite_and_in_each_folder_above() -> None:
-    assert list(candidates("x/y/a.yaml", "f.md")) == ["x/y/f.md", "x/f.md", "f.md"]
-    assert list(candidates("x/y/a.yaml", "../f.md")) == ["x/f.md", "f.md"]
-    assert list(candidates("a.yaml", "../f.md")) == []
+    assert candidates("f.md", "x/y/a.yaml") == ["x/y/f.md", "x/f.md", "f.md"]
+    assert candidates("f.md", "x/y/a.yaml", "z/b.yaml") == ["x/y/f.md", "x/f.md", "f.md", "z/f.md"]
+    assert candidates("../f.md", "x/y/a.yaml") == ["x/f.md", "f.md"]
+    assert candidates("../f.md", "a.yaml") == []
 
 
 def test_no_path_leads_out_of_the_folder() -> None:

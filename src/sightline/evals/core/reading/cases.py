@@ -11,10 +11,10 @@ from sightline.catalog.problem import quote_word
 from sightline.catalog.reading import REST, SELF, key
 from sightline.evals.core.graders.grader import read_graders
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, Texts, as_tuple
-from sightline.evals.core.reading.files import Need, candidates, refusal_of
+from sightline.evals.core.reading.files import Need, candidates, first_of, refusal_of
 from sightline.evals.core.reading.messages import read_files, read_messages
 from sightline.evals.core.reading.sources import LISTS, with_variables
-from sightline.evals.core.reading.yaml_text import read_yaml
+from sightline.evals.core.reading.yaml_text import read_document
 from sightline.evals.core.suite import (
     Aggregation,
     Case,
@@ -22,7 +22,6 @@ from sightline.evals.core.suite import (
     CaseTurn,
     Execution,
     GraderSpec,
-    SuiteProblem,
     TextSegment,
     Trials,
 )
@@ -144,17 +143,12 @@ def _in_file(
     if refusal is not None:
         findings.wrong(node, *refusal)
         return None
-    for found in dict.fromkeys((*candidates(node.place.file, path), *candidates(file, path))):
-        data = yield Need(found)
-        if data is not None:
-            document = read_yaml(data, found)
-            if isinstance(document, SuiteProblem):
-                findings.add([document])
-                return None
-            return document
-    hint = "Name a JSON file with a list of tools, or list them here."
-    findings.wrong_at(node.place, node.path, f"there is no file {quote_word(path)}", hint, case=case)
-    return None
+    found = yield from first_of(candidates(path, node.place.file, file))
+    if found is None:
+        hint = "Name a JSON file with a list of tools, or list them here."
+        findings.wrong_at(node.place, node.path, f"there is no file {quote_word(path)}", hint, case=case)
+        return None
+    return read_document(found[1], found[0], findings)
 
 
 class FunctionConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Files that a suite names: what a reader asks for, where it may be, and `.env` files."""
 
 import re
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -11,7 +11,6 @@ from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.suite import (
     Case,
     CaseMessage,
-    CaseTurn,
     FileSegment,
     ImageSegment,
     Segment,
@@ -94,16 +93,26 @@ def join_path(folder: str, path: str) -> str | None:
     return "/".join(steps)
 
 
-def candidates(file: str, path: str) -> Iterator[str]:
-    """Where a file may lie that `file` names: beside it, then in each folder above, up to the topmost."""
-    folder = folder_of(file)
-    while True:
-        found = join_path(folder, path)
-        if found:
-            yield found
-        if not folder:
-            return
-        folder = folder_of(folder)
+def candidates(path: str, *files: str) -> list[str]:
+    """Where a file may lie that these files name: beside each, then in the folders above it, up to the topmost."""
+    found: dict[str, None] = {}
+    for file in files:
+        folders = file.split("/")[:-1]
+        for depth in range(len(folders), -1, -1):
+            if place := join_path("/".join(folders[:depth]), path):
+                found[place] = None
+    return list(found)
+
+
+def first_of(
+    paths: Iterable[str], wanted: Wanted = "content"
+) -> Generator[Need, bytes | None, tuple[str, bytes] | None]:
+    """The first of these files that is there, with what was wanted of it."""
+    for path in paths:
+        data = yield Need(path, wanted)
+        if data is not None:
+            return path, data
+    return None
 
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=[ \t]*(.*)")
@@ -135,11 +144,10 @@ def _value(text: str) -> str:
 
 def files_of(case: Case) -> tuple[str, ...]:
     """The files that a case needs to be sent, each once, where they were found."""
-    messages = (*case.messages, *(each for turn in case.turns for each in turn.messages))
     return tuple(
         dict.fromkeys(
             segment.resolved
-            for message in messages
+            for message in case.all_messages
             for segment in message.segments
             if isinstance(segment, FileSegment | ImageSegment) and segment.resolved
         )
@@ -149,63 +157,58 @@ def files_of(case: Case) -> tuple[str, ...]:
 def with_files(
     cases: Sequence[Case], paths: Mapping[SuitePlace, Path], file: str, findings: SuiteFindings
 ) -> Generator[Need, bytes | None, tuple[Case, ...]]:
-    """The cases with every file's place in them. `paths` are the ways to the cases, by their places."""
-    search = _Search(file, findings)
-    found: list[Case] = []
+    """The cases with every file's place in them: seen from the file that names it, then from the suite. `paths` are the
+    ways to the cases, by their places."""
+    resolved: dict[tuple[str, str], str] = {}
+    placed: list[Case] = []
     for case in cases:
-        search.path, search.case = paths[case.place], case.id
-        messages = yield from search.messages(case.messages)
-        expected = yield from search.messages(case.expected)
-        turns: list[CaseTurn] = []
-        for turn in case.turns:
-            with_contents = yield from search.messages(turn.messages)
-            wanted = yield from search.messages(turn.expected)
-            turns.append(msgspec.structs.replace(turn, messages=with_contents, expected=wanted))
-        found.append(msgspec.structs.replace(case, messages=messages, expected=expected, turns=tuple(turns)))
-    return tuple(found)
+        for segment in _named_files(case):
+            key = (segment.place.file, segment.path)
+            tried = candidates(segment.path, segment.place.file, file)
+            if key not in resolved:
+                found = yield from first_of(tried, "presence")
+                resolved[key] = "" if found is None else found[0]
+            if not resolved[key]:
+                _report_missing(segment, tried, paths[case.place], case.id, findings)
+        placed.append(_with_places(case, resolved))
+    return tuple(placed)
 
 
-class _Search:
-    def __init__(self, file: str, findings: SuiteFindings) -> None:
-        self.path: Path = ()
-        self.case = ""
-        self._file = file
-        self._findings = findings
-        self._known: dict[tuple[str, str], str] = {}
+def _named_files(case: Case) -> Iterator[FileSegment | ImageSegment]:
+    """Every file that a case names, also in what it expects."""
+    held = ((case.messages, case.expected), *((turn.messages, turn.expected) for turn in case.turns))
+    for message in (message for pair in held for messages in pair for message in messages):
+        for segment in message.segments:
+            if isinstance(segment, FileSegment | ImageSegment) and not is_link(segment.path):
+                yield segment
 
-    def messages(self, messages: tuple[CaseMessage, ...]) -> Generator[Need, bytes | None, tuple[CaseMessage, ...]]:
-        if not any(isinstance(each, FileSegment | ImageSegment) for message in messages for each in message.segments):
-            return messages
-        placed: list[CaseMessage] = []
-        for message in messages:
-            segments: list[Segment] = []
-            for segment in message.segments:
-                if isinstance(segment, FileSegment | ImageSegment) and not is_link(segment.path):
-                    resolved = yield from self._resolve(segment.path, segment.place)
-                    segments.append(msgspec.structs.replace(segment, resolved=resolved))
-                else:
-                    segments.append(segment)
-            placed.append(msgspec.structs.replace(message, segments=tuple(segments)))
-        return tuple(placed)
 
-    def _resolve(self, path: str, place: SuitePlace) -> Generator[Need, bytes | None, str]:
-        """Where it lies: seen from the file that names it, then from the suite."""
-        key = (place.file, path)
-        tried = list(dict.fromkeys((*candidates(place.file, path), *candidates(self._file, path))))
-        if key not in self._known:
-            self._known[key] = ""
-            for candidate in tried:
-                if (yield Need(candidate, "presence")) is not None:
-                    self._known[key] = candidate
-                    break
-        if not self._known[key]:
-            self._missing(path, place, tried)
-        return self._known[key]
-
-    def _missing(self, path: str, place: SuitePlace, tried: list[str]) -> None:
-        message = (
-            f"there is no file {quote_word(path)}" if tried else f"the path {quote_word(path)} leads out of the folder"
+def _with_places(case: Case, resolved: Mapping[tuple[str, str], str]) -> Case:
+    def place(messages: tuple[CaseMessage, ...]) -> tuple[CaseMessage, ...]:
+        return tuple(
+            msgspec.structs.replace(message, segments=tuple(map(place_segment, message.segments)))
+            for message in messages
         )
-        hint = f"Looked for {', '.join(tried[:5])}." if tried else "Put the file into the folder."
-        # A path that leads out is a mistake of the suite; a file may be missing on this machine only.
-        self._findings.wrong_at(place, self.path, message, hint, case=self.case if tried else "")
+
+    def place_segment(segment: Segment) -> Segment:
+        if not isinstance(segment, FileSegment | ImageSegment) or is_link(segment.path):
+            return segment
+        return msgspec.structs.replace(segment, resolved=resolved[segment.place.file, segment.path])
+
+    if not any(_named_files(case)):
+        return case
+    turns = tuple(
+        msgspec.structs.replace(turn, messages=place(turn.messages), expected=place(turn.expected))
+        for turn in case.turns
+    )
+    return msgspec.structs.replace(case, messages=place(case.messages), expected=place(case.expected), turns=turns)
+
+
+def _report_missing(
+    segment: FileSegment | ImageSegment, tried: Sequence[str], path: Path, case: str, findings: SuiteFindings
+) -> None:
+    name = quote_word(segment.path)
+    # A path that leads out is a mistake of the suite; a file may be missing on this machine only.
+    message = f"there is no file {name}" if tried else f"the path {name} leads out of the folder"
+    hint = f"Looked for {', '.join(tried[:5])}." if tried else "Put the file into the folder."
+    findings.wrong_at(segment.place, path, message, hint, case=case if tried else "")

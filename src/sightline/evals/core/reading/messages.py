@@ -292,8 +292,7 @@ def check_pairing(case: Case) -> tuple[SuiteProblem, ...]:
     there. A result without any call before it is a warning: a call is put in front of it."""
     problems: list[SuiteProblem] = []
     waiting: list[CallSegment] = []
-    messages: Iterable[CaseMessage] = (*case.messages, *(each for turn in case.turns for each in turn.messages))
-    for message in messages:
+    for message in case.all_messages:
         if message.role == "tool":
             problems += _check_result(message, waiting)
             continue

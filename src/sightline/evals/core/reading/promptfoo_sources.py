@@ -16,8 +16,8 @@ from sightline.catalog.toml import WIRE_APIS
 from sightline.errors import Fault
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, node_of
 from sightline.evals.core.reading.files import FILE, Need
-from sightline.evals.core.reading.sources import paths_of
-from sightline.evals.core.reading.yaml_text import decode_text, read_yaml
+from sightline.evals.core.reading.sources import files_at
+from sightline.evals.core.reading.yaml_text import decode_text, read_document
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.target import SuiteTarget
 from sightline.wire import jsontext
@@ -281,17 +281,11 @@ def load_file(node: Node, file: str, findings: SuiteFindings, what: str) -> Gene
         return node
     if what == "prompts" and not node.text.endswith((".yaml", ".yml")):
         return node  # a conversation in JSON is one prompt
-    for path in (yield from paths_of(node, node.text.removeprefix(FILE), file, findings)):
-        data = yield Need(path)
-        found = None if data is None else read_yaml(data, path)
-        if found is None:
-            findings.wrong(node, f"there is no file {quote_word(path)}", "Check the path: it starts at the suite.")
-        elif isinstance(found, SuiteProblem):
-            findings.add([found])
-        elif what == "prompts" and any("role" in each.members for each in found.items):
-            return node
-        else:
-            return found
+    for path, data in (yield from files_at(node, node.text.removeprefix(FILE), file, findings)):
+        found = read_document(data, path, findings)
+        if found is not None:
+            is_conversation = what == "prompts" and any("role" in each.members for each in found.items)
+            return node if is_conversation else found
     return Node([], node.place, node.path)
 
 
@@ -305,9 +299,8 @@ def read_text(node: Node, file: str, findings: SuiteFindings) -> Generator[Need,
         findings.wrong(node, f"{quote_word(node.text)} would have to be run", hint)
         return Node("", node.place, node.path)
     texts: list[Node] = []
-    for found in (yield from paths_of(node, path, file, findings)):
-        data = yield Need(found)
-        text = _decode_file(data, found, node, findings)
+    for found, data in (yield from files_at(node, path, file, findings)):
+        text = _decode_file(data, found, findings)
         if text is not None:
             texts.append(Node(text, node.place, node.path))
     return texts[0] if len(texts) == 1 else Node(texts, node.place, node.path)
@@ -328,21 +321,17 @@ def _in_files(node: Node, text: str, file: str, findings: SuiteFindings) -> Gene
         findings.wrong(node, f"the prompt {quote_word(text)} would have to be run", hint)
         return []
     prompts: list[Node] = []
-    for found in (yield from paths_of(node, path, file, findings)):
+    for found, data in (yield from files_at(node, path, file, findings)):
         if not found.lower().endswith(_TEXTS):
             findings.wrong(node, f"{quote_word(found)} is no file of prompts", f"Prompts are in {', '.join(_TEXTS)}.")
             continue
-        data = yield Need(found)
-        written = _decode_file(data, found, node, findings)
+        written = _decode_file(data, found, findings)
         if written is not None:
             prompts += _prompts_of(written, found, findings)
     return prompts
 
 
-def _decode_file(data: bytes | None, path: str, node: Node, findings: SuiteFindings) -> str | None:
-    if data is None:
-        findings.wrong(node, f"there is no file {quote_word(path)}", "Check the path: it starts at the suite.")
-        return None
+def _decode_file(data: bytes, path: str, findings: SuiteFindings) -> str | None:
     text = decode_text(data, path)
     if isinstance(text, SuiteProblem):
         findings.add([text])
@@ -359,9 +348,8 @@ def _prompts_of(text: str, path: str, findings: SuiteFindings) -> list[Node]:
     elif ending == "jsonl":
         texts = [line.strip() for line in text.splitlines() if line.strip()]
     elif ending in ("yaml", "yml"):
-        document = read_yaml(text.encode(), path)
-        if isinstance(document, SuiteProblem):
-            findings.add([document])
+        document = read_document(text.encode(), path, findings)
+        if document is None:
             return []
         _check_template(document, findings)
         return [document]

@@ -9,8 +9,8 @@ from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob, is_glob
 from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
 from sightline.evals.core.reading.files import FILE, Need, candidates, folder_of, join_path, refusal_of
-from sightline.evals.core.reading.yaml_text import read_json_lines, read_yaml
-from sightline.evals.core.suite import SuitePlace, SuiteProblem
+from sightline.evals.core.reading.yaml_text import read_document, read_json_lines
+from sightline.evals.core.suite import SuitePlace
 from sightline.model.json import Json, JsonObject
 from sightline.wire import jsontext
 
@@ -183,7 +183,7 @@ class Includes:
         is_bare = "/" not in name and not name.startswith(".")
         names = [f"{_TEMPLATES}{name}{ending}" for ending in (".yaml", ".yml")] if is_bare else [name]
         places = dict.fromkeys((named.place.file, self._file))
-        tried = list(dict.fromkeys(each for place in places for one in names for each in candidates(place, one)))
+        tried = list(dict.fromkeys(each for place in places for one in names for each in candidates(one, place)))
         for path in tried:
             if path in self._read:
                 return path
@@ -196,12 +196,9 @@ class Includes:
         return None
 
     def _template(self, data: bytes, path: str) -> Node | None:
-        document = read_yaml(data, path)
-        if isinstance(document, SuiteProblem):
-            self._findings.add([document])
-            return None
+        document = read_document(data, path, self._findings)
         hint = "Write assertions: and a list of graders."
-        if not self._findings.is_mapping(document, "a file of graders", hint):
+        if document is None or not self._findings.is_mapping(document, "a file of graders", hint):
             return None
         self._findings.check_keys(document, _KEYS, "a file of graders")
         document = with_environment(document, self._environment, self._findings)
@@ -233,18 +230,28 @@ def read_tests(
         if item.text is None:
             tests.append(item)
             continue
-        for path in (yield from paths_of(item, item.text.removeprefix(FILE), file, findings)):
-            data = yield Need(path)
-            if data is None:
-                findings.wrong(item, f"there is no file {quote_word(path)}", "Check the path: it starts at the suite.")
-            else:
-                found = _tests_of(data, path, findings)
-                tests += [with_environment(node, environment, findings) for node in found]
+        for path, data in (yield from files_at(item, item.text.removeprefix(FILE), file, findings)):
+            found = _tests_of(data, path, findings)
+            tests += [with_environment(node, environment, findings) for node in found]
     return tests
 
 
-def paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[str]]:
-    """The files that a path means, which starts at the suite: one, those of a pattern, or those of a folder."""
+def files_at(
+    item: Node, path: str, file: str, findings: SuiteFindings
+) -> Generator[Need, bytes | None, list[tuple[str, bytes]]]:
+    """The files that a path means, which starts at the suite, with their contents. One that is missing is reported."""
+    files: list[tuple[str, bytes]] = []
+    for found in (yield from _paths_of(item, path, file, findings)):
+        data = yield Need(found)
+        if data is None:
+            findings.wrong(item, f"there is no file {quote_word(found)}", "Check the path: it starts at the suite.")
+        else:
+            files.append((found, data))
+    return files
+
+
+def _paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[str]]:
+    """One path, those of a pattern, or those of a folder."""
     refusal = refusal_of(path)
     if refusal is not None:
         findings.wrong(item, *refusal)
@@ -297,9 +304,8 @@ def _tests_of(data: bytes, path: str, findings: SuiteFindings) -> list[Node]:
         if not nodes and not problems:
             findings.wrong(Node(None, place), "there are no tests in the file", _EXAMPLE)
         return nodes
-    document = read_yaml(data, path)
-    if isinstance(document, SuiteProblem):
-        findings.add([document])
+    document = read_document(data, path, findings)
+    if document is None:
         return []
     inner = document.get("tests")
     if inner is not None:

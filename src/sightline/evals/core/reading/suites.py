@@ -3,7 +3,7 @@
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 from unicodedata import normalize
 
 import msgspec
@@ -20,8 +20,8 @@ from sightline.evals.core.reading.document import Node, SuiteFindings, Texts, as
 from sightline.evals.core.reading.files import Need, SuiteReading, candidates, refusal_of, with_files
 from sightline.evals.core.reading.messages import check_pairing
 from sightline.evals.core.reading.sources import LISTS, Includes, read_tests, with_environment
-from sightline.evals.core.reading.yaml_text import read_json_lines, read_yaml
-from sightline.evals.core.suite import Case, GraderSpec, Suite, SuitePlace, SuiteProblem
+from sightline.evals.core.reading.yaml_text import read_document, read_json_lines
+from sightline.evals.core.suite import Case, CaseTurn, GraderSpec, Suite, SuitePlace, SuiteProblem
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import Json, JsonObject
 
@@ -111,55 +111,37 @@ def _problem(case: Case, message: str, suggestion: str) -> SuiteProblem:
 
 FOLDERS = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
 ENDINGS = (".ts", ".js", ".mts", ".mjs")
+_Graded = TypeVar("_Graded", Case, CaseTurn)
 
 
 def with_own_graders(cases: Sequence[Case], file: str) -> Generator[Need, bytes | None, tuple[Case, ...]]:
     """The cases, with each grader that is such a script as the command that runs it."""
-    search = _Search(file)
-    found: list[Case] = []
-    for case in cases:
-        graders = yield from search.commands(case.graders)
-        turns = list(case.turns)
-        for index, turn in enumerate(turns):
-            turns[index] = msgspec.structs.replace(turn, graders=(yield from search.commands(turn.graders)))
-        found.append(msgspec.structs.replace(case, graders=graders, turns=tuple(turns)))
-    return tuple(found)
+    scripts: dict[str, str] = {}
+    for kind in dict.fromkeys(kind_of(spec.type) for case in cases for spec in case.all_graders):
+        if kind not in GRADERS and kind not in RENAMED and "/" not in kind and refusal_of(kind) is None:
+            scripts[kind] = yield from _find_script(kind, file)
+
+    def commands(owner: _Graded) -> _Graded:
+        graders = tuple(_command(spec, scripts.get(kind_of(spec.type), "")) for spec in owner.graders)
+        return msgspec.structs.replace(owner, graders=graders)
+
+    return tuple(msgspec.structs.replace(commands(case), turns=tuple(map(commands, case.turns))) for case in cases)
 
 
-class _Search:
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._known: dict[str, str] = {}
-
-    def commands(self, specs: tuple[GraderSpec, ...]) -> Generator[Need, bytes | None, tuple[GraderSpec, ...]]:
-        made: list[GraderSpec] = []
-        for spec in specs:
-            kind = kind_of(spec.type)
-            script = ""
-            if kind not in GRADERS and kind not in RENAMED:
-                script = yield from self._script(kind)
-            made.append(_command(spec, script) if script else spec)
-        return tuple(made)
-
-    def _script(self, kind: str) -> Generator[Need, bytes | None, str]:
-        """Where the script lies, seen from the suite's folder, in which it is run; empty where there is none."""
-        if kind not in self._known:
-            self._known[kind] = ""
-            if "/" not in kind and refusal_of(kind) is None:
-                self._known[kind] = yield from self._find_script(kind)
-        return self._known[kind]
-
-    def _find_script(self, kind: str) -> Generator[Need, bytes | None, str]:
-        for folder in FOLDERS:
-            for ending in ENDINGS:
-                # Below the suite's folder, and below each folder above it: none of these leads out.
-                for up, path in enumerate(candidates(self._file, f"{folder}/{kind}{ending}")):
-                    if (yield Need(path, "presence")) is not None:
-                        return "../" * up + f"{folder}/{kind}{ending}"
-        return ""
+def _find_script(kind: str, file: str) -> Generator[Need, bytes | None, str]:
+    """Where the script lies, seen from the suite's folder, in which it is run; empty where there is none."""
+    for folder in FOLDERS:
+        for ending in ENDINGS:
+            # Below the suite's folder, and below each folder above it: none of these leads out.
+            for up, path in enumerate(candidates(f"{folder}/{kind}{ending}", file)):
+                if (yield Need(path, "presence")) is not None:
+                    return "../" * up + f"{folder}/{kind}{ending}"
+    return ""
 
 
 def _command(spec: GraderSpec, script: str) -> GraderSpec:
+    if not script:
+        return spec
     name = kind_of(spec.type) if spec.name in ("", spec.type) else spec.name
     config = {"command": ["bun", "run", script], "config": dict(spec.config)}
     return msgspec.structs.replace(spec, type="code-grader", name=name, config=config)
@@ -225,9 +207,8 @@ def _document(text: bytes, file: str, findings: SuiteFindings) -> Node | None:
         lines, problems = read_json_lines(text, file)
         findings.add(problems)
         return Node({"tests": Node(lines, place)}, place, (), {"tests": place})
-    document = read_yaml(text, file)
-    if isinstance(document, SuiteProblem):
-        findings.add([document])
+    document = read_document(text, file, findings)
+    if document is None:
         return None
     if isinstance(document.value, list):
         return Node({"tests": document}, place, (), {"tests": place})

@@ -20,7 +20,7 @@ from ruamel.yaml.scanner import Scanner
 
 from sightline.catalog.problem import Path, format_path, quote_word
 from sightline.errors import Fault
-from sightline.evals.core.reading.document import Content, Node, Scalar
+from sightline.evals.core.reading.document import Content, Node, Scalar, SuiteFindings
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.model.json import Json
 from sightline.wire import jsontext
@@ -54,9 +54,9 @@ _MOST_DIGITS = 20
 class _Refused(Exception):
     """A value that cannot be read; carries the problem."""
 
-    def __init__(self, problem: SuiteProblem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
+    def __init__(self, place: SuitePlace, path: Path, message: str, suggestion: str) -> None:
+        super().__init__(message)
+        self.problem = _problem(place, path, message, suggestion)
 
 
 class _Parser(Parser):
@@ -102,18 +102,23 @@ def read_yaml(data: bytes, file: str) -> Node | SuiteProblem:
         return refused.problem
 
 
+def read_document(data: bytes, file: str, findings: SuiteFindings) -> Node | None:
+    """The one document of a text; None where it cannot be read, which is reported."""
+    document = read_yaml(data, file)
+    if isinstance(document, SuiteProblem):
+        findings.add([document])
+        return None
+    return document
+
+
 def decode_text(data: bytes, file: str) -> str | SuiteProblem:
     """The text of a file in UTF-8, without its byte order mark."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         place = _place_of_index(data[: error.start].decode("utf-8"), error.start, file)
-        return SuiteProblem(
-            place=place,
-            path="",
-            message=f"the file is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}",
-            suggestion="Save it as UTF-8.",
-        )
+        message = f"the file is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}"
+        return _problem(place, (), message, "Save it as UTF-8.")
 
 
 def compose_yaml(text: str, file: str) -> Composed:
@@ -127,17 +132,19 @@ def compose_yaml(text: str, file: str) -> Composed:
     except ReaderError as error:
         place = _place_of_index(text, error.position, file)
         message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
-        raise _Refused(_problem(place, (), message, "Write it as an escape in double quotes, or remove it.")) from None
+        raise _Refused(place, (), message, "Write it as an escape in double quotes, or remove it.") from None
     except MarkedYAMLError as error:
-        raise _Refused(_problem_at_mark(error, text, file)) from None
+        raise _refused_at_mark(error, text, file) from None
     except (OverflowError, ValueError):  # how the library takes an escape that is beyond all characters
-        raise _Refused(_beyond(text, file)) from None
+        found = next((match for match in _LONG_ESCAPE.finditer(text) if int(match[1], 16) > _LAST_CHARACTER), None)
+        place = _place_of_index(text, found.start() if found else 0, file)
+        hint = "Correct it, or write the character itself."
+        raise _Refused(place, (), "an escape names no character there is", hint) from None
     if not documents or documents[0] is None:
-        raise _Refused(_problem(SuitePlace(file, 1, 1), (), "the file is empty", "A suite has at least `tests`."))
+        raise _Refused(SuitePlace(file, 1, 1), (), "the file is empty", "A suite has at least `tests`.")
     if len(documents) > 1:
         place = place_of(documents[1].start_mark, file)
-        message = "the file has more than one document"
-        raise _Refused(_problem(place, (), message, "Put each suite into a file of its own."))
+        raise _Refused(place, (), "the file has more than one document", "Put each suite into a file of its own.")
     document: Composed = documents[0]
     return document
 
@@ -161,7 +168,7 @@ def _place_of_index(text: str, index: int, file: str) -> SuitePlace:
     return SuitePlace(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
-def _problem_at_mark(error: MarkedYAMLError, text: str, file: str) -> SuiteProblem:
+def _refused_at_mark(error: MarkedYAMLError, text: str, file: str) -> _Refused:
     mark = error.problem_mark or error.context_mark
     words = f"{error.context}: {error.problem}" if error.context else f"{error.problem}"
     line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
@@ -170,13 +177,7 @@ def _problem_at_mark(error: MarkedYAMLError, text: str, file: str) -> SuiteProbl
         words, suggestion = "a tab stands where YAML wants spaces", "Indent with spaces."
     elif ": " in line and "mapping values" in words:
         suggestion = 'A text with ": " in it needs quotes.'
-    return _problem(place_of(mark, file), (), words, suggestion)
-
-
-def _beyond(text: str, file: str) -> SuiteProblem:
-    found = next((match for match in _LONG_ESCAPE.finditer(text) if int(match[1], 16) > _LAST_CHARACTER), None)
-    place = _place_of_index(text, found.start() if found else 0, file)
-    return _problem(place, (), "an escape names no character there is", "Correct it, or write the character itself.")
+    return _Refused(place_of(mark, file), (), words, suggestion)
 
 
 class _Builder:
@@ -196,16 +197,16 @@ class _Builder:
         if size > MOST_NODES:
             place = place_of(source.start_mark, self._file)
             hint = "Write out what is needed of it, in place of aliases."
-            raise self._refusal(place, (), f"there are more than {MOST_NODES} values in the file", hint)
+            raise _Refused(place, (), f"there are more than {MOST_NODES} values in the file", hint)
         known[id(source)] = size
         return size
 
     def node(self, source: Composed, path: Path, above: frozenset[int]) -> Node:
         place = place_of(source.start_mark, self._file)
         if id(source) in above:
-            raise self._refusal(place, path, "an alias is inside of what it names", "Write the value out.")
+            raise _Refused(place, path, "an alias is inside of what it names", "Write the value out.")
         if len(path) > DEPTH:
-            raise self._refusal(place, path, _TOO_DEEP, "")
+            raise _Refused(place, path, _TOO_DEEP, "")
         self._check_tag(source, place, path)
         below = above | {id(source)}
         keys: dict[str, SuitePlace] = {}
@@ -227,7 +228,7 @@ class _Builder:
             allowed = _PLAIN_TAGS if source.style is None else _QUOTED_TAGS
         if tag not in allowed:
             short = tag.replace(_TAG, "!!")
-            raise self._refusal(place, path, f"the tag {quote_word(short)} is not known", "Leave the tag out.")
+            raise _Refused(place, path, f"the tag {quote_word(short)} is not known", "Leave the tag out.")
 
     def _members(
         self, source: MappingNode, path: Path, below: frozenset[int], keys: dict[str, SuitePlace]
@@ -237,14 +238,14 @@ class _Builder:
         for key_node, value_node in source.value:
             place = place_of(key_node.start_mark, self._file)
             if not isinstance(key_node, ScalarNode):
-                raise self._refusal(place, path, "a key has to be one word or text", "Put it in quotes.")
+                raise _Refused(place, path, "a key has to be one word or text", "Put it in quotes.")
             key = self._whole_text(key_node.value, place, path)
             if str(key_node.tag) == _TAG + "merge":
                 merged += self._merge(value_node, path, below)
                 continue
             if key in keys:
                 message = f"the key {quote_word(key)} is written twice, first in line {keys[key].line}"
-                raise self._refusal(place, (*path, key), message, "Remove one of them: only one can count.")
+                raise _Refused(place, (*path, key), message, "Remove one of them: only one can count.")
             keys[key] = place
             members[key] = self.node(value_node, (*path, key), below)
         for other in merged:
@@ -258,7 +259,7 @@ class _Builder:
         for each in sources:
             if not isinstance(each, MappingNode):
                 place = place_of(each.start_mark, self._file)
-                raise self._refusal(place, path, "only mappings can be merged by <<", "Name the anchor of a mapping.")
+                raise _Refused(place, path, "only mappings can be merged by <<", "Name the anchor of a mapping.")
             yield self.node(each, path, below)
 
     def _scalar(self, source: ScalarNode, place: SuitePlace, path: Path) -> Scalar:
@@ -270,7 +271,7 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _NOT_FINITE.fullmatch(text):
-            raise self._refusal(place, path, f"{text} is not a JSON number", "Put it in quotes, or leave it out.")
+            raise _Refused(place, path, f"{text} is not a JSON number", "Put it in quotes, or leave it out.")
         if len(text) > _MOST_DIGITS and _INT.fullmatch(text):
             raise self._too_large(place, path)
         number = _whole(text)
@@ -292,14 +293,11 @@ class _Builder:
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
-            raise self._refusal(place, path, "an escape is only half of a character", "Write both halves.") from None
+            raise _Refused(place, path, "an escape is only half of a character", "Write both halves.") from None
 
     def _too_large(self, place: SuitePlace, path: Path) -> _Refused:
         message = "the number is too large to be kept exactly"
-        return self._refusal(place, path, message, "Put it in quotes, so that it stays as it is written.")
-
-    def _refusal(self, place: SuitePlace, path: Path, message: str, suggestion: str) -> _Refused:
-        return _Refused(_problem(place, path, message, suggestion))
+        return _Refused(place, path, message, "Put it in quotes, so that it stays as it is written.")
 
 
 def _whole(text: str) -> int | None:
@@ -336,13 +334,8 @@ class _Line:
         except Fault as fault:
             words, _, column = fault.message.rpartition(" at line 1, column ")
             place = SuitePlace(self._file, self._number, int(column) if words else 1)
-            problem = SuiteProblem(
-                place=place,
-                path="",
-                message=f"line {self._number}: {words or fault.message}",
-                suggestion="Every line has to be one JSON object.",
-            )
-            raise _Refused(problem) from None
+            message = f"line {self._number}: {words or fault.message}"
+            raise _Refused(place, (), message, "Every line has to be one JSON object.") from None
         start = len(self._data) - len(self._data.lstrip())
         return self._node(value, Span(start, len(self._data)), path)
 
@@ -352,9 +345,9 @@ class _Line:
     def _node(self, value: Json, span: Span, path: Path) -> Node:
         place = self._place(span.start)
         if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
-            raise self._refusal(place, path, "the number is too large to be kept exactly", "Put it in quotes.")
+            raise _Refused(place, path, "the number is too large to be kept exactly", "Put it in quotes.")
         if isinstance(value, str) and not is_whole(value):
-            raise self._refusal(place, path, "an escape is only half of a character", "Write both halves.")
+            raise _Refused(place, path, "an escape is only half of a character", "Write both halves.")
         if not isinstance(value, dict | list):
             return Node(value, place, path)
         layout = layout_of(self._data, span, "")
@@ -370,10 +363,7 @@ class _Line:
             keys_place = self._place(head)
             if key in keys:
                 message = f"the key {quote_word(key)} is written twice"
-                raise self._refusal(keys_place, (*path, key), message, "Remove one of them: only one can count.")
+                raise _Refused(keys_place, (*path, key), message, "Remove one of them: only one can count.")
             keys[key] = keys_place
             members[key] = self._node(value[key], at, (*path, key))
         return Node(members, place, path, keys)
-
-    def _refusal(self, place: SuitePlace, path: Path, message: str, suggestion: str) -> _Refused:
-        return _Refused(SuiteProblem(place=place, path=format_path(path), message=message, suggestion=suggestion))

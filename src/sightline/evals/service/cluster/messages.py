@@ -21,7 +21,6 @@ from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.evals.core.reading.files import files_of, folder_of, join_path
 from sightline.evals.core.run_state import EvalBegan, Key
-from sightline.evals.core.suite import GraderSpec
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.json import Json
@@ -388,8 +387,8 @@ def _paths(files: SuiteFiles, began: EvalBegan, others: Sequence[str]) -> Iterat
     suite = began.suite
     for case in suite.cases:
         yield from files_of(case)
-        for spec in (*case.graders, *(each for turn in case.turns for each in turn.graders)):
-            yield from _files_in_words(files, _words_of(spec), suite.file)
+        for spec in case.all_graders:
+            yield from _files_in_words(files, _words_of(spec.config), suite.file)
     for target in began.targets:
         yield from _of_target(files, target)
     for path in (folder_of(suite.file), *others):
@@ -425,9 +424,7 @@ def _files_in_words(files: SuiteFiles, words: Iterator[str], suite: str) -> Iter
             yield found
 
 
-def _words_of(value: GraderSpec | Json) -> Iterator[str]:
-    if isinstance(value, GraderSpec):
-        value = value.config
+def _words_of(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
