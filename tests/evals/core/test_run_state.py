@@ -18,6 +18,7 @@ from sightline.evals.core.run_state import (
     fold_facts,
     has_passed,
     read,
+    result_of,
     write,
 )
 from sightline.evals.core.suite import (
@@ -178,6 +179,23 @@ def test_what_did_not_pass_can_be_run_again(status: Status, verdict: Verdict, pa
     fact = case_done("a", "x", status=status, verdict=verdict)
     assert has_passed(fact.result) is passed
     assert fold_facts([BEGAN_RUN, fact]).failed == (() if passed else (("a", "x", 0),))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "error", "status"),
+    [
+        ("pass", "", "ok"),
+        ("skip", "", "ok"),
+        ("fail", "", "quality_failure"),
+        ("not_graded", "", "not_graded"),
+        ("not_graded", "it broke", "execution_error"),
+    ],
+)
+def test_status_of_a_result_follows_from_its_answer_and_its_score(verdict: Verdict, error: str, status: Status) -> None:
+    case, score, seen = Case(id="a", group="g", tags=("x",)), CaseScore(verdict=verdict), CaseObservation(error=error)
+    result = result_of(Suite(name="s"), case, ("a", "t", 1), score, seen)
+    assert (result.status, result.key, result.suite, result.group) == (status, ("a", "t", 1), "s", "g")
+    assert result_of(Suite(name="s"), case, ("a", "t", 1), score, seen, status="skipped").status == "skipped"
 
 
 def test_cases_are_chosen_by_name_on_one_target_or_on_all() -> None:

@@ -50,6 +50,11 @@ def test_prompts_are_in_files_of_every_kind() -> None:
     assert said("file://list.yaml", FILES) == [user("Two"), user("Three"), user("# 1\n\n---\n\nText")]
 
 
+def test_a_value_in_a_file_that_is_no_text_is_reported() -> None:
+    text = "prompts: [x]\ntests: [{vars: {a: 'file://latin.txt'}, assert: [{type: is-json}]}]\n"
+    assert problem(text, FILES).message == "the file is not UTF-8: byte 0 is 0xff"
+
+
 def test_a_sentence_that_ends_in_a_file_is_a_sentence() -> None:
     assert said("[Summarise notes.txt]") == [user("Summarise notes.txt")]
     assert said("['[1, 2']") == [user("[1, 2")]
