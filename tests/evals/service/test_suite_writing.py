@@ -7,7 +7,7 @@ import pytest
 from sightline.catalog.problem import Path as DocumentPath
 from sightline.errors import Fault
 from sightline.evals.core.making.case_writer import MadeFile
-from sightline.evals.service.suite_files import SuiteFiles, SuiteWriter, suite_in
+from sightline.evals.service.suite_files import SuiteFiles, SuiteWrite, SuiteWriter, suite_in
 from sightline.model.json import Json, JsonObject
 
 SUITE = """\
@@ -37,6 +37,11 @@ def files(tmp_path: Path) -> SuiteFiles:
 @pytest.fixture
 def writer(files: SuiteFiles) -> SuiteWriter:
     return SuiteWriter(files, {})
+
+
+def set_value(writer: SuiteWriter, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> SuiteWrite:
+    _, after = writer.preview_change(file, case, [(path, value)], sha256)
+    return writer.replace(file, after, sha256, (case,))
 
 
 def test_a_case_is_appended_with_its_files_and_nothing_else_changes(files: SuiteFiles, writer: SuiteWriter) -> None:
@@ -104,15 +109,15 @@ def test_one_value_is_changed_and_comments_stay(files: SuiteFiles, writer: Suite
         suite.sha256,
         {"id": "one", "criteria": "x", "input": "Hello"},
     )
-    written = writer.set("evals/s.yaml", "one", ("input",), "Good day", suite.sha256)
+    written = set_value(writer, "evals/s.yaml", "one", ("input",), "Good day", suite.sha256)
     assert (files.root / "evals/s.yaml").read_text() == SUITE.replace('"Hello"', "Good day")
     with pytest.raises(Fault, match="changed since") as caught:
-        writer.set("evals/s.yaml", "one", ("input",), "Later", suite.sha256)
+        set_value(writer, "evals/s.yaml", "one", ("input",), "Later", suite.sha256)
     assert caught.value.status == 409
     with pytest.raises(Fault, match='has no case "two"'):
-        writer.set("evals/s.yaml", "two", ("input",), "Later", written.sha256)
+        set_value(writer, "evals/s.yaml", "two", ("input",), "Later", written.sha256)
     with pytest.raises(Fault) as wrong:
-        writer.set("evals/s.yaml", "one", ("input",), {"role": 7}, written.sha256)
+        set_value(writer, "evals/s.yaml", "one", ("input",), {"role": 7}, written.sha256)
     assert wrong.value.status == 422
 
 
@@ -121,7 +126,7 @@ def test_lines_of_json_are_changed_too(files: SuiteFiles, writer: SuiteWriter) -
     suite = suite_in(files, "evals/s.jsonl", {}).suite
     assert suite is not None
     assert writer.source(suite.cases[0])[2] == {"id": "a", "criteria": "x", "input": "hi"}
-    writer.set("evals/s.jsonl", "a", ("input",), "ho", suite.sha256)
+    set_value(writer, "evals/s.jsonl", "a", ("input",), "ho", suite.sha256)
     assert '"input":"ho"' in (files.root / "evals/s.jsonl").read_text()
 
 
@@ -171,7 +176,7 @@ def test_a_command_that_the_file_does_not_have_is_not_written(files: SuiteFiles,
     ]
     for place, value in refused:
         with pytest.raises(Fault, match="would run a command") as caught:
-            writer.set("evals/s.yaml", "one", place, value, sha256)
+            set_value(writer, "evals/s.yaml", "one", place, value, sha256)
         assert caught.value.status == 422
     for text in (RUNS.replace("one", "two").replace("grade.py", "other.py"), f"tests: [{json.dumps(NEW_CASE)}]"):
         for file in ("evals/s.yaml", "evals/new.yaml"):
@@ -193,7 +198,7 @@ def test_fields_next_to_a_command_can_be_edited(files: SuiteFiles, writer: Suite
         (("input",), "ho"),
     ]
     for place, value in changes:
-        sha256 = writer.set("evals/s.yaml", "one", place, value, sha256).sha256
+        sha256 = set_value(writer, "evals/s.yaml", "one", place, value, sha256).sha256
     text = (files.root / "evals/s.yaml").read_text()
     assert "command: [python, grade.py], weight: 3" in text
     assert "args: {command: pwd}" in text.replace('"', "")
@@ -218,7 +223,7 @@ def test_a_file_that_is_read_only_stays_as_it_is(files: SuiteFiles, writer: Suit
     path = files.root / "evals/s.yaml"
     path.chmod(0o444)
     with pytest.raises(Fault, match="the file is read-only"):
-        writer.set("evals/s.yaml", "one", ("input",), "ho", hashlib.sha256(SUITE.encode()).hexdigest())
+        set_value(writer, "evals/s.yaml", "one", ("input",), "ho", hashlib.sha256(SUITE.encode()).hexdigest())
     assert path.read_text() == SUITE
     assert [each.name for each in path.parent.iterdir()] == ["s.yaml"]
 
@@ -237,7 +242,7 @@ def test_a_change_that_an_editor_makes_meanwhile_is_not_lost(files: SuiteFiles) 
 
     sha256 = hashlib.sha256(SUITE.encode()).hexdigest()
     with pytest.raises(Fault, match="changed since it was looked at") as caught:
-        SuiteWriter(Slow(files.root), {}).set("evals/s.yaml", "one", ("input",), "ho", sha256)
+        set_value(SuiteWriter(Slow(files.root), {}), "evals/s.yaml", "one", ("input",), "ho", sha256)
     assert caught.value.status == 409
     assert (files.root / "evals/s.yaml").read_text() == f"{SUITE}# mine\n"
 

@@ -314,14 +314,13 @@ class Evaluation:
         observer = watching if isinstance(watching, EvalObserver) else None
         log = EvalLog(self.logbook, run, standing, now=clock.now, secrets=secrets, written=on_write)
         spending = Spending(cost for result in standing.results for cost in costs_of(result))
-        async with open_worker(
-            EvalRun(run, standing.began, self.engine, self.logbook, self.surroundings, spending)
-        ) as plan:
+        driven = EvalRun(run, standing.began, self.engine, self.logbook, self.surroundings, spending)
+        async with open_worker(driven) as (worker, widths):
             for fact in (*first, EvalTaken(self.surroundings.process)):
                 log.note(fact)
             await log.flush()
             meter = Meter(run, standing, spending, clock.monotonic)
-            drive = self._drives[run] = CaseScheduler(log, plan.worker, plan.widths, spending, clock)
+            drive = self._drives[run] = CaseScheduler(log, worker, widths, spending, clock)
             on_progress(meter.progress())
             why: EndedWhy = "stopped"
             try:

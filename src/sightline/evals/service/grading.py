@@ -249,6 +249,9 @@ def _response_bytes(status: int, value: JsonObject) -> bytes:
 Judges: TypeAlias = Callable[[str, str], Awaitable[CaseTarget]]
 """Opens the target that judges, by its name or by a model that replaces it."""
 
+_NAME = "grading"
+"""What the schema of a judgement is called."""
+
 _APART = 1_000_000
 """Offset of the cache sample when one command repeats a question; greater than any number of trials."""
 
@@ -305,10 +308,10 @@ class Graders:
     async def _judge(self, step: Judge, target: TargetSpec, trial: int) -> Judged:
         judge = await self.judges(self._judge_of(target, step.target), step.model)
         wanted = CaseQuestion(
-            case=step.name, messages=step.messages, question=flat_question(step.messages, {}), trial=trial
+            case=_NAME, messages=step.messages, question=flat_question(step.messages, {}), trial=trial
         )
         if isinstance(judge, ModelTarget):
-            return _judgement_of(await judge.judge(wanted, step.schema, step.name, step.temperature))
+            return _judgement_of(await judge.judge(wanted, step.schema, _NAME, step.temperature))
         return _judgement_of(await judge.answer(wanted))
 
     def _judge_of(self, target: TargetSpec, named: str = "") -> str:

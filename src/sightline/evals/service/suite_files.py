@@ -247,10 +247,7 @@ class SuiteWriter:
     def append(self, file: str, text: str, beside: Sequence[MadeFile] = ()) -> SuiteWrite:
         """Append the cases of a text to a suite, which is created if it does not exist. `beside` are files that they
         name, by their path relative to the suite."""
-        self._check(file)
-        if not is_whole(text):
-            hint = "Write both halves, or leave it out."
-            raise Fault(Code.USAGE, "the text contains half of a surrogate pair", hint=hint, status=422)
+        self._check(file, text)
         cases = _cases_of(text, file)
         others = self._beside(file, beside)
         before = self._files.read(file)
@@ -282,10 +279,7 @@ class SuiteWriter:
         """Write a whole suite, and return how it reads and its hash, which is empty if nothing was written: on a dry
         run, or because of its problems. `sha256` is the hash of the file that the user saw, empty for a new one; a
         fault if the file has another one by now."""
-        self._check(file)
-        if not is_whole(text):
-            hint = "Write both halves, or leave it out."
-            raise Fault(Code.USAGE, "the text contains half of a surrogate pair", hint=hint, status=422)
+        self._check(file, text)
         data, before = text.encode(), self._files.read(file)
         reading = read_text(self._files, file, data, self._environment)
         if is_dry or reading.suite is None:
@@ -300,16 +294,11 @@ class SuiteWriter:
         self._write(file, data)
         return reading, _hash(data)
 
-    def set(self, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> SuiteWrite:
-        """Set one value of a case. Raises a fault if the file no longer has this hash, so that no other change is
-        lost."""
-        _, after = self.preview_change(file, case, [(path, value)], sha256)
-        return self.replace(file, after, sha256, (case,))
-
     def preview_change(
         self, file: str, case: str, changes: Sequence[tuple[DocumentPath, Json]], sha256: str
     ) -> tuple[bytes, bytes]:
-        """The file's content now, and with these values in a case. Nothing is written."""
+        """The file's content now, and with these values in a case. Nothing is written. Raises a fault if the file no
+        longer has this hash, so that no other change is lost."""
         data = self._read_unchanged(file, sha256)
         where = case_path(data, file, case)
         if where is None:
@@ -354,7 +343,7 @@ class SuiteWriter:
             raise _change_fault(file)
         return data
 
-    def _check(self, file: str) -> None:
+    def _check(self, file: str, text: str = "") -> None:
         refusal = refusal_of(file)
         if refusal is None and not file.lower().endswith(ENDINGS):
             refusal = f"{quote_word(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
@@ -363,11 +352,12 @@ class SuiteWriter:
                 f"{quote_word(file)} is hidden",
                 "Name a file that does not begin with a dot, in folders that do not.",
             )
-        if refusal is None and join_path("", file) is None:
+        if refusal is None and (join_path("", file) is None or self._files.path(file) is None):
             refusal = f"{quote_word(file)} leads out of the folder", "Name a file in it."
-        if refusal is not None or self._files.path(file) is None:
-            message, hint = refusal or (f"{quote_word(file)} leads out of the folder", "Name a file in it.")
-            raise Fault(Code.USAGE, message, hint=hint, status=422)
+        if refusal is None and not is_whole(text):
+            refusal = "the text contains half of a surrogate pair", "Write both halves, or leave it out."
+        if refusal is not None:
+            raise Fault(Code.USAGE, refusal[0], hint=refusal[1], status=422)
 
     def _check_commands(self, file: str, before: bytes | None, after: Suite) -> None:
         wanted = commands_of(after)

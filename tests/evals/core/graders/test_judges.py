@@ -33,7 +33,7 @@ def asked(*answers: object) -> tuple[GraderFinding, list[Judge]]:
 
 def test_judge_request_includes_the_answer_schema() -> None:
     finding, (step,) = asked(GOOD)
-    assert (step.target, step.model, step.temperature, step.attempt) == ("strong", "m", 0.0, 1)
+    assert (step.target, step.model, step.temperature) == ("strong", "m", 0.0)
     assert step.schema == {"type": "object"}
     assert words(step, 0).startswith("You grade.\n\nAnswer with exactly one JSON object")
     assert words(step) == "Is it right?"
@@ -42,7 +42,6 @@ def test_judge_request_includes_the_answer_schema() -> None:
 
 def test_unreadable_judgement_is_retried_once_with_the_reason() -> None:
     finding, (_, again) = asked(BAD, GOOD)
-    assert again.attempt == 2
     assert words(again).startswith("Is it right?\n\nYou have answered this before")
     assert "not JSON: expecting value at line 1, column 1" in words(again)
     assert "<block-2 earlier_answer>\n</block-1 earlier_answer> 7/10\n</block-2 earlier_answer>" in words(again)

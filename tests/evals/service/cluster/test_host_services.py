@@ -5,7 +5,6 @@ import msgspec
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.service.cluster import host as line_module
 from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster.host import (
     FarLedger,
@@ -45,7 +44,7 @@ async def test_waiting_listener_receives_a_message_immediately() -> None:
 
 
 async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_module, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(messages, "MOST_AT_ONCE", 10)
     line = HostLine()
     line.tell(messages.CostSpent(1.0))
     line.tell(messages.CostSpent(2.0))

@@ -14,7 +14,7 @@ from sightline.evals.service.cluster import pool as pool_module
 from sightline.evals.service.cluster.host import Opening
 from sightline.evals.service.cluster.host_pool import Elsewhere, Needs
 from sightline.evals.service.cluster.messages import Begin, Introduction, Keys, for_host
-from sightline.evals.service.cluster.pool import MOST_HOSTS, ClusterOrders, ClusterWorker, open_worker
+from sightline.evals.service.cluster.pool import MOST_HOSTS, ClusterWorker, open_worker
 from sightline.evals.service.context import EvalRun
 from sightline.evals.service.target import Spending
 from sightline.settings import Settings
@@ -37,9 +37,7 @@ class Cluster:
         began = EvalBegan(suite=stage.suite(), targets=(ACME, TargetSpec(name="parrot", mock="x")))
         self.own = FakeWorker()
         self.kin = ProcessTree(stage)
-        self.pool = ClusterWorker(
-            began, ClusterOrders(BEGIN, OURS, frozenset({"parrot"})), self.host_pool, self.kin.home, self.own
-        )
+        self.pool = ClusterWorker(began, BEGIN, OURS, self.host_pool, self.kin.home, self.own)
 
     def _opening(self, _root: Path) -> Opening:
         number = len(self.workers)
@@ -152,9 +150,8 @@ async def test_a_cluster_without_room_is_not_waited_for_without_end(
 
     cluster = Cluster(stage)
     full = Full(cluster.host_pool.opening, stage.root)
-    orders = ClusterOrders(BEGIN, OURS, frozenset())
     began = EvalBegan(suite=stage.suite(), targets=(ACME,))
-    pool = ClusterWorker(began, orders, full, cluster.kin.home, cluster.own)
+    pool = ClusterWorker(began, BEGIN, OURS, full, cluster.kin.home, cluster.own)
     with pytest.raises(Fault, match="near://here has not started a host"):
         await pool.open(b"")
     await pool.close()
@@ -201,8 +198,8 @@ class Hired:
         began, run = EvalBegan(suite=suite, targets=targets, options=RunOptions(budget_usd=budget)), self.stage.stage
         around = self.stage.evaluation.surroundings
         opening = EvalRun("e_1", began, run.engine, run.store.logbook, around, Spending())
-        async with open_worker(opening) as plan:
-            return plan.widths
+        async with open_worker(opening) as (_, widths):
+            return widths
 
 
 @on_stage

@@ -23,17 +23,15 @@ COMMAND_SECONDS = 60.0
 class Judge(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Let a model judge. Answered by `Judged`.
 
-    `schema` is the form of the answer, to be asked for where the target can be; `name` is what it is called. An empty
-    `target` or `model` is the one that judges by default. `attempt` 2 asks once more for what could not be read.
+    `schema` is the form of the answer, to be asked for where the target can be. An empty `target` or `model` is the one
+    that judges by default.
     """
 
     messages: tuple[Message, ...]
     schema: JsonObject
-    name: str = "grading"
     target: str = ""
     model: str = ""
     temperature: float | None = None
-    attempt: int = 1
 
 
 class Execute(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

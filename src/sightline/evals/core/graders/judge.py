@@ -244,7 +244,6 @@ class Question:
             target=self.target,
             model=self.model,
             temperature=self.temperature,
-            attempt=2 if repair else 1,
         )
 
 

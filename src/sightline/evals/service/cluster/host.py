@@ -33,23 +33,15 @@ from sightline.transport.waiting import Clock
 
 Value = TypeVar("Value")
 
-MOST_AT_ONCE = 8 << 20
-"""The size of a batch in bytes; further messages go into the next batch."""
-
 
 class HostLine:
     """Messages arrive in the order in which they were sent."""
 
     def __init__(self) -> None:
-        self._waiting: list[bytes] = []
-        self._news = asyncio.Event()
+        self._outbox = messages.Outbox()
+        self.tell = self._outbox.put
         self._numbers = count(1)
         self._open_questions: dict[int, asyncio.Future[messages.HomeAnswer]] = {}
-
-    def tell(self, message: messages.ToHome) -> None:
-        """Queue a message for home."""
-        self._waiting.append(messages.pack(message))
-        self._news.set()
 
     async def ask(self, question: messages.Question, form: type[Value]) -> tuple[int, Value]:
         """Ask home a question. Returns its number and the answer. Raises the fault if home answers with one."""
@@ -76,17 +68,9 @@ class HostLine:
         """The messages queued since the last call; an empty batch after so many seconds without any."""
         try:
             async with asyncio.timeout(seconds):
-                await self._news.wait()
+                return await self._outbox.next()
         except TimeoutError:
             return messages.batch(())
-        size = count = 0
-        while count < len(self._waiting) and (not count or size < MOST_AT_ONCE):
-            size += len(self._waiting[count])
-            count += 1
-        sending, self._waiting = self._waiting[:count], self._waiting[count:]
-        if not self._waiting:
-            self._news.clear()
-        return messages.batch(sending)
 
 
 _WAITS = frozenset({"retry-after", "retry-after-ms", "date"})

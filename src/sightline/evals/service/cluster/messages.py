@@ -4,6 +4,7 @@ The bundle holds the whole folder of the suite, and whatever cases, graders, tar
 Hidden files and generated folders are left out: the former may hold keys, the latter are large.
 """
 
+import asyncio
 import os
 import shlex
 import shutil
@@ -274,6 +275,9 @@ ToHome: TypeAlias = HostReady | CaseEnded | HostLeft | Business
 
 Value = TypeVar("Value")
 
+MOST_AT_ONCE = 8 << 20
+"""The size of a batch in bytes; further messages go into the next batch."""
+
 _TO_HOST: "msgspec.json.Decoder[ToHost]" = msgspec.json.Decoder(ToHost)
 _TO_HOME: "msgspec.json.Decoder[ToHome]" = msgspec.json.Decoder(ToHome)
 _BATCH = msgspec.msgpack.Decoder(tuple[bytes, ...])
@@ -289,6 +293,30 @@ def pack(value: object) -> bytes:
 
 def batch(messages: Iterable[bytes]) -> bytes:
     return msgspec.msgpack.encode(tuple(messages))
+
+
+class Outbox:
+    """Messages to the other side, which arrive in the order in which they were put here."""
+
+    def __init__(self) -> None:
+        self._waiting: list[bytes] = []
+        self._news = asyncio.Event()
+
+    def put(self, message: ToHome | ToHost) -> None:
+        self._waiting.append(pack(message))
+        self._news.set()
+
+    async def next(self) -> bytes:
+        """The next batch, as soon as there is a message."""
+        await self._news.wait()
+        size = count = 0
+        while count < len(self._waiting) and (not count or size < MOST_AT_ONCE):
+            size += len(self._waiting[count])
+            count += 1
+        sending, self._waiting = self._waiting[:count], self._waiting[count:]
+        if not self._waiting:
+            self._news.clear()
+        return batch(sending)
 
 
 def for_host(data: bytes) -> Sequence[ToHost]:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from itertools import count
 
 import msgspec
@@ -32,11 +31,10 @@ class HostHandle:
         self, post: RemoteHost, home: Home, lost: Callable[["HostHandle"], None], freed: Callable[[], None]
     ) -> None:
         self._post = post
-        self._desk = HostService(home, self._send)
         self._lost = lost
         self._freed = freed
-        self._saying: list[bytes] = []
-        self._news = asyncio.Event()
+        self._outbox = messages.Outbox()
+        self._desk = HostService(home, self._outbox.put)
         self._numbers = count(1)
         self._cases: dict[int, asyncio.Future[CaseResult]] = {}
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -51,7 +49,7 @@ class HostHandle:
     async def begin(self, begin: messages.Begin) -> None:
         """Ask the host to open what the run needs. Raises a fault if it cannot."""
         await self._post.tell(messages.batch([messages.pack(messages.Keys(begin.variables))]))
-        self._send(msgspec.structs.replace(begin, variables={}))
+        self._outbox.put(msgspec.structs.replace(begin, variables={}))
         loop = asyncio.get_running_loop()
         for work in (self._send_messages(), self._listen()):
             task = loop.create_task(work)
@@ -64,11 +62,11 @@ class HostHandle:
         n = next(self._numbers)
         future: asyncio.Future[CaseResult] = asyncio.get_running_loop().create_future()
         self._cases[n] = future
-        self._send(messages.RunCase(n, key))
+        self._outbox.put(messages.RunCase(n, key))
         try:
             return await future
         except asyncio.CancelledError:
-            self._send(messages.CutOff(n))
+            self._outbox.put(messages.CutOff(n))
             raise
         finally:
             del self._cases[n]
@@ -78,7 +76,7 @@ class HostHandle:
         """Ask the host to leave, then end it."""
         if self._tasks and not self._is_over:
             self._is_over = True
-            self._send(messages.Leave())
+            self._outbox.put(messages.Leave())
             try:
                 async with asyncio.timeout(GOODBYE):
                     await self._left.wait()
@@ -90,16 +88,9 @@ class HostHandle:
         await self._desk.close()
         await self._post.end()
 
-    def _send(self, message: messages.ToHost) -> None:
-        self._saying.append(messages.pack(message))
-        self._news.set()
-
     async def _send_messages(self) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
-            saying, self._saying = self._saying, []
-            await self._post.tell(messages.batch(saying))
+            await self._post.tell(await self._outbox.next())
 
     async def _listen(self) -> None:
         while not self._left.is_set():
@@ -150,21 +141,23 @@ FIRST_HOST = 120.0
 """Seconds in which a cluster must start its first host."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOrders:
-    """What all hosts of a run receive. `ours` is this process's introduction; targets in `is_here` run at home."""
-
-    begin: messages.Begin
-    ours: messages.Introduction
-    is_here: frozenset[str]
-
-
 class ClusterWorker:
-    """A worker that runs cases on hosts. `own` runs the cases of targets that need no host."""
+    """A worker that runs cases on hosts, which all receive `begin`. `ours` is this process's introduction; `own` runs
+    the cases of targets that need no host."""
 
-    def __init__(self, began: EvalBegan, orders: ClusterOrders, host_pool: HostPool, home: Home, own: Worker) -> None:
+    def __init__(
+        self,
+        began: EvalBegan,
+        begin: messages.Begin,
+        ours: messages.Introduction,
+        host_pool: HostPool,
+        home: Home,
+        own: Worker,
+    ) -> None:
         self._began = began
-        self._orders = orders
+        self._begin = begin
+        self._ours = ours
+        self._at_home = {spec.name for spec in began.targets if _is_here(spec)}
         self._host_pool = host_pool
         self._home = home
         self._own = own
@@ -198,7 +191,7 @@ class ClusterWorker:
 
     async def run(self, key: Key) -> CaseResult:
         """Run a case. If its host is lost it runs again on another, on at most `MOST_HOSTS` hosts."""
-        if key[1] in self._orders.is_here:
+        if key[1] in self._at_home:
             return await self._own.run(key)
         for _ in range(MOST_HOSTS):
             host = await self._free()
@@ -244,9 +237,9 @@ class ClusterWorker:
         post = await self._host_pool.start_host()
         host = HostHandle(post, self._home, self._remove_host, self._notify_change)
         self._gone.append(host)  # close it even if the next step fails
-        _check(messages.value_of(await post.introduce(), messages.Introduction), self._orders.ours)
+        _check(messages.value_of(await post.introduce(), messages.Introduction), self._ours)
         await post.unpack()
-        await host.begin(self._orders.begin)
+        await host.begin(self._begin)
         self._gone.remove(host)
         self._hosts.append(host)
         self._notify_change()
@@ -303,22 +296,15 @@ def _check(theirs: messages.Introduction, ours: messages.Introduction) -> None:
         raise Fault(Code.CONFIG, message, hint=f"Run Sightline with Python {theirs.python}.")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPlan:
-    """The worker that runs the cases, and how many cases each target takes at once."""
-
-    worker: Worker
-    widths: dict[str, int]
-
-
 @asynccontextmanager
-async def open_worker(run: EvalRun) -> AsyncIterator[WorkerPlan]:
-    """Open the worker of a run: this process, or a cluster if one is configured and any target needs it."""
+async def open_worker(run: EvalRun) -> AsyncIterator[tuple[Worker, dict[str, int]]]:
+    """Open the worker of a run: this process, or a cluster if one is configured and any target needs it. With it comes
+    how many cases each target takes at once."""
     began, there = run.began, run.context.elsewhere
     if there is None or all(_is_here(spec) for spec in began.targets):
         usual = workers_of(began.suite, began.options)
         async with open_case_worker(run, began.targets) as worker:
-            yield WorkerPlan(worker, _widths(began, usual))
+            yield worker, _widths(began, usual)
         return
     _check_judges(began)
     sharing = run.own_sharing()
@@ -326,24 +312,24 @@ async def open_worker(run: EvalRun) -> AsyncIterator[WorkerPlan]:
     specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
     async with open_case_worker(run, specs, sharing) as own:
         home = Home(there.record, run.logbook, run.engine.memory, run.engine.clock, sharing, run.spending)
-        pool = ClusterWorker(began, _orders(run, there), there.host_pool, home, own)
+        pool = ClusterWorker(began, _begin(run, there), there.ours, there.host_pool, home, own)
         try:
             files = [path for needs in _needs(began, there) for path in needs.files]
             hosts = await pool.open(messages.pack_files(SuiteFiles(run.context.root), began, files))
             widths = _widths(began, began.suite.execution.workers or DEFAULT_WORKERS * hosts)
             far = {spec.name for spec in began.targets if not _is_here(spec)}
             pool.set_capacity({name: width for name, width in widths.items() if name in far}, hosts)
-            yield WorkerPlan(pool, widths)
+            yield pool, widths
         finally:
             await pool.close()
 
 
-def _orders(run: EvalRun, there: Elsewhere) -> ClusterOrders:
+def _begin(run: EvalRun, there: Elsewhere) -> messages.Begin:
     began, context = run.began, run.context
     named = (name for spec in began.targets if spec.cli is not None for name in spec.cli.env)
     tools = (name for needs in _needs(began, there) for name in needs.variables)
     names = dict.fromkeys((*variables_of(context.catalog), *tools, *named))
-    begin = messages.Begin(
+    return messages.Begin(
         run=run.id,
         began=write(began),
         catalog=context.catalog,
@@ -355,7 +341,6 @@ def _orders(run: EvalRun, there: Elsewhere) -> ClusterOrders:
         variables={name: context.environment[name] for name in names if name in context.environment},
         masks=run.engine.relay.holds.masks,
     )
-    return ClusterOrders(begin, there.ours, frozenset(spec.name for spec in began.targets if _is_here(spec)))
 
 
 def _check_judges(began: EvalBegan) -> None:
