@@ -106,7 +106,7 @@ def compare(
     ends = (min((*first, *second), default=0.0), max((*first, *second), default=0.0))
     only = [tuple(case for case in had[0] if case not in had[1]), tuple(case for case in had[1] if case not in had[0])]
     sentences = (
-        describe_difference(scores, *names, LEVEL, ends),
+        describe_difference(scores, *names, ends),
         _describe_missing(only[0], names[0]),
         _describe_missing(only[1], names[1]),
         _describe_excluded(excluded, bounds, names),
@@ -117,7 +117,7 @@ def compare(
         after=names[1],
         targets=targets,
         level=LEVEL,
-        finding=finding_of(scores, LEVEL),
+        finding=finding_of(scores),
         scores=scores,
         verdicts=compare_pairs(*rates, draw, groups=groups, resamples=0),
         before_mean=fsum(first) / len(first) if pairs else None,

@@ -17,7 +17,6 @@ from sightline.evals.core.statistics.intervals import (
     pass_at_k,
     pass_hat_k,
     quantile_of,
-    usable_ks,
     wilson_interval,
 )
 from sightline.evals.core.statistics.paired import (
@@ -282,14 +281,14 @@ def _pass_interval(rates: Mean, graded: Sequence[CaseTally]) -> Interval | None:
 
 
 def _tries(graded: Sequence[CaseTally], groups: Sequence[str]) -> tuple[Tries, ...]:
-    """From two tries on: one try says what the pass rate says."""
+    """From two tries on: one try says what the pass rate says. The case with the fewest tries bounds them."""
     estimates = [
         (
             k,
             mean_of([pass_at_k(case.passes, case.graded, k) for case in graded], groups),
             mean_of([pass_hat_k(case.passes, case.graded, k) for case in graded], groups),
         )
-        for k in usable_ks([case.graded for case in graded])[1:]
+        for k in range(2, min((case.graded for case in graded), default=0) + 1)
     ]
     return tuple(Tries(k, one, every) for k, one, every in estimates if one is not None and every is not None)
 

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.evals.core.statistics.intervals import mean_of
+from sightline.evals.core.statistics.intervals import LEVEL, mean_of
 from sightline.evals.core.statistics.paired import (
-    Paired,
     compare_pairs,
     describe_difference,
     describe_excluded,
@@ -19,7 +18,7 @@ from tests.evals.core.chance import drawing
 def said(before: list[float], after: list[float], groups: tuple[str, ...] = ()) -> tuple[str, str]:
     found = compare_pairs(before, after, drawing(), groups=groups)
     ends = (min(before + after), max(before + after))
-    return finding_of(found, 0.95), describe_difference(found, "A", "B", 0.95, ends)
+    return finding_of(found), describe_difference(found, "A", "B", ends)
 
 
 def test_numbers_are_short_and_never_minus_nought() -> None:
@@ -106,8 +105,8 @@ def test_the_same_everywhere_says_whether_the_cases_are_to_blame(score: float, r
 
 
 def test_no_common_case_is_no_comparison() -> None:
-    assert finding_of(None, 0.95) == "nothing"
-    assert describe_difference(None, "A", "B", 0.95, (0, 0)) == (
+    assert finding_of(None) == "nothing"
+    assert describe_difference(None, "A", "B", (0, 0)) == (
         "A and B have no graded case in common: nothing can be compared."
     )
 
@@ -116,9 +115,7 @@ def test_a_test_and_an_interval_that_disagree_decide_nothing() -> None:
     one_large = said([0.0] * 8, [0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 1.0])
     assert one_large[0] == "cannot_tell"
     assert "The exact test finds a difference, but the interval holds 0." in one_large[1]
-    found = compare_pairs([0.0] * 6, [0.5, 0.6, 0.55, 0.5, 0.6, 0.5], drawing(), level=0.98)
-    assert isinstance(found, Paired)
-    assert "too few" in describe_difference(found, "A", "B", 0.98, (0, 1))
+    assert "too few" in said([0.0] * 5, [0.5, 0.6, 0.55, 0.5, 0.6])[1]
     narrow = said([0.0] * 7, [0.5, 0.5, 0.5, 0.5, 0.5, -0.05, -0.05])
     assert narrow[0] == "cannot_tell"
     assert "The interval leaves 0 out, but the exact test does not agree." in narrow[1]
@@ -128,22 +125,22 @@ _SCORES = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 0.9, 1.0])
 _TRIPLES = st.tuples(_SCORES, _SCORES, st.sampled_from(["", "", "x", "y"]))
 
 
-@given(st.lists(_TRIPLES, min_size=1, max_size=14), st.sampled_from([0.8, 0.95, 0.99]))
+@given(st.lists(_TRIPLES, min_size=1, max_size=14))
 @settings(max_examples=150)
 def test_a_side_is_called_better_only_where_test_and_interval_say_so(
-    drawn: list[tuple[float, float, str]], level: float
+    drawn: list[tuple[float, float, str]],
 ) -> None:
     before, after = [each[0] for each in drawn], [each[1] for each in drawn]
     groups = [each[2] for each in drawn]
-    found = compare_pairs(before, after, drawing(), groups=groups, level=level, resamples=0)
+    found = compare_pairs(before, after, drawing(), groups=groups, resamples=0)
     assert found is not None
-    finding = finding_of(found, level)
+    finding = finding_of(found)
     interval = found.difference.interval
-    is_clear = found.permutation.p <= 1 - level and not (interval is not None and interval.holds(0.0))
+    is_clear = found.permutation.p <= 1 - LEVEL and not (interval is not None and interval.holds(0.0))
     assert (finding != "cannot_tell") == is_clear
-    text = describe_difference(found, "A", "B", level, (min(before + after), max(before + after)))
+    text = describe_difference(found, "A", "B", (min(before + after), max(before + after)))
     words = {"better": ": B is better.", "worse": ": B is worse.", "cannot_tell": "tell them apart"}
     assert [kind for kind, said in words.items() if said in text] == [finding]
     # Turned round, the same is said of the other.
-    turned = finding_of(compare_pairs(after, before, drawing(), groups=groups, level=level, resamples=0), level)
+    turned = finding_of(compare_pairs(after, before, drawing(), groups=groups, resamples=0))
     assert turned == {"better": "worse", "worse": "better"}.get(finding, finding)

@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from sightline.errors import Code, Fault
-
 LEVEL = 0.95
-_LOWEST, _HIGHEST = 0.5, 0.9999
+UPPER = (1 + LEVEL) / 2
+"""The probability at the upper end of a two-sided interval of this level."""
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -24,17 +23,6 @@ class Interval(msgspec.Struct, frozen=True):
     def holds(self, value: float) -> bool:
         """Whether the value lies in it; its ends do."""
         return self.low <= value <= self.high
-
-
-def upper(level: float) -> float:
-    """The probability at the upper end of a two-sided interval of this level."""
-    if not _LOWEST <= level <= _HIGHEST:
-        raise Fault(
-            Code.USAGE,
-            f"a level of {level:g} cannot be used for intervals",
-            hint=f"Give a level from {_LOWEST:g} to {_HIGHEST:g}, such as 0.95.",
-        )
-    return (1 + level) / 2
 
 
 NORMAL = NormalDist()
@@ -134,7 +122,7 @@ class Mean(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     interval: Interval | None = None
 
 
-def mean_of(values: Sequence[float], groups: Sequence[str] = (), level: float = LEVEL) -> Mean | None:
+def mean_of(values: Sequence[float], groups: Sequence[str] = ()) -> Mean | None:
     """The mean of values, None where there are none.
 
     The error is that of the sample, clustered by group where groups are given: the sandwich estimator with the
@@ -152,8 +140,8 @@ def mean_of(values: Sequence[float], groups: Sequence[str] = (), level: float = 
     error = cluster_error(values, clusters, mean)
     if error <= ROUNDING * max(map(abs, values)):
         return Mean(value=mean, count=count, clusters=len(clusters), error=0.0)
-    reach = t_quantile(upper(level), len(clusters) - 1) * error
-    interval = Interval(mean - reach, mean + reach, level, "t")
+    reach = t_quantile(UPPER, len(clusters) - 1) * error
+    interval = Interval(mean - reach, mean + reach, LEVEL, "t")
     return Mean(value=mean, count=count, clusters=len(clusters), error=error, interval=interval)
 
 
@@ -182,12 +170,7 @@ _FEWEST_CLUSTERS = 2
 
 
 def bootstrap_interval(
-    values: Sequence[float],
-    draw: Draw,
-    *,
-    groups: Sequence[str] = (),
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
+    values: Sequence[float], draw: Draw, *, groups: Sequence[str] = (), resamples: int = RESAMPLES
 ) -> Interval | None:
     """The interval of the mean, whole clusters being drawn. None where the values leave nothing to draw from, or where
     nothing is to be drawn."""
@@ -197,7 +180,7 @@ def bootstrap_interval(
     means = resample_means(sums, sizes, draw, within_work(resamples, len(sums)))
     total, count = fsum(sums), sum(sizes)
     without = [(total - part) / (count - size) for part, size in zip(sums, sizes, strict=True)]
-    return bca_interval(means, total / count, without, level)
+    return bca_interval(means, total / count, without)
 
 
 def _are_same(sums: Sequence[float], sizes: Sequence[int]) -> bool:
@@ -220,13 +203,12 @@ def resample_means(sums: Sequence[float], sizes: Sequence[int], draw: Draw, resa
     return means
 
 
-def percentile_interval(means: Sequence[float], level: float) -> Interval:
+def percentile_interval(means: Sequence[float]) -> Interval:
     """What lies between the outer shares of the drawn means."""
-    high = upper(level)
-    return Interval(quantile_of(means, 1 - high), quantile_of(means, high), level, "percentile")
+    return Interval(quantile_of(means, 1 - UPPER), quantile_of(means, UPPER), LEVEL, "percentile")
 
 
-def bca_interval(means: Sequence[float], estimate: float, without: Sequence[float], level: float) -> Interval:
+def bca_interval(means: Sequence[float], estimate: float, without: Sequence[float]) -> Interval:
     """The percentile interval, corrected for bias and for an error that changes with the mean (Efron 1987).
 
     `without` are the means with one cluster left out each. Where the drawn means lie all on one side of the estimate
@@ -235,7 +217,7 @@ def bca_interval(means: Sequence[float], estimate: float, without: Sequence[floa
     below = sum(mean < estimate for mean in means) + sum(mean <= estimate for mean in means)
     share = below / (2 * len(means))
     if not 0 < share < 1:
-        return percentile_interval(means, level)
+        return percentile_interval(means)
     bias = NORMAL.inv_cdf(share)
     centre = fsum(without) / len(without)
     widest = max(abs(centre - mean) for mean in without)
@@ -244,44 +226,28 @@ def bca_interval(means: Sequence[float], estimate: float, without: Sequence[floa
     squares = fsum(each**2 for each in apart)
     acceleration = fsum(each**3 for each in apart) / (6 * squares**1.5) if apart else 0.0
     ends = []
-    for probability in (1 - upper(level), upper(level)):
+    for probability in (1 - UPPER, UPPER):
         z = bias + NORMAL.inv_cdf(probability)
         ends.append(quantile_of(means, NORMAL.cdf(bias + z / (1 - acceleration * z))))
-    return Interval(ends[0], ends[1], level, "bca")
+    return Interval(ends[0], ends[1], LEVEL, "bca")
 
 
-def wilson_interval(passes: int, count: int, level: float = LEVEL) -> Interval:
+def wilson_interval(passes: int, count: int) -> Interval:
     """The interval of a share, which stays between 0 and 1 and does not collapse where all or none pass."""
-    z = NORMAL.inv_cdf(upper(level))
+    z = NORMAL.inv_cdf(UPPER)
     share, square = passes / count, z * z / count
     centre = (share + square / 2) / (1 + square)
     reach = z / (1 + square) * sqrt(share * (1 - share) / count + square / (4 * count))
     low = 0.0 if passes == 0 else centre - reach
     high = 1.0 if passes == count else centre + reach
-    return Interval(low, high, level, "wilson")
+    return Interval(low, high, LEVEL, "wilson")
 
 
 def pass_at_k(passes: int, trials: int, k: int) -> float:
     """How likely at least one of `k` tries passes, without bias from `trials` of them (Chen 2021)."""
-    _check(trials, k)
     return 1 - comb(trials - passes, k) / comb(trials, k)
 
 
 def pass_hat_k(passes: int, trials: int, k: int) -> float:
     """How likely all of `k` tries pass (pass^k), without bias from `trials` of them."""
-    _check(trials, k)
     return comb(passes, k) / comb(trials, k)
-
-
-def usable_ks(trials: Sequence[int]) -> tuple[int, ...]:
-    """The numbers of tries that every case can speak for, at most its own."""
-    return tuple(range(1, min(trials, default=0) + 1))
-
-
-def _check(trials: int, k: int) -> None:
-    if not 1 <= k <= trials:
-        raise Fault(
-            Code.USAGE,
-            f"nothing can be said of {k} tries from {trials}",
-            hint="Run each case at least that often (--trials), or ask for fewer tries.",
-        )

@@ -14,13 +14,13 @@ from sightline.evals.core.statistics.intervals import (
     LEVEL,
     NORMAL,
     RESAMPLES,
+    UPPER,
     Draw,
     Interval,
     Mean,
     bootstrap_interval,
     mean_of,
     sums_of,
-    upper,
     within_work,
 )
 
@@ -126,14 +126,14 @@ def _count_sums(sums: Sequence[int]) -> dict[int, int]:
 POWER = 0.8
 
 
-def smallest_effect(error: float, level: float = LEVEL, power: float = POWER) -> float:
+def smallest_effect(error: float) -> float:
     """The true difference that would be found with this probability, given the standard error (Miller 2024)."""
-    return (NORMAL.inv_cdf(upper(level)) + NORMAL.inv_cdf(power)) * error
+    return (NORMAL.inv_cdf(UPPER) + NORMAL.inv_cdf(POWER)) * error
 
 
-def cases_needed(effect: float, error: float, count: int, level: float = LEVEL) -> int:
+def cases_needed(effect: float, error: float, count: int) -> int:
     """How many cases, grouped as these, it takes to find such a difference where `count` of them have this error."""
-    return ceil(count * (smallest_effect(error, level) / effect) ** 2)
+    return ceil(count * (smallest_effect(error) / effect) ** 2)
 
 
 NOISE = 1e-9
@@ -167,22 +167,21 @@ def compare_pairs(
     *,
     groups: Sequence[str] = (),
     tolerance: float = 0.0,
-    level: float = LEVEL,
     resamples: int = RESAMPLES,
 ) -> Paired | None:
     """What the pairs say; None where there is no pair. `tolerance` is how far apart two scores may be and tie; it
     touches nothing but the count of wins. Without `resamples` there is no bootstrap interval."""
     apart = [second - first for first, second in zip(before, after, strict=True)]
     differences = [0.0 if abs(each) <= NOISE else each for each in apart]
-    mean = mean_of(differences, groups, level)
+    mean = mean_of(differences, groups)
     if mean is None:
         return None
     wins = sum(each > max(tolerance, NOISE) for each in differences)
     losses = sum(-each > max(tolerance, NOISE) for each in differences)
     smallest = needed = None
     if mean.error:
-        smallest = smallest_effect(mean.error, level)
-        needed = cases_needed(mean.value, mean.error, mean.count, level) if abs(mean.value) > NOISE else None
+        smallest = smallest_effect(mean.error)
+        needed = cases_needed(mean.value, mean.error, mean.count) if abs(mean.value) > NOISE else None
     return Paired(
         difference=mean,
         wins=wins,
@@ -191,7 +190,7 @@ def compare_pairs(
         differing=sum(abs(total) > NOISE for total in sums_of(differences, groups)[0]),
         sign_p=sign_test(wins, losses),
         permutation=permutation_test(differences, draw, groups=groups),
-        bootstrap=bootstrap_interval(differences, draw, groups=groups, level=level, resamples=resamples),
+        bootstrap=bootstrap_interval(differences, draw, groups=groups, resamples=resamples),
         smallest=smallest,
         needed=needed,
     )
@@ -262,17 +261,17 @@ def describe_excluded(
     return text
 
 
-def finding_of(paired: Paired | None, level: float) -> Finding:
+def finding_of(paired: Paired | None) -> Finding:
     """What may be said of the second side. The interval and the exact test have to agree, or it is not said."""
     if paired is None:
         return "nothing"
     interval, difference = paired.difference.interval, paired.difference.value
-    if paired.permutation.p > 1 - level or abs(difference) <= NOISE or (interval is not None and interval.holds(0.0)):
+    if paired.permutation.p > 1 - LEVEL or abs(difference) <= NOISE or (interval is not None and interval.holds(0.0)):
         return "cannot_tell"
     return "better" if difference > 0 else "worse"
 
 
-def describe_difference(paired: Paired | None, first: str, second: str, level: float, ends: tuple[float, float]) -> str:
+def describe_difference(paired: Paired | None, first: str, second: str, ends: tuple[float, float]) -> str:
     """Which of two sides is better, or why that is not known. `ends` are the lowest and highest score of a case."""
     if paired is None:
         return f"{first} and {second} have no graded case in common: nothing can be compared."
@@ -288,20 +287,20 @@ def describe_difference(paired: Paired | None, first: str, second: str, level: f
     if difference.interval is not None:
         text += f" ({describe_interval(difference.interval)})"
     text += ", p < 0.001" if paired.permutation.p < 0.001 else f", p = {number(paired.permutation.p)}"
-    finding = finding_of(paired, level)
+    finding = finding_of(paired)
     if finding != "cannot_tell":
         return f"{text}: {second} is {finding}."
-    return f"{text}: the data cannot tell them apart.{_because(paired, level)}"
+    return f"{text}: the data cannot tell them apart.{_because(paired)}"
 
 
-def _because(paired: Paired, level: float) -> str:
+def _because(paired: Paired) -> str:
     difference = paired.difference
-    if difference.interval is None or paired.smallest is None or least_p(paired.differing) > 1 - level:
+    if difference.interval is None or paired.smallest is None or least_p(paired.differing) > 1 - LEVEL:
         few = pluralize(paired.differing, "case" if difference.clusters == difference.count else "group")
         return f" Only {few} differ{'s' if paired.differing == 1 else ''}, too few for any test to tell."
     if not difference.interval.holds(0.0):
         return " The interval leaves 0 out, but the exact test does not agree."
-    if paired.permutation.p <= 1 - level:
+    if paired.permutation.p <= 1 - LEVEL:
         return " The exact test finds a difference, but the interval holds 0."
     text = " The interval holds 0."
     text += f" A true difference below {number(paired.smallest)} would often be missed with so many cases"
