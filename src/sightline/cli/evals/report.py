@@ -17,7 +17,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.exports import to_index, to_jsonl, to_junit
 from sightline.evals.core.result import CaseResult, complaints_of
 from sightline.evals.core.run_state import EvalState, budget_of, cost_limit_of, has_passed
-from sightline.evals.core.statistics.intervals import Draw, Interval
+from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.statistics.paired import number, pluralize
 from sightline.evals.core.suite import SuitePlace
 from sightline.evals.core.summary import Amount, TargetSummary, amount_of, costs_of, score_or_reason, summarize
@@ -191,45 +191,38 @@ def _row(summary: TargetSummary) -> tuple[str, ...]:
     graded = summary.passed + summary.failed
     rate = _DASH if summary.pass_rate is None else f"{summary.pass_rate * 100:.0f} %"
     if summary.pass_interval is not None:
-        low, high = _within(summary.pass_interval)
-        rate += f" ({low * 100:.0f}–{high * 100:.0f})"
+        shown = summary.pass_interval.of_scores()
+        rate += f" ({shown.low * 100:.0f}–{shown.high * 100:.0f})"
     mean = summary.score
     score = _DASH if mean is None else number(mean.value)
     if mean is not None and mean.error is not None:
         score += f" ± {number(mean.error)}"
-    interval = None if mean is None else mean.interval
+    interval = None if mean is None or mean.interval is None else mean.interval.of_scores()
     return (
         summary.target,
         f"{summary.passed}/{graded}",
         rate,
         score,
-        _DASH if interval is None else " to ".join(map(number, _within(interval))),
+        _DASH if interval is None else f"{number(interval.low)} to {number(interval.high)}",
         str(len(summary.errors)),
         str(len(summary.not_graded)),
-        _tokens(summary.input_tokens, summary.output_tokens),
-        _cost(summary.cost, summary.grading_cost),
+        _tokens(summary.input_tokens + summary.output_tokens),
+        _cost(summary.cost + summary.grading_cost),
         _DASH if summary.seconds is None else f"{summary.seconds.median:.2f} s",
     )
 
 
-def _within(interval: Interval) -> tuple[float, float]:
-    """Clamp the confidence interval of a mean score to 0 and 1."""
-    return max(0.0, interval.low), min(1.0, interval.high)
-
-
-def _cost(answers: Amount, grading: Amount) -> str:
-    unknown = answers.unknown + grading.unknown
-    if unknown and not answers.known and not grading.known:
+def _cost(spent: Amount) -> str:
+    if spent.unknown and not spent.known:
         return "unknown"
-    text = money(answers.at_least + grading.at_least)
-    return f"{text} + {unknown} unknown" if unknown else text
+    text = money(spent.at_least)
+    return f"{text} + {spent.unknown} unknown" if spent.unknown else text
 
 
-def _tokens(*amounts: Amount) -> str:
-    if not any(each.known for each in amounts):
+def _tokens(used: Amount) -> str:
+    if not used.known:
         return _DASH
-    text = f"{sum(each.at_least for each in amounts):,.0f}"
-    return text if all(each.total is not None for each in amounts) else f"{text} + ?"
+    return f"{used.at_least:,.0f}" if used.total is not None else f"{used.at_least:,.0f} + ?"
 
 
 def _target_findings(summary: TargetSummary, *, is_one_of_many: bool) -> Iterator[str]:

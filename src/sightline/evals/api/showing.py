@@ -15,7 +15,7 @@ from sightline.evals.core.run_state import EvalState, Key, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
 from sightline.evals.core.statistics.paired import Paired
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
-from sightline.evals.core.summary import Amount, TargetSummary
+from sightline.evals.core.summary import TargetSummary
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.eval_log import brief_of
 from sightline.evals.service.evaluation import Evaluation, RunSnapshot
@@ -68,8 +68,8 @@ def figures(summary: TargetSummary) -> shapes.TargetFigures:
     interval = None if mean is None else mean.interval
     low, high = within(interval)
     pass_low, pass_high = within(summary.pass_interval)
-    spent = _both(summary.cost, summary.grading_cost)
-    tokens = _both(summary.input_tokens, summary.output_tokens)
+    spent = summary.cost + summary.grading_cost
+    tokens = summary.input_tokens + summary.output_tokens
     return shapes.TargetFigures(
         target=summary.target,
         results=summary.results,
@@ -97,8 +97,9 @@ def figures(summary: TargetSummary) -> shapes.TargetFigures:
 
 
 def within(interval: Interval | None) -> tuple[float | None, float | None]:
-    """The ends of the confidence interval of a mean score, clamped to 0 and 1."""
-    return (None, None) if interval is None else (max(0.0, interval.low), min(1.0, interval.high))
+    """The ends of the confidence interval of a mean score."""
+    shown = None if interval is None else interval.of_scores()
+    return (None, None) if shown is None else (shown.low, shown.high)
 
 
 def trial(key: Key, result: CaseResult | None, *, is_running: bool) -> shapes.TrialShown:
@@ -123,12 +124,6 @@ def _reason(result: CaseResult) -> str:
     if not found and not has_passed(result):
         found = "; ".join(complaints_of(result))
     return " ".join((found or result.score.reason).split())[:_LONGEST_REASON]
-
-
-def _both(first: Amount, second: Amount) -> Amount:
-    total = None if first.total is None or second.total is None else first.total + second.total
-    known, unknown = first.known + second.known, first.unknown + second.unknown
-    return Amount(total, known, unknown, first.at_least + second.at_least)
 
 
 def _matrix(standing: EvalState, targets: Sequence[str]) -> tuple[shapes.CaseRow, ...]:

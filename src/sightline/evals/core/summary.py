@@ -147,6 +147,10 @@ class Amount(msgspec.Struct, frozen=True):
     unknown: int
     at_least: float
 
+    def __add__(self, other: "Amount") -> "Amount":
+        total = None if self.total is None or other.total is None else self.total + other.total
+        return Amount(total, self.known + other.known, self.unknown + other.unknown, self.at_least + other.at_least)
+
 
 class Seconds(msgspec.Struct, frozen=True):
     """How long answers took that were not taken from the cache."""

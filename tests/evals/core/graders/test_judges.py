@@ -74,7 +74,7 @@ def test_pictures_are_shown_to_the_judge() -> None:
 def test_what_is_not_known_of_one_answer_is_not_known_of_all() -> None:
     spent = total_spent(GOOD, Judged(text=""))
     assert (spent.usage, spent.cost, spent.seconds, spent.exchanges) == (None, None, None, ("e2",))
-    assert total_spent(Judged(text="", usage=Usage())).usage == Usage()
+    assert total_spent(Judged(text="", usage=Usage())).usage is None
     assert sum_if_known([]) is None
 
 

@@ -224,7 +224,7 @@ Run: TypeAlias = Callable[[GradingSubject], Asking]
 def total_spent(*answers: Judged) -> GradingCost:
     """What answers of judges took together; what is not known of one is not known of all."""
     return GradingCost(
-        usage=_sum_usage([answer.usage for answer in answers]),
+        usage=sum_usage([answer.usage for answer in answers]),
         cost=sum_if_known([answer.cost for answer in answers]),
         seconds=sum_if_known([answer.seconds for answer in answers]),
         exchanges=tuple(answer.exchange for answer in answers if answer.exchange),
@@ -237,14 +237,12 @@ def sum_if_known(numbers: list[float | None]) -> float | None:
     return sum(known) if known and len(known) == len(numbers) else None
 
 
-def _sum_usage(usages: list[Usage | None]) -> Usage | None:
-    known = [usage for usage in usages if usage is not None]
-    if not known or len(known) != len(usages):
+def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
+    """The tokens in and out, each where all of them tell it; None where nothing is known."""
+    known = [usage or Usage() for usage in usages]
+    given, got = (sum_if_known([getattr(usage, name) for usage in known]) for name in ("input_tokens", "output_tokens"))
+    if given is None and got is None:
         return None
-    given, got = (
-        sum_if_known([usage.input_tokens for usage in known]),
-        sum_if_known([usage.output_tokens for usage in known]),
-    )
     return Usage(input_tokens=None if given is None else int(given), output_tokens=None if got is None else int(got))
 
 

@@ -38,6 +38,7 @@ from sightline.evals.core.graders.finding import (
     reaches,
     reasons,
     sum_if_known,
+    sum_usage,
 )
 from sightline.evals.core.graders.grader import (
     RENAMED,
@@ -56,7 +57,6 @@ from sightline.evals.core.reading.document import Amount, Share, SuiteFindings, 
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score
 from sightline.evals.core.suite import Aggregation, GraderSpec, SuiteProblem
 from sightline.model.json import Json, JsonObject
-from sightline.model.reply import Usage
 from sightline.model.request import Message
 
 RESULTS = "EVALUATOR_RESULTS_JSON"
@@ -399,7 +399,7 @@ def as_one(turns: Sequence[CaseObservation]) -> CaseObservation:
         text=transcript(messages),
         question="",
         tools=tuple(use for turn in turns for use in turn.tools),
-        usage=_usage(turns),
+        usage=sum_usage([turn.usage for turn in turns]),
         cost=sum_if_known([turn.cost for turn in turns]),
         seconds=sum_if_known([turn.seconds for turn in turns]),
         requests=sum(turn.requests for turn in turns),
@@ -417,12 +417,3 @@ def _new(turn: CaseObservation, index: int) -> tuple[Message, ...]:
         return turn.asked
     earlier = [at for at, message in enumerate(turn.asked) if message.role in ("assistant", "tool")]
     return turn.asked[earlier[-1] + 1 :] if earlier else turn.asked
-
-
-def _usage(turns: Sequence[CaseObservation]) -> Usage | None:
-    usages = [turn.usage or Usage() for turn in turns]
-    given = sum_if_known([usage.input_tokens for usage in usages])
-    got = sum_if_known([usage.output_tokens for usage in usages])
-    if given is None and got is None:
-        return None
-    return Usage(input_tokens=None if given is None else int(given), output_tokens=None if got is None else int(got))

@@ -24,6 +24,10 @@ class Interval(msgspec.Struct, frozen=True):
         """Whether the value lies in it; its ends do."""
         return self.low <= value <= self.high
 
+    def of_scores(self) -> "Interval":
+        """The part of it that a mean of scores can lie in: they are from 0 to 1, however few they are."""
+        return msgspec.structs.replace(self, low=max(0.0, self.low), high=min(1.0, self.high))
+
 
 NORMAL = NormalDist()
 _NEARLY_NORMAL = 2000

@@ -223,9 +223,7 @@ def describe_mean(mean: Mean | None) -> str:
     if mean.clusters < mean.count:
         many += f" in {pluralize(mean.clusters, 'group')}"
     if mean.interval is not None and mean.error is not None:
-        # Scores lie between 0 and 1, and so does their mean, however few they are.
-        within = msgspec.structs.replace(mean.interval, low=max(0, mean.interval.low), high=min(1, mean.interval.high))
-        spread = f"± {number(mean.error)} ({describe_interval(within)})"
+        spread = f"± {number(mean.error)} ({describe_interval(mean.interval.of_scores())})"
         return f"Mean score {number(mean.value)} {spread}, {many}."
     if mean.clusters == 1:
         return f"Mean score {number(mean.value)}, {many}: too few to say how far off it may be."
