@@ -118,14 +118,6 @@ def test_results_are_written_for_other_programs(folder: Path, capsys: Captured) 
     assert main(["eval", "run", SUITE, "--target", "none", "--jsonl", "file/r.jsonl"]) == 2
 
 
-def test_an_answer_is_taken_again_unless_it_is_not_wanted(upstream: Upstream) -> None:
-    main(["eval", "run", SUITE, "--target", "acme/m"])
-    main(["eval", "run", SUITE, "--target", "acme/m"])
-    assert len(upstream.seen) == 3
-    main(["eval", "run", SUITE, "--target", "acme/m", "--no-cache"])
-    assert len(upstream.seen) == 6
-
-
 def test_run_can_be_resumed_and_failures_can_be_rerun(upstream: Upstream, capsys: Captured, folder: Path) -> None:
     main(["eval", "run", SUITE, "--target", "acme/m", "--no-cache", "--json"])
     run = str(told(capsys)["run"])

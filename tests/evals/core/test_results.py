@@ -1,4 +1,3 @@
-import msgspec
 import pytest
 
 from sightline.evals.core.result import (
@@ -15,35 +14,6 @@ from sightline.evals.core.summary import CaseTally, Excluded, bounds_of, score_o
 from sightline.model.parts import Audio, Document, Image, Inline, Link, Part, Text, ToolResult
 from sightline.model.request import Message
 from tests.evals.core.rows import failed, row
-
-
-def test_what_is_not_known_is_none_and_not_nothing() -> None:
-    seen = CaseObservation()
-    assert (seen.usage, seen.cost, seen.seconds) == (None, None, None)
-
-
-def test_scores_hold_scores() -> None:
-    inner = Score(name="a", type="contains", verdict="fail", score=0.0, checks=(Check("has x", passed=False),))
-    outer = Score(name="all", type="composite", verdict="fail", score=0.0, scores=(inner,))
-    assert msgspec.json.decode(msgspec.json.encode(outer), type=Score) == outer
-
-
-def test_case_target_and_trial_make_a_row_one_of_a_kind() -> None:
-    result = CaseResult(
-        case="a", target="t", trial=2, status="ok", score=CaseScore(verdict="pass"), observation=CaseObservation()
-    )
-    assert result.key == ("a", "t", 2)
-
-
-def test_a_row_is_read_back_as_it_was_written() -> None:
-    result = CaseResult(
-        case="a",
-        target="t",
-        status="ok",
-        score=CaseScore(verdict="pass", score=1.0),
-        observation=CaseObservation(text="x"),
-    )
-    assert msgspec.json.decode(msgspec.json.encode(result), type=CaseResult) == result
 
 
 def test_complaints_are_the_failed_checks_of_graders_and_of_those_inside_turn_by_turn() -> None:

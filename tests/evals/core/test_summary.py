@@ -137,6 +137,8 @@ def test_number_of_unknown_costs_is_reported() -> None:
     summary = one([row("a", 1.0, seen=told), row("b", 1.0, scores=(asked,))])
     assert summary.said[-2:] == ("What 1 of 2 answers cost is not known.", "What 1 of 1 judgement cost is not known.")
     assert amount_of(()) == Amount(0.0, 0, 0, 0.0)  # nothing was asked
+    assert amount_of((1.0, 2.0)) + amount_of((4.0,)) == amount_of((1.0, 2.0, 4.0))
+    assert amount_of((1.0, None)) + amount_of((4.0,)) == amount_of((1.0, None, 4.0))
 
 
 @pytest.mark.parametrize(("cached", "spent"), [(False, 8.5), (True, 7.5)])

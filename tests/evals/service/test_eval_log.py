@@ -1,8 +1,3 @@
-import asyncio
-
-import pytest
-
-from sightline.errors import Fault
 from sightline.evals.core.exports import to_index, to_jsonl, to_junit
 from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalFact, EvalState, EvalTaken, RunOptions, read
@@ -54,14 +49,3 @@ async def test_a_result_is_known_without_the_keys_too(stage: EvalStage) -> None:
     assert [each.observation.text for each in standing.results] == ["it is ***"] * 2
     assert [each.result for each in told if isinstance(each, CaseDone)] == list(standing.results)
     assert standing.began.targets[0].mock == "my-secret-key"
-
-
-@on_stage
-async def test_a_log_that_another_process_adds_to_is_left_to_it(stage: EvalStage) -> None:
-    logbook = stage.stage.store.logbook
-    logs = [EvalLog(logbook, "e_5", EvalState(BEGAN), now=lambda: 7.0) for _ in range(2)]
-    for log in logs:
-        log.note(BEGAN)
-    with pytest.raises(Fault, match="taken over") as caught:
-        await asyncio.gather(*(log.flush() for log in logs))
-    assert caught.value.status == 409

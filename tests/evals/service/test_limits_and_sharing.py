@@ -148,9 +148,3 @@ def test_the_model_is_the_one_that_is_named_the_configured_or_the_usual_one() ->
     assert around().choice("acme/m").model == "m"
     assert around(default_model="acme/other").choice("").model == "other"
     assert around().choice("").model == "usual"
-
-
-def test_surroundings_have_no_liveness_prices_or_store_by_default() -> None:
-    assert (around().is_alive("p"), around().prices("acme", "m")) == (False, None)
-    with pytest.raises(Fault, match="there is no record, and it is wanted"):
-        around().require_store("it is wanted")

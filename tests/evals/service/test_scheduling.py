@@ -171,10 +171,3 @@ def test_remaining_time_is_estimated_from_the_rate_of_this_process() -> None:
     assert (told.done, told.failed, told.errors, told.not_graded, told.skipped, told.cached) == (7, 1, 1, 1, 2, 1)
     assert (told.rate, told.left_s, told.seconds, told.cost, told.cost_unknown) == (2.5, 1.2, 2, 0.5, 1)
     assert told.last is not None
-
-
-def test_what_is_not_known_is_counted_apart() -> None:
-    purse = Spending([1.0, None])
-    for cost in (0.5, None, 0.0):
-        purse.spend(cost)
-    assert (purse.spent, purse.unknown) == (1.5, 2)

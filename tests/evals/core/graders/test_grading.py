@@ -16,35 +16,27 @@ from sightline.evals.core.graders.finding import (
     NeedFile,
     StepFailed,
     ask,
-    at_once,
     combine_scores,
     file_text,
     finding_without_score,
     floor_of,
-    is_sunk,
     negate,
     of_one,
     reaches,
     score_of,
-    unfit,
 )
 from sightline.evals.core.graders.grade import GRADERS, NOT_HELD, as_one, check_graders, grade, prepare, together
 from sightline.evals.core.graders.grader import name_of, prepare_grader, run_grader
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, ToolUse, Verdict
 from sightline.evals.core.suite import CaseMessage, GraderSpec, SuitePlace
 from sightline.model.reply import Usage
-from tests.grading_stage import BROKEN, HERE, case, driven, message, problems, says, spec
-
-
-def test_mismatched_driver_answer_is_named_in_the_fault() -> None:
-    fault = unfit(Judge(messages=(), schema={}), FileContent(b""))
-    assert (fault.code, fault.message) == (Code.USAGE, "Judge was answered by FileContent")
+from tests.grading_stage import BROKEN, case, driven, message, problems, says, spec
 
 
 def test_what_came_of_a_step_is_its_answer_or_why_there_is_none() -> None:
     assert driven(ask(NeedFile("a"), FileContent), [FileContent(b"x")]) == (FileContent(b"x"), [NeedFile("a")])
     assert driven(ask(NeedFile("a"), FileContent), [BROKEN])[0] is BROKEN
-    with pytest.raises(Fault) as raised:
+    with pytest.raises(Fault, match="NeedFile was answered by Executed") as raised:
         driven(ask(NeedFile("a"), FileContent), [Executed(code=0)])
     assert raised.value.code is Code.USAGE
 
@@ -67,15 +59,6 @@ def test_default_names_match_agentvs() -> None:
     assert name_of("regex", {"value": "x" * 40}) == f"regex-{'x' * 30}"
     assert name_of("skill-trigger", {"skill": "pdf"}) == "skill-trigger-pdf"
     assert name_of("latency", {"threshold": 5}) == "latency"
-
-
-def test_every_type_that_agentv_has_is_in_the_table() -> None:
-    assert set(GRADERS) >= {
-        "contains", "contains-any", "contains-all", "icontains", "icontains-any", "icontains-all", "starts-with",
-        "ends-with", "equals", "regex", "is-json", "latency", "cost", "token-usage", "execution-metrics",
-        "field-accuracy", "tool-trajectory", "skill-trigger", "inline-assert", "code-grader", "llm-grader", "rubrics",
-        "composite",
-    }  # fmt: skip
 
 
 GUIDE = (Path(__file__).parents[4] / "docs/guide/evals.md").read_text("utf-8")
@@ -144,12 +127,6 @@ def plain(**settings: object) -> GraderSpec:
     return GraderSpec(type="contains", **settings)
 
 
-def test_a_grader_that_asks_for_nothing_is_a_generator_all_the_same() -> None:
-    run = at_once(lambda subject: of_one("has words", held=bool(subject.text)))
-    finding, steps = driven(run(GradingSubject(CaseObservation(text="x"), Grading())), [])
-    assert (finding.score, steps) == (1.0, [])
-
-
 def test_what_adding_up_fractions_loses_does_not_fail_an_answer() -> None:
     assert sum([1.0, 0.4, 1.0]) / 3 < 0.8
     assert reaches(sum([1.0, 0.4, 1.0]) / 3, 0.8)
@@ -204,19 +181,6 @@ def test_a_negated_check_says_so() -> None:
     score = negate(score_of(plain(), of_one("contains x", held=True), 0.8))
     assert score.checks == (Check("not: contains x", False),)
     assert score.score == 0.0
-
-
-@pytest.mark.parametrize(
-    ("score", "sunk"),
-    [
-        (Score(name="a", type="a", verdict="fail", score=0.4, required=0.5), True),
-        (Score(name="a", type="a", verdict="fail", score=0.5, required=0.5), False),
-        (Score(name="a", type="a", verdict="fail", score=0.1), False),
-        (Score(name="a", type="a", verdict="not_graded", required=0.5), False),
-    ],
-)
-def test_what_is_required_and_not_reached(score: Score, sunk: bool) -> None:
-    assert is_sunk(score) is sunk
 
 
 @given(SPECS, FINDINGS, PART)
@@ -315,13 +279,6 @@ def test_a_grader_that_could_not_run_leaves_the_case_not_graded_unless_it_has_no
     assert case([CONTAINS, spec("llm-grader", weight=0.0)], "Paris", answers=[BROKEN]).verdict == "pass"
 
 
-def test_graders_are_read_once_and_used_for_every_trial() -> None:
-    graders = prepare([CONTAINS])
-    for text, verdict in (("Paris", "pass"), ("Rome", "fail"), ("Paris", "pass")):
-        score, _ = driven(grade(graders, CaseObservation(text=text), Grading()), [])
-        assert score.verdict == verdict
-
-
 def test_the_threshold_is_that_of_the_case() -> None:
     half = [CONTAINS, spec("contains", value="Rome")]
     assert case(half, "Paris").verdict == "fail"
@@ -364,7 +321,6 @@ def test_all_problems_are_reported_before_anything_runs() -> None:
         ),
     ]
     assert check_graders([CONTAINS]) == ()
-    assert HERE.line == 7
 
 
 GOOD, POOR = CaseScore(verdict="pass", score=1.0), CaseScore(verdict="fail", score=0.4)

@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from sightline.errors import Fault
-from sightline.evals.core.graders.finding import PYTHON, Execute, Executed, FileContent
+from sightline.evals.core.graders.finding import PYTHON, Execute, Executed
 from sightline.evals.core.graders.text import is_bounded
 from sightline.model.json import Json, JsonObject
 from tests.grading_stage import BROKEN, seen, spec, told
@@ -105,11 +104,6 @@ def test_the_command_finds_what_would_have_been_found_here(answer: str, score: f
 def test_a_command_that_breaks_down_leaves_it_not_graded(ended: Executed) -> None:
     score = seen(spec("regex", value=NEVER_ENDS), "aaa", answers=[ended]).score
     assert (score.verdict, score.score) == ("not_graded", None)
-
-
-def test_another_answer_is_the_drivers_mistake() -> None:
-    with pytest.raises(Fault, match="Execute was answered by FileContent"):
-        seen(spec("regex", value=NEVER_ENDS), "aaa", answers=[FileContent(b"")])
 
 
 def test_invalid_pattern_is_reported() -> None:

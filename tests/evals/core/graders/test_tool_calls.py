@@ -215,10 +215,6 @@ def test_evidence_gives_the_number_of_calls_searched() -> None:
     assert (check.text, check.evidence) == ('skill "pdf" is used', "not in 0 tool calls")
 
 
-def test_a_skill_has_to_be_named() -> None:
-    assert told(spec("skill-trigger")) == [("", 'the grader skill-trigger lacks the key "skill"')]
-
-
 def test_a_program_that_tells_only_its_last_words_may_have_used_it() -> None:
     for wanted in (True, False):
         score = seen(spec("skill-trigger", skill="pdf", should_trigger=wanted), CaseObservation(is_traced=False)).score

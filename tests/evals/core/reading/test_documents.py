@@ -33,17 +33,6 @@ def test_what_is_not_there_and_what_is_null_are_the_same_to_a_reader() -> None:
     assert node_of("text", HERE, ()).get("a") is None
 
 
-def test_only_text_is_text_and_only_lists_have_items() -> None:
-    assert Node("x", HERE).text == "x"
-    assert Node(1, HERE).text is None
-    assert Node("x", HERE).items == []
-    assert Node([], HERE).members == {}
-
-
-def test_key_without_a_place_uses_its_mappings_place() -> None:
-    assert Node({}, HERE).key_place("x") == HERE
-
-
 FINDINGS_HERE = SuitePlace("a.yaml", 1, 1)
 
 
