@@ -1,5 +1,6 @@
 import pytest
 
+from sightline.evals.core.graders.judge import ALIASES, NAMES
 from sightline.evals.core.reading.document import SuiteFindings, node_of
 from sightline.evals.core.reading.files import (
     candidates,
@@ -181,6 +182,8 @@ def test_unknown_variable_is_left_in_place_and_reported() -> None:
 def test_names_of_a_graders_own_prompt_are_left_to_it() -> None:
     variables: dict[str, Json] = {"output": "no", "x": 1}
     assert filled("{{ output }} {{ x }}", variables, "turns", "assertions") == ("{{ output }} 1", [])
+    for name in (*NAMES, *ALIASES):  # every name that a prompt of a grader knows
+        assert filled(f"{{{{ {name} }}}}", variables, "assertions") == (f"{{{{ {name} }}}}", [])
     assert filled("{{ output }} {{ x }}", variables, "input") == ("no 1", [])
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sightline.catalog.problem import likely, quote_word
 from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob, is_glob
+from sightline.evals.core.graders.judge import ALIASES, NAMES
 from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
 from sightline.evals.core.reading.files import FILE, Need, candidates, folder_of, join_path, refusal_of
 from sightline.evals.core.reading.yaml_text import read_document, read_json_lines
@@ -19,12 +20,7 @@ _VARIABLE = re.compile(r"(?<!\$)\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}")
 _GRADERS = frozenset({"assertions", "evaluators", "assert"})
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]+)?")
 
-GRADERS_OWN = frozenset(
-    {
-        *("input", "output", "expected_output", "criteria", "metadata", "metadata_json"),
-        *("rubrics", "rubrics_json", "file_changes", "tool_calls", "question", "answer", "reference_answer"),
-    }
-)
+GRADERS_OWN = frozenset({*NAMES, *ALIASES})
 """Names that a grader's prompt is filled with when it is graded; a variable of a case does not take their place."""
 
 
