@@ -276,18 +276,7 @@ async def open_case_worker(
     environment = without_variables(run.context.environment, run.context.secrets)
     process, python = Process(clock), PythonGraders(environment)
     opened: dict[str, CaseTarget] = {}
-    graders = Graders(
-        began.suite.file,
-        files,
-        targets.judging,
-        process,
-        python,
-        environment,
-        clock,
-        began.options.judge,
-        known=tuple(spec.name for spec in (*began.judges, *began.targets)),
-        make_token=run.context.make_token,
-    )
+    graders = Graders(run, files, targets.judging, process, python, environment)
     worker = CaseWorker(began, opened, graders, files, clock)
     try:
         for spec in specs:

@@ -34,6 +34,7 @@ from sightline.evals.core.graders.grader import Grader
 from sightline.evals.core.reading.files import folder_of, join_path
 from sightline.evals.core.result import CaseObservation, CaseScore
 from sightline.evals.core.target import TargetSpec
+from sightline.evals.service.context import EvalRun
 from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
@@ -42,7 +43,6 @@ from sightline.journal.journal import drive
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
 from sightline.model.request import Message
-from sightline.transport.waiting import Clock
 from sightline.wire.jsontext import decode, encode
 
 URL = "AGENTV_TARGET_PROXY_URL"
@@ -148,10 +148,10 @@ class ModelProxy:
             return _wrong(429, f"Max calls exceeded (limit: {self._most})")
         self._count += len(questions)
         try:
-            answers: list[Json] = [await self._ask_model(each) for each in questions]
+            answers = [await self._ask_model(each) for each in questions]
         except Fault as fault:
             return _wrong(500, f"{fault.message} ({fault.hint})" if fault.hint else fault.message)
-        return 200, {"responses": answers} if is_batch else _first(answers)
+        return 200, {"responses": [*answers]} if is_batch else answers[0]
 
     def _question(self, value: Json) -> ProxyQuestion:
         fields = value if isinstance(value, dict) else {}
@@ -226,12 +226,6 @@ def _batch(value: Json) -> list[Json]:
     return requests
 
 
-def _first(answers: list[Json]) -> JsonObject:
-    answer = answers[0]
-    assert isinstance(answer, dict)
-    return answer
-
-
 def _refusal(words: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, words)
 
@@ -258,20 +252,19 @@ _APART = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Graders:
-    """What graders need from outside. `suite` is the suite's file, to which their paths are relative. `judge` judges if
-    neither the grader nor the target names a judge. Commands get `environment`; those that may call models name one of
-    `known` and authenticate with a token from `make_token`."""
+    """What graders need from outside. Their paths are relative to the suite of the run. Commands get `environment`;
+    those that may call models name one of its targets."""
 
-    suite: str
+    run: EvalRun
     files: SuiteFiles
     judges: Judges
     process: Process
     python: PythonGraders
     environment: Mapping[str, str]
-    clock: Clock
-    judge: str = ""
-    known: tuple[str, ...] = ()
-    make_token: Callable[[], str] | None = None
+
+    @property
+    def _suite(self) -> str:
+        return self.run.began.suite.file
 
     async def grade(
         self, graders: Sequence[Grader], observation: CaseObservation, grading: Grading, target: TargetSpec, trial: int
@@ -293,16 +286,16 @@ class Graders:
             case Execute():
                 return await self._execute(step, target, trial)
             case CallPython():
-                began = self.clock.monotonic()
+                began = self.run.engine.clock.monotonic()
                 found = self._path(step.path)
                 value = await self.python.call(found, step.function, step.payload, step.timeout)
-                return Returned(value=value, seconds=self.clock.monotonic() - began)
+                return Returned(value=value, seconds=self.run.engine.clock.monotonic() - began)
             case CallAdded():
-                began = self.clock.monotonic()
+                began = self.run.engine.clock.monotonic()
                 value = await step.call(step.payload, step.timeout)
-                return Returned(value=value, seconds=self.clock.monotonic() - began)
+                return Returned(value=value, seconds=self.run.engine.clock.monotonic() - began)
             case NeedFile(path):
-                where = self.files.find(path, self.suite)
+                where = self.files.find(path, self._suite)
                 return FileContent(None if where is None else self.files.read(where))
 
     async def _judge(self, step: Judge, target: TargetSpec, trial: int) -> Judged:
@@ -315,7 +308,7 @@ class Graders:
         return _judgement_of(await judge.answer(wanted))
 
     def _judge_of(self, target: TargetSpec, named: str = "") -> str:
-        name = named or target.judge or self.judge or (target.name if target.kind == "model" else "")
+        name = named or target.judge or self.run.began.options.judge or (target.name if target.kind == "model" else "")
         if not name:
             message = f"there is no judge for what {target.name} says"
             hint = 'Name a target that does: judge = "…" in its table, or target: in the grader.'
@@ -325,7 +318,8 @@ class Graders:
     async def _execute(self, step: Execute, target: TargetSpec, trial: int) -> Executed:
         if step.proxy_calls is None:
             return await self._run_command(step, self.environment)
-        if self.make_token is None:
+        make_token = self.run.context.make_token
+        if make_token is None:
             raise Fault(Code.CONFIG, "a command cannot call a model from here", hint="Use a grader of type llm-grader.")
         judge = self._judge_of(target)
 
@@ -335,8 +329,9 @@ class Graders:
             wanted = CaseQuestion("proxy", messages, flat_question(messages, {}), trial + _APART * question.before)
             return _judgement_of(await (await self.judges(question.target or judge, "")).answer(wanted))
 
-        names = tuple(dict.fromkeys((judge, *self.known)))
-        async with ModelProxy(ask, names, step.proxy_calls, self.make_token()) as proxy:
+        known = (spec.name for spec in (*self.run.began.judges, *self.run.began.targets))
+        names = tuple(dict.fromkeys((judge, *known)))
+        async with ModelProxy(ask, names, step.proxy_calls, make_token()) as proxy:
             ended = await self._run_command(step, {**self.environment, **proxy.environment})
         return msgspec.structs.replace(ended, judged=tuple(proxy.judged))
 
@@ -348,7 +343,7 @@ class Graders:
         return Executed(code=ended.code, stdout=ended.output, stderr=ended.complaints, seconds=ended.seconds)
 
     def _folder(self, cwd: str) -> Path:
-        where = join_path(folder_of(self.suite), cwd)
+        where = join_path(folder_of(self._suite), cwd)
         folder = None if where is None else self.files.path(where)
         if folder is None or not folder.is_dir():
             raise Fault(
@@ -357,7 +352,7 @@ class Graders:
         return folder
 
     def _path(self, path: str) -> Path:
-        where = self.files.find(path, self.suite)
+        where = self.files.find(path, self._suite)
         found = None if where is None else self.files.path(where)
         if found is None:
             raise Fault(Code.CONFIG, f"there is no file {path}", hint="Paths are relative to the suite's folder.")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ruamel.yaml.nodes import CollectionNode, MappingNode, ScalarNode, SequenceNode
@@ -55,15 +56,13 @@ def inline(value: Json) -> str:
     """A value in one line; what is not a plain word is JSON, which is YAML as well."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
         return value
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return in_flow(value)
 
 
 def in_flow(value: Json) -> str:
     """A value within brackets: JSON alone, for there a plain word could have a comma or a brace in it."""
-    return _UNPRINTABLE.sub(
-        lambda match: json.dumps(match[0])[1:-1], json.dumps(value, ensure_ascii=False, allow_nan=False)
-    )
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def is_block(text: str) -> bool:
@@ -157,11 +156,8 @@ class EditedText:
         if node.flow_style:
             self._replace(end, end, f", {in_flow(case)}")
             return
-        column = _column(self._text, dash)
         header, body = item_lines(case)
-        end = self._line_end(end)
-        lines = [f"{' ' * column}- {header}", *(" " * column + line if line else "" for line in body)]
-        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
+        self._insert_lines(end, _column(self._text, dash), (f"- {header}", *body))
 
     def _walk(self, path: Path) -> tuple[Composed, bool]:
         """The collection that holds the last step, and whether it stands within brackets."""
@@ -235,11 +231,14 @@ class EditedText:
             comma = ", " if mapping.value else ""
             self._replace(close, close, f"{comma}{in_flow(key)}: {in_flow(value)}")
             return
-        column = mapping.value[0][0].start_mark.column
-        end = self._line_end(self._end(mapping, 0, -1))
-        header, body = write_yaml({key: value}).body[0], write_yaml({key: value}).body[1:]
-        lines = [" " * column + line.removeprefix(STEP) if line else "" for line in (header, *body)]
-        self._replace(end, end, self._end_of_line + self._end_of_line.join(lines))
+        lines = [line.removeprefix(STEP) for line in write_yaml({key: value}).body]
+        self._insert_lines(self._end(mapping, 0, -1), mapping.value[0][0].start_mark.column, lines)
+
+    def _insert_lines(self, after: int, column: int, lines: Sequence[str]) -> None:
+        """Put lines below the one that this place is on."""
+        end = self._line_end(after)
+        indented = (" " * column + line if line else "" for line in lines)
+        self._replace(end, end, self._end_of_line + self._end_of_line.join(indented))
 
     def _line_end(self, at: int) -> int:
         found = re.compile(r"[^\r\n]*").match(self._text, at)
@@ -289,9 +288,7 @@ def case_path(data: bytes, file: str, name: str) -> Path | None:
             if isinstance(value, dict) and value.get("id") == name:
                 return (number,)
         return None
-    root = _tree(data, file)
-    path = _list_path(root)
-    tests = root if not path else root.members[str(path[0])]
+    path, tests = _tests_in(_tree(data, file))
     for index, each in enumerate(tests.items):
         found = each.get("id")
         if found is not None and found.value == name:
@@ -304,10 +301,7 @@ def cases_in(data: bytes, file: str) -> dict[str, Json]:
     if file.lower().endswith(".jsonl"):
         found = [jsontext.decode(line) for line in data.split(b"\n") if line.strip()]
     else:
-        root = _tree(data, file)
-        path = _list_path(root)
-        tests = root if not path else root.members[str(path[0])]
-        found = [each.json for each in tests.items]
+        found = [each.json for each in _tests_in(_tree(data, file))[1].items]
     named = ((each.get("id"), each) for each in reversed(found) if isinstance(each, dict))
     return {name: each for name, each in named if isinstance(name, str)}
 
@@ -337,8 +331,7 @@ def append_case(data: bytes, file: str, case: JsonObject) -> bytes:
         end = b"" if not data or data.endswith(b"\n") else b"\n"
         return data + end + jsontext.encode(case) + b"\n"
     before = _tree(data, file)
-    path = _list_path(before)
-    tests = before if not path else before.members[str(path[0])]
+    path, tests = _tests_in(before)
     if not isinstance(tests.value, list):
         hint = "Append it to the file that it names."
         raise Fault(Code.USAGE, f"{file}: the tests are in another file", hint=hint)
@@ -349,13 +342,14 @@ def append_case(data: bytes, file: str, case: JsonObject) -> bytes:
     return _verify(text.data, file, _with(before.json, path, [*old, case], path), path)
 
 
-def _list_path(root: Node) -> Path:
+def _tests_in(root: Node) -> tuple[Path, Node]:
+    """The way to the tests of a suite, and the tests."""
     if isinstance(root.value, list):
-        return ()
+        return (), root
     found = [key for key in _TESTS if key in root.members]
     if not found:
         raise Fault(Code.USAGE, "the suite has no tests", hint="Write tests: [] first.")
-    return (found[0],)
+    return (found[0],), root.members[found[0]]
 
 
 def _tree(data: bytes, file: str) -> Node:
