@@ -40,7 +40,7 @@ class EvalDesk:
         store = stage.stage.store
         now = stage.stage.engine.clock.now
         surroundings = stage.evaluation.surroundings
-        parts = EvalParts(
+        self.parts = EvalParts(
             stage.evaluation,
             store,
             "evals",
@@ -58,7 +58,7 @@ class EvalDesk:
             grown=lambda _began: stage.evaluation,
             grown_for=lambda _answering: stage.evaluation,
         )
-        self.evals = EvalCalls(parts)
+        self.evals = EvalCalls(self.parts)
         self._routes = Routes(eval_calls(self.evals))
         (stage.root / "evals").mkdir()
         self.file = stage.root / SUITE

@@ -1,21 +1,20 @@
 import base64
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.api.calls import WholeMedia
+from sightline.evals.api.calls import whole_media
 from sightline.evals.api.showing import answer_shown, media_in, messages_shown
 from sightline.evals.core.result import SCHEME
 from sightline.model.parts import Document, Image, Inline, Link, Text, ToolCall, ToolResult
 from sightline.model.request import Message
 from sightline.web.bodies import Query
 from tests.evals.api.eval_desk import FIXED, EvalDesk, at_desk
-from tests.recordings import exchange, store_with
-from tests.store.traffic import NOON, chat_stream
+from tests.recordings import exchange
+from tests.store.traffic import chat_stream
 
 LIVE = """
 name: live
@@ -197,20 +196,22 @@ tests:
 """
 
 
-async def test_a_picture_that_is_named_by_its_hash_is_found_in_the_record_or_in_the_folder(tmp_path: Path) -> None:
+@at_desk
+async def test_a_picture_that_is_named_by_its_hash_is_found_in_the_record_or_in_the_folder(desk: EvalDesk) -> None:
     url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{CODED}"}}
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [url]}]}).encode()
-    folder = {"evals/a.png": DATA, "evals/b.png": b"another"}
-    async with store_with(tmp_path, exchange("x_1", body, chat_stream("A dot."))) as store:
-        media = WholeMedia(store, folder.get, lambda: NOON)
-        found = await media.of(NAMED, ["x_1", "x_gone"], [])
-        assert isinstance(found.source, Inline)
-        assert found.source.data == CODED
-        found = await media.of(NAMED, [], ["evals/gone.png", "evals/b.png", "evals/a.png"])
-        assert found.source == Inline("image/png", CODED)
-        assert await media.of(NAMED, ["x_gone"], ["evals/b.png"]) == NAMED
-        link = Document(Link("https://example.com/a.pdf"))
-        assert await media.of(link, ["x_1"], []) == link
+    (desk.root / "evals/a.png").write_bytes(DATA)
+    (desk.root / "evals/b.png").write_bytes(b"another")
+    desk.parts.store.record(exchange("x_1", body, chat_stream("A dot.")))
+    await desk.parts.store.settle()
+    found = await whole_media(desk.parts, NAMED, ["x_1", "x_gone"], [])
+    assert isinstance(found.source, Inline)
+    assert found.source.data == CODED
+    found = await whole_media(desk.parts, NAMED, [], ["evals/gone.png", "evals/b.png", "evals/a.png"])
+    assert found.source == Inline("image/png", CODED)
+    assert await whole_media(desk.parts, NAMED, ["x_gone"], ["evals/b.png"]) == NAMED
+    link = Document(Link("https://example.com/a.pdf"))
+    assert await whole_media(desk.parts, link, ["x_1"], []) == link
 
 
 @at_desk

@@ -4,24 +4,24 @@ import asyncio
 import base64
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
 from sightline.chat.api.files import media
-from sightline.chat.core.pair import ChatAnswer
-from sightline.chat.service.blocks import Media, media_of
+from sightline.chat.service.blocks import Media
 from sightline.errors import Code, Fault
 from sightline.evals.api import shapes
 from sightline.evals.api.showing import (
-    CaseShowing,
     answer_shown,
     brief,
     compare_runs,
     media_in,
     messages_shown,
+    observation_of,
+    show_trial,
     trend_of,
     whole,
 )
@@ -38,7 +38,6 @@ from sightline.evals.service.suite_files import require_suite, suite_in
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.parts import Inline, Link
 from sightline.model.request import Message
-from sightline.store.store import Store
 from sightline.transport.waiting import wait_started
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Nothing, Query, read_body
@@ -46,43 +45,31 @@ from sightline.web.routes import ApiCall, Calls, Handler
 from sightline.wire.cache import BoundedCache
 
 
-class WholeMedia:
-    """`read` returns the content of a file below the suites' folder, or None."""
-
-    def __init__(self, store: Store, read: Callable[[str], bytes | None], now: Callable[[], float]) -> None:
-        self._store = store
-        self._read = read
-        self._now = now
-
-    async def of(self, part: Media, exchanges: Sequence[str], files: Sequence[str]) -> Media:
-        """The part with its bytes from these exchanges or files; unchanged if none has them."""
-        source = part.source
-        if not isinstance(source, Link) or not source.url.startswith(SCHEME):
-            return part
-        digest = source.url.removeprefix(SCHEME)
-        for each in reversed(exchanges):
-            for other in await self._media_of(each):
-                if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
-                    return other
-        for coded in self._base64_of(files):
-            if _digest(coded) == digest:
-                return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
+async def whole_media(parts: EvalParts, part: Media, exchanges: Sequence[str], files: Sequence[str]) -> Media:
+    """The part with its bytes from these exchanges or files; unchanged if none has them."""
+    source = part.source
+    if not isinstance(source, Link) or not source.url.startswith(SCHEME):
         return part
+    digest = source.url.removeprefix(SCHEME)
+    for each in reversed(exchanges):
+        for other in await _media_of(parts, each):
+            if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
+                return other
+    for path in files:
+        coded = base64.b64encode(parts.evaluation.files.read(path) or b"").decode("ascii")
+        if _digest(coded) == digest:
+            return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
+    return part
 
-    async def _media_of(self, exchange: str) -> tuple[Media, ...]:
-        """All media of an exchange; empty if the record no longer has it."""
-        try:
-            found = await load_exchange(self._store, await find_exchange(self._store, exchange, now=self._now()))
-            answer = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
-            return media_of(ChatAnswer(messages=(*found.request().messages, *answer)))
-        except Fault:
-            return ()
 
-    def _base64_of(self, files: Sequence[str]) -> Iterator[str]:
-        for path in files:
-            data = self._read(path)
-            if data is not None:
-                yield base64.b64encode(data).decode("ascii")
+async def _media_of(parts: EvalParts, exchange: str) -> tuple[Media, ...]:
+    """All media of an exchange; empty if the record no longer has it."""
+    try:
+        found = await load_exchange(parts.store, await find_exchange(parts.store, exchange, now=parts.now()))
+        answer = (Message("assistant", found.reply().choice.parts),) if found.frames else ()
+        return media_in(found.request().messages, answer)
+    except Fault:
+        return ()
 
 
 def _digest(coded: str) -> str:
@@ -218,8 +205,6 @@ class EvalCalls:
         self._drawing = parts.drawing
         self.reruns = Reruns(parts)
         self.suites = Suites(parts)
-        self._cases = CaseShowing(parts.evaluation, self.suites.source)
-        self._media = WholeMedia(parts.store, parts.evaluation.files.read, parts.now)
         self._known: BoundedCache[str, tuple[int, tuple[TargetSummary, ...]]] = BoundedCache(_MOST_KNOWN)
 
     async def list_runs(self, query: Query) -> list[shapes.EvalBrief]:
@@ -238,7 +223,7 @@ class EvalCalls:
         target = query.text("target") or targets[0]
         key = (query.text("case"), target, query.number("trial", 0))
         # It parses the suite's file, which may be slow.
-        trial = await asyncio.to_thread(self._cases.show_try, shown, key)
+        trial = await asyncio.to_thread(show_trial, self._evaluation, shown, key, self.suites.source)
         edited = await self._find_edit(trial.exchanges)
         if edited is None:
             return trial
@@ -246,7 +231,7 @@ class EvalCalls:
             return msgspec.structs.replace(trial, is_edited=True)
         # The page says "as sent", which differs from the case after an edit.
         sent = edited.request().messages
-        messages = self._cases.observation(shown, key).messages
+        messages = observation_of(shown, key).messages
         answer = answer_shown(messages, len(media_in(sent, ())))
         return msgspec.structs.replace(trial, is_edited=True, messages=messages_shown(sent), answer=answer)
 
@@ -255,7 +240,7 @@ class EvalCalls:
         shown = await self._evaluation.show(run)
         key = (query.text("case"), query.text("target"), query.number("trial", 0))
         turn = query.number("turn", 0) if query.text("turn") else None
-        seen = self._cases.observation(shown, key, turn)
+        seen = observation_of(shown, key, turn)
         sent = seen.asked
         if turn is None and not seen.run:
             edited = await self._find_edit(seen.exchanges)
@@ -265,13 +250,13 @@ class EvalCalls:
             hint = "GET /api/evals/{run}/case has all of them."
             raise Fault(Code.USAGE, f"this try has no file {number[:20]!r}", hint=hint, status=404)
         files = files_of(shown.standing.cases[key[0]])
-        return media(await self._media.of(parts[int(number)], seen.exchanges, files))
+        return media(await whole_media(self._parts, parts[int(number)], seen.exchanges, files))
 
     async def adopt(self, run: str, body: shapes.AdoptWanted) -> shapes.SavedShown:
         """Write a user's edit of a held request into its case."""
         shown = await self._evaluation.show(run)
         key = (body.case, body.target, body.trial)
-        seen = self._cases.observation(shown, key)
+        seen = observation_of(shown, key)
         edited = await self._find_edit(seen.exchanges)
         if edited is None:
             hint = "Edit and re-run it first, or change the value in the suite."

@@ -274,75 +274,72 @@ def _cases(
     )
 
 
-class CaseShowing:
-    """Shows cases of runs. `source` returns a case as written in its file now. Delivery notes are not stored with a
-    result, so they are computed again."""
+def show_trial(
+    evaluation: Evaluation, shown: RunSnapshot, key: Key, source_of: Callable[[Case], tuple[str, Json]]
+) -> shapes.CaseShown:
+    """Show one trial. Raises a fault if the run has no such trial. `source_of` returns a case as its file has it now.
+    Delivery notes are not stored with a result, so they are computed again."""
+    standing = shown.standing
+    if key not in standing.keys:
+        name, target, trial = key
+        hint = "GET /api/evals/{run} has all of them."
+        message = f"the run has no trial {trial} of {name!r} on {target!r}"
+        raise Fault(Code.USAGE, message, hint=hint, status=404)
+    case = standing.cases[key[0]]
+    result = standing.result(key)
+    score = None if result is None else result.score
+    seen = CaseObservation() if result is None else result.observation
+    # Of a live conversation show the last turn, which includes all earlier messages.
+    last = result.turns[-1] if result is not None and result.turns else seen
+    notes, trouble = _notes(evaluation, shown, case, key[1])
+    sha256, source = source_of(case)
+    return shapes.CaseShown(
+        **msgspec.structs.asdict(_turn(seen, score, last)),
+        case=case.id,
+        group=case.group,
+        tags=case.tags,
+        target=key[1],
+        trial=key[2],
+        status=("running" if key in standing.running else "waiting") if result is None else result.status,
+        criteria=case.criteria,
+        expected=tuple(_show_expectation(each) for each in case.expected),
+        question=last.question,
+        turns=() if result is None else _turns(result),
+        run=seen.run,
+        body_sha256=last.request_sha256,
+        place=case.place,
+        notes=notes,
+        notes_trouble=trouble,
+        usage=seen.usage,
+        finish=seen.finish,
+        model=seen.model,
+        error_code=seen.error_code,
+        cached=result is not None and result.cached,
+        at=0.0 if result is None else result.at,
+        source=source,
+        source_sha256=sha256,
+    )
 
-    def __init__(self, evaluation: Evaluation, source: Callable[[Case], tuple[str, Json]]) -> None:
-        self._evaluation = evaluation
-        self._source = source
 
-    def show_try(self, shown: RunSnapshot, key: Key) -> shapes.CaseShown:
-        """Show one trial. Raises a fault if the run has no such trial."""
-        standing = shown.standing
-        if key not in standing.keys:
-            name, target, trial = key
-            hint = "GET /api/evals/{run} has all of them."
-            message = f"the run has no trial {trial} of {name!r} on {target!r}"
-            raise Fault(Code.USAGE, message, hint=hint, status=404)
-        case = standing.cases[key[0]]
-        result = standing.result(key)
-        score = None if result is None else result.score
-        seen = CaseObservation() if result is None else result.observation
-        # Of a live conversation show the last turn, which includes all earlier messages.
-        last = result.turns[-1] if result is not None and result.turns else seen
-        notes, trouble = self._notes(shown, case, key[1])
-        sha256, source = self._source(case)
-        return shapes.CaseShown(
-            **msgspec.structs.asdict(_turn(seen, score, last)),
-            case=case.id,
-            group=case.group,
-            tags=case.tags,
-            target=key[1],
-            trial=key[2],
-            status=("running" if key in standing.running else "waiting") if result is None else result.status,
-            criteria=case.criteria,
-            expected=tuple(_show_expectation(each) for each in case.expected),
-            question=last.question,
-            turns=() if result is None else _turns(result),
-            run=seen.run,
-            body_sha256=last.request_sha256,
-            place=case.place,
-            notes=notes,
-            notes_trouble=trouble,
-            usage=seen.usage,
-            finish=seen.finish,
-            model=seen.model,
-            error_code=seen.error_code,
-            cached=result is not None and result.cached,
-            at=0.0 if result is None else result.at,
-            source=source,
-            source_sha256=sha256,
-        )
+def observation_of(shown: RunSnapshot, key: Key, turn: int | None = None) -> CaseObservation:
+    """The observation of one trial or one of its turns; by default the last turn."""
+    result = shown.standing.result(key) if key in shown.standing.keys else None
+    if result is None:
+        return CaseObservation()
+    if turn is None:
+        return result.turns[-1] if result.turns else result.observation
+    return result.turns[turn] if turn < len(result.turns) else CaseObservation()
 
-    def observation(self, shown: RunSnapshot, key: Key, turn: int | None = None) -> CaseObservation:
-        """The observation of one trial or one of its turns; by default the last turn."""
-        result = shown.standing.result(key) if key in shown.standing.keys else None
-        if result is None:
-            return CaseObservation()
-        if turn is None:
-            return result.turns[-1] if result.turns else result.observation
-        return result.turns[turn] if turn < len(result.turns) else CaseObservation()
 
-    def _notes(self, shown: RunSnapshot, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
-        began = shown.standing.began
-        spec = next(each for each in began.targets if each.name == target)
-        # Only the messages are needed here, and nothing is sent for them.
-        plain = TargetSpec(name=spec.name, system=spec.system, mock="", file_form=spec.file_form)
-        try:
-            return self._evaluation.preview(began.suite, case.id, plain, began.options).delivery.notes, ""
-        except Fault as fault:
-            return (), fault.message
+def _notes(evaluation: Evaluation, shown: RunSnapshot, case: Case, target: str) -> tuple[tuple[Note, ...], str]:
+    began = shown.standing.began
+    spec = next(each for each in began.targets if each.name == target)
+    # Only the messages are needed here, and nothing is sent for them.
+    plain = TargetSpec(name=spec.name, system=spec.system, mock="", file_form=spec.file_form)
+    try:
+        return evaluation.preview(began.suite, case.id, plain, began.options).delivery.notes, ""
+    except Fault as fault:
+        return (), fault.message
 
 
 def media_in(sent: Sequence[Message], answered: Sequence[Message]) -> tuple[Media, ...]:
