@@ -117,12 +117,10 @@ _HEAD = ("CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST")
 _RIGHT = frozenset({2, 3, 4})
 
 
-def dry_run(
-    each: NamedSuite, suite: Suite, answering: SuiteTargets, options: RunOptions, arguments: argparse.Namespace
-) -> bool:
+def dry_run(plan: "_Plan", arguments: argparse.Namespace) -> bool:
     """Print the requests of a run. Returns whether every case can be sent; one that cannot shows the reason in place of
     its hash."""
-    rows = asyncio.run(_rows(each, suite, answering, options, arguments))
+    rows = asyncio.run(_rows(plan, arguments))
     are_sendable = not any(row["error"] for row in rows)
     if arguments.json:
         write(b"".join(encode(row) + b"\n" for row in rows))
@@ -138,14 +136,12 @@ def _cell(row: JsonObject, name: str) -> str:
     return "" if value is None else harmless(str(value))
 
 
-async def _rows(
-    each: NamedSuite, suite: Suite, answering: SuiteTargets, options: RunOptions, arguments: argparse.Namespace
-) -> list[JsonObject]:
-    specs = {spec.name: spec for spec in answering.targets}
+async def _rows(plan: "_Plan", arguments: argparse.Namespace) -> list[JsonObject]:
+    suite, options = plan.suite, plan.options
+    specs = {spec.name: spec for spec in plan.answering.targets}
+    loaded, root = with_targets(plan.named.loaded, plan.answering), plan.named.root
     rows: list[JsonObject] = []
-    async with open_evaluation(
-        with_targets(each.loaded, answering), arguments.data, each.root, store=arguments.store, apart=True
-    ) as evaluation:
+    async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
         for case in select_cases(suite, options):
             for name in targets_of(case, tuple(specs), options):
                 preview: CasePreview | Fault
@@ -220,7 +216,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_interruptibly(_Command(arguments, exports), lambda command: command.continue_or_rerun(loaded))
     plans = _plan_runs([(each, each.require_suite()) for each in find_suites(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
-        are_sendable = [dry_run(plan.named, plan.suite, plan.answering, plan.options, arguments) for plan in plans]
+        are_sendable = [dry_run(plan, arguments) for plan in plans]
         return 0 if all(are_sendable) else EXIT_FAILED
     exports = Exports.from_arguments(arguments)
     exports.check()
@@ -287,21 +283,17 @@ class _Command:
     exports: Exports = field(default_factory=Exports)
     run: str = ""
 
-    async def start_runs(self, plans: Sequence["_Plan"]) -> int:
+    async def start_runs(self, plans: Sequence[_Plan]) -> int:
         codes = [await self._start_run(plan) for plan in plans]
         self.exports.write()
         return max(codes)
 
-    async def _start_run(self, plan: "_Plan") -> int:
+    async def _start_run(self, plan: _Plan) -> int:
         answering = plan.answering
         async with self._open_evaluation(with_targets(plan.named.loaded, answering), plan.named.root) as evaluation:
             self.run = evaluation.make_id()
-
-            async def start(on_progress: ProgressListener) -> EvalState:
-                targets, judges = answering.targets, answering.judges
-                return await evaluation.run(plan.suite, targets, plan.options, on_progress, judges=judges, run=self.run)
-
-            return await self._drive(evaluation, start)
+            start = partial(evaluation.run, plan.suite, answering.targets, plan.options, judges=answering.judges)
+            return await self._drive(evaluation, lambda on_progress: start(on_progress, run=self.run))
 
     async def continue_or_rerun(self, loaded: Configuration) -> int:
         """Resume a run, or rerun what did not pass."""
@@ -314,13 +306,8 @@ class _Command:
         given = self.arguments
         options = RunOptions(budget_usd=given.budget_usd, workers=given.workers, cache=given.cache, approve=given.yes)
         async with self._open_evaluation(grown, root) as evaluation:
-
-            async def continue_run(on_progress: ProgressListener) -> EvalState:
-                if self.arguments.resume:
-                    return await evaluation.resume(self.run, on_progress, options)
-                return await evaluation.rerun(self.run, on_progress, options=options)
-
-            code = await self._drive(evaluation, continue_run)
+            go_on = evaluation.resume if self.arguments.resume else evaluation.rerun
+            code = await self._drive(evaluation, partial(go_on, self.run, options=options))
         self.exports.write()
         return code
 

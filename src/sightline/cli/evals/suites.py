@@ -17,7 +17,8 @@ from sightline.catalog.choose import choose
 from sightline.cli.program import EXIT_FAILED
 from sightline.cli.terminal import harmless, read, say, write
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case import CaseExchange, MadeCase
+from sightline.evals.core.making.case import CaseExchange
+from sightline.evals.core.making.case_writer import MadeFile
 from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.promptfoo import as_suite, is_promptfoo
@@ -73,9 +74,9 @@ def find_suites(paths: Sequence[str], loaded: Configuration) -> list[NamedSuite]
     return [one(file, loaded) for file in files]
 
 
-def one(path: Path, loaded: Configuration, root: Path | None = None) -> NamedSuite:
+def one(path: Path, loaded: Configuration) -> NamedSuite:
     place = path.resolve()
-    root = root or root_of(place)
+    root = root_of(place)
     file = place.relative_to(root).as_posix()
     files = SuiteFiles(root)
     return NamedSuite(loaded, root, file, targets_for(loaded, files, file), files)
@@ -243,27 +244,19 @@ def make(arguments: argparse.Namespace) -> int:
     made = make_masked_case(turns, name, secret_values(loaded), arguments.from_turn, arguments.contains)
     for each in made.left:
         say(f"note: not in the case: {each.what} ({each.why})")
-    save(made, arguments.to, loaded)
+    if arguments.to:
+        append(made.text, arguments.to, loaded, made.files)
+        return 0
+    write(made.text.encode("utf-8", "surrogatepass"))
+    for file in made.files:
+        say(f"note: the case names {file.path} ({len(file.data):,} bytes); --to FILE writes it beside the suite")
     return 0
 
 
-def save(made: MadeCase, to: str, loaded: Configuration) -> None:
-    """Append a case to a suite, or print it."""
-    if not to:
-        write(made.text.encode("utf-8", "surrogatepass"))
-        for each in made.files:
-            say(f"note: the case names {each.path} ({len(each.data):,} bytes); --to FILE writes it beside the suite")
-        return
-    append(made.text, to, loaded, made)
-
-
-def append(text: str, to: str, loaded: Configuration, made: MadeCase | None = None) -> None:
+def append(text: str, to: str, loaded: Configuration, beside: Sequence[MadeFile] = ()) -> None:
     """Append the cases of a text to a suite, and write the files that they name."""
-    path = Path(to).resolve()
-    root = root_of(path)
-    known = one(path, loaded, root).known
-    writer = SuiteWriter(SuiteFiles(root), known.suite_environment)
-    written = writer.append(path.relative_to(root).as_posix(), text, () if made is None else made.files)
+    named = one(Path(to), loaded)
+    written = SuiteWriter(named.files, named.known.suite_environment).append(named.file, text, beside)
     say(f"{', '.join(written.cases)} in {written.file}")
 
 

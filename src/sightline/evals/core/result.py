@@ -146,21 +146,12 @@ LONGEST_INLINE = 4096
 
 SCHEME = "sha256:"
 
-_MEDIA = (Image, Document, Audio, ToolResult)
-
 
 def replace_media(result: CaseResult) -> CaseResult:
     """The result, with the hash of its bytes in place of everything that is large and no text."""
-    if not _has_media(result.observation) and not any(_has_media(turn) for turn in result.turns):
-        return result
     return msgspec.structs.replace(
         result, observation=_observation(result.observation), turns=tuple(_observation(turn) for turn in result.turns)
     )
-
-
-def _has_media(observation: CaseObservation) -> bool:
-    messages = (*observation.asked, *observation.messages)
-    return any(isinstance(part, _MEDIA) for each in messages for part in each.parts)
 
 
 def _observation(observation: CaseObservation) -> CaseObservation:

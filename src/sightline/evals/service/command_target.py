@@ -276,10 +276,8 @@ class CommandTarget:
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """Run the program. One that fails or times out yields an answer with an error."""
         began = self._clock.monotonic()
-        try:
-            refuse_tools(wanted, self.spec.name, "is a program, which has its own")
-        except Fault as fault:
-            return no_answer(wanted, fault, cost=0.0)
+        if refused := refuse_tools(wanted, self.spec.name, "is a program, which has its own"):
+            return refused
         try:
             observation = await self._run_program(wanted)
         except Fault as fault:

@@ -245,10 +245,8 @@ class ToolsTarget(ModelTarget):
         run, choice, spec = self._runner.make_id(), self.choice, self.spec
         trace = _RunTrace(self._access.engine.clock.monotonic)
         limits = RunLimits() if spec.requests is None else RunLimits(requests=spec.requests)
-        try:
-            refuse_tools(wanted, spec.name, "runs tools of its own")
-        except Fault as fault:
-            return no_answer(wanted, fault, cost=0.0)
+        if refused := refuse_tools(wanted, spec.name, "runs tools of its own"):
+            return refused
         try:
             new = NewRun(
                 self.prompt(wanted.messages),

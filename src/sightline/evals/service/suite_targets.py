@@ -17,11 +17,12 @@ from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.reading.agentv_targets import FILE, AgentvTargets, read_targets, resolve_target
 from sightline.evals.core.reading.files import folder_of, join_path, read_variables
+from sightline.evals.core.reading.sources import LISTS
 from sightline.evals.core.suite import Case, Suite, SuiteProblem
 from sightline.evals.core.target import CommandSpec, SuiteTarget, TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import check_priced
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import Json
 from sightline.settings import EvalsSettings, EvalTarget
 from sightline.transport.embedded.process import KEY_VARIABLE
 
@@ -219,39 +220,31 @@ def _is_judged(case: Case) -> bool:
     return is_compared or any(_wants_judge({**spec.config, "type": spec.type}) for spec in case.all_graders)
 
 
+def _configs_in(config: Json) -> Iterator[Json]:
+    """A grader's configuration, and those of the graders inside it. Other keys may be called as theirs are, for example
+    in the arguments of a tool."""
+    yield config
+    if isinstance(config, dict):
+        for inner in (config.get(key) for key in (*LISTS, "aggregator")):
+            for each in inner if isinstance(inner, list) else [inner]:
+                yield from _configs_in(each)
+
+
 def _wants_judge(config: Json) -> bool:
-    if isinstance(config, str):
-        return True  # a sentence that has to hold
-    if not isinstance(config, dict):
-        return False
-    kind = config.get("type")
-    if isinstance(kind, str) and kind.replace("_", "-") in ("llm-grader", "rubrics"):
-        return True
-    return _asks_models(config) or any(_wants_judge(each) for each in _inside(config))
+    for each in _configs_in(config):
+        kind = each.get("type") if isinstance(each, dict) else None
+        is_judge = isinstance(kind, str) and kind.replace("_", "-") in ("llm-grader", "rubrics")
+        if is_judge or isinstance(each, str):  # a sentence that has to hold
+            return True
+    return _asks_models(config)
 
 
 def _asks_models(config: Json) -> bool:
     """Whether a grader has a command that may ask models: its `target` is an object or true."""
-    if not isinstance(config, dict):
-        return False
-    if isinstance(config.get("target"), dict) or config.get("target") is True:
-        return True
-    return any(_asks_models(each) for each in _inside(config))
+    targets = (each.get("target") for each in _configs_in(config) if isinstance(each, dict))
+    return any(isinstance(target, dict) or target is True for target in targets)
 
 
-def _targets_in(config: Json) -> Iterator[str]:
-    """The targets of a grader and of the graders inside it. Other keys may also be called `target`, for example in tool
-    arguments."""
-    if not isinstance(config, dict):
-        return
-    target = config.get("target")
-    if isinstance(target, str):
-        yield target
-    for each in _inside(config):
-        yield from _targets_in(each)
-
-
-def _inside(config: JsonObject) -> Iterator[Json]:
-    for key in ("assertions", "assert", "evaluators", "aggregator"):
-        inner = config.get(key)
-        yield from inner if isinstance(inner, list) else [inner]
+def _targets_in(config: Json) -> list[str]:
+    targets = (each.get("target") for each in _configs_in(config) if isinstance(each, dict))
+    return [target for target in targets if isinstance(target, str)]

@@ -96,12 +96,14 @@ def no_answer(wanted: CaseQuestion, fault: Fault, cost: float | None = None) -> 
     return TargetAnswer(observation)
 
 
-def refuse_tools(wanted: CaseQuestion, target: str, why: str) -> None:
-    """Raise a fault if a case declares tools, which this target cannot do."""
-    if wanted.tools:
-        names = ", ".join(getattr(each, "name", "a server's") for each in wanted.tools[:8])
-        hint = "Ask a model without toolsets, or take `tools` out of the case."
-        raise Fault(Code.USAGE, f"the case declares tools ({names}), and {target} {why}", hint=hint)
+def refuse_tools(wanted: CaseQuestion, target: str, why: str) -> TargetAnswer | None:
+    """The answer of a target that cannot declare tools to a case that does; None if the case declares none."""
+    if not wanted.tools:
+        return None
+    names = ", ".join(getattr(each, "name", "a server's") for each in wanted.tools[:8])
+    hint = "Ask a model without toolsets, or take `tools` out of the case."
+    message = f"the case declares tools ({names}), and {target} {why}"
+    return no_answer(wanted, Fault(Code.USAGE, message, hint=hint), cost=0.0)
 
 
 def observe_reply(reply: Reply, choice: ModelChoice) -> CaseObservation:

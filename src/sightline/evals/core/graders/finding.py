@@ -119,12 +119,6 @@ class StepFailed(msgspec.Struct, frozen=True):
 Answer: TypeAlias = Judged | Executed | Returned | FileContent | StepFailed
 
 
-def unfit(step: Step, answer: Answer) -> Fault:
-    """The fault of a driver that answers something else than it was asked."""
-    wanted, got = type(step).__name__, type(answer).__name__
-    return Fault(Code.USAGE, f"{wanted} was answered by {got}", hint="See the step's own words for its answer.")
-
-
 Fit = TypeVar("Fit", Judged, Executed, Returned, FileContent)
 
 
@@ -132,7 +126,8 @@ def ask(step: Step, wanted: type[Fit]) -> Generator[Step, Answer, Fit | StepFail
     answer = yield step
     if isinstance(answer, wanted | StepFailed):
         return answer
-    raise unfit(step, answer)
+    message = f"{type(step).__name__} was answered by {type(answer).__name__}"
+    raise Fault(Code.USAGE, message, hint="See the step's own words for its answer.")
 
 
 def file_text(path: str) -> Generator[Step, Answer, str | StepFailed]:

@@ -151,7 +151,7 @@ class RayHostPool:
         self._threads: ThreadPoolExecutor | None = None
         self._ray: Any = None
         self._actors: Any = None
-        self._files: Any = None
+        self.files: Any = None
 
     @property
     def address(self) -> str:
@@ -173,7 +173,7 @@ class RayHostPool:
         except TimeoutError:
             raise self._unreachable(f"does not accept the connection within {CONNECTED_IN:g} s") from None
         resources = await self._apart(self._ray.cluster_resources)
-        self._files = await self._apart(lambda: self._ray.put(files))
+        self.files = await self._apart(lambda: self._ray.put(files))
         size = max(1, int(resources.get("CPU", 1)))
         return min(size, self._address.most or size)
 
@@ -190,7 +190,7 @@ class RayHostPool:
     async def close(self) -> None:
         """Disconnect; Ray ends everything we started."""
         if self._actors is not None:
-            self._actors = self._files = None
+            self._actors = self.files = None
             try:
                 async with asyncio.timeout(_LEFT_IN):
                     await self._apart(self._ray.shutdown)
@@ -227,9 +227,6 @@ class RayHostPool:
             raise Fault(Code.CONFIG, f"a host of {self.address} failed: {_last_line(error)}") from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
             raise LostError(_last_line(error)) from None
-
-    def files(self) -> Any:
-        return self._files
 
     async def kill_actor(self, actor: Any) -> None:
         with suppress(ConnectionError, self._ray.exceptions.RayError):  # it is gone, or will be with the connection
@@ -299,19 +296,22 @@ class RayHost:
         self._actor = actor
 
     async def introduce(self) -> bytes:
-        return bytes(await self._host_pool.call_actor(lambda: self._actor.introduce.remote()))
+        return bytes(await self._call("introduce"))
 
     async def unpack(self) -> None:
-        await self._host_pool.call_actor(lambda: self._actor.unpack.remote(self._host_pool.files()))
+        await self._call("unpack", self._host_pool.files)
 
     async def tell(self, data: bytes) -> None:
-        await self._host_pool.call_actor(lambda: self._actor.tell.remote(data))
+        await self._call("tell", data)
 
     async def listen(self) -> bytes:
-        return bytes(await self._host_pool.call_actor(lambda: self._actor.listen.remote()))
+        return bytes(await self._call("listen"))
 
     async def end(self) -> None:
         await self._host_pool.kill_actor(self._actor)
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        return await self._host_pool.call_actor(lambda: getattr(self._actor, method).remote(*arguments))
 
 
 def _not_installed() -> Fault:
