@@ -120,6 +120,20 @@ class FakeWorker:
         self.is_closed = True
 
 
+def stuck_worker() -> tuple[FakeWorker, asyncio.Event, asyncio.Event]:
+    """A worker that comes to no end, with the events that it has begun, and that it was cut off."""
+    begun, cut = asyncio.Event(), asyncio.Event()
+
+    async def act(_key: Key) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut.set()
+
+    return FakeWorker(act), begun, cut
+
+
 def passed(key: Key) -> CaseResult:
     case, target, trial = key
     score = CaseScore(verdict="pass", score=1.0)

@@ -151,11 +151,16 @@ def test_provider_failure_on_every_case_exits_with_code_3(upstream: Upstream, ca
     assert "no such key" in out
 
 
-def test_run_stopped_by_the_budget_can_be_resumed(folder: Path, capsys: Captured) -> None:
-    assert main(["eval", "run", SUITE, "--target", "m", "--budget-usd", "0.000001", "--workers", "1"]) == 1
+def test_run_stopped_by_the_budget_is_resumed_with_more_money(upstream: Upstream, capsys: Captured) -> None:
+    words = ["eval", "run", SUITE, "--target", "m", "--budget-usd", "0.000001", "--workers", "1", "--no-cache"]
+    assert main(words) == 1
     out = capsys.readouterr().out
     assert "It was stopped." in out
     assert "2 results left: sightline eval run --resume e_" in out
+    assert main(["eval", "run", "--resume", "last", "--json"]) == 1
+    assert told(capsys)["results"] == 1
+    assert main(["eval", "run", "--resume", "last", "--budget-usd", "1", "--json"]) == 1
+    assert (told(capsys)["state"], len(upstream.seen)) == ("ended", 3)
 
 
 def test_a_judge_without_a_price_is_found_out_before_anything_is_paid(
@@ -168,16 +173,6 @@ def test_a_judge_without_a_price_is_found_out_before_anything_is_paid(
     assert main(["eval", "run", "judged.yaml", "--target", "m", "--budget-usd", "1"]) == 2
     assert "the prices of unknown are not known" in capsys.readouterr().err
     assert not upstream.seen
-
-
-def test_more_money_is_given_to_the_run_that_has_spent_its_own(upstream: Upstream, capsys: Captured) -> None:
-    words = ["eval", "run", SUITE, "--target", "m", "--no-cache", "--json"]
-    main([*words, "--budget-usd", "0.000001", "--workers", "1"])
-    run = str(told(capsys)["run"])
-    assert main(["eval", "run", "--resume", run, "--json"]) == 1
-    assert told(capsys)["results"] == 1
-    assert main(["eval", "run", "--resume", run, "--budget-usd", "1", "--json"]) == 1
-    assert (told(capsys)["state"], len(upstream.seen)) == ("ended", 3)
 
 
 def test_of_several_suites_not_all_must_have_the_cases_that_are_wanted(folder: Path, capsys: Captured) -> None:
@@ -218,15 +213,6 @@ def test_results_and_exit_code_survive_an_unwritable_stdout(folder: Path) -> Non
     assert ended.returncode == 2
     assert ended.stderr.startswith(b"error[usage]: stdout: ")
     assert len((folder / "again.jsonl").read_text().splitlines()) == 3
-
-
-def test_a_dry_run_sends_nothing(upstream: Upstream, capsys: Captured) -> None:
-    assert main(["eval", "run", SUITE, "--target", "acme/m", "--target", "all", "--dry-run"]) == 0
-    out = capsys.readouterr().out
-    assert out.splitlines()[0].split() == ["CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST"]
-    assert not upstream.seen
-    assert main(["eval", "show"]) == 0
-    assert "no runs" in capsys.readouterr().err
 
 
 def test_targets_of_agentv_answer_with_the_key_beside_them(upstream: Upstream, folder: Path, capsys: Captured) -> None:
@@ -325,13 +311,18 @@ def test_target_without_model_requests_needs_no_cluster(folder: Path, capsys: Ca
 
 
 def test_dry_run_lists_each_case_with_what_it_would_send(upstream: Upstream, folder: Path, capsys: Captured) -> None:
-    words = ["eval", "run", "capitals.eval.yaml", "--target", "acme/m", "--target", "all", "--trials", "2"]
-    assert main([*words, "--dry-run", "--json"]) == 0
+    words = ["eval", "run", SUITE, "--target", "acme/m", "--target", "all", "--trials", "2", "--dry-run"]
+    assert main(words) == 0
+    head = capsys.readouterr().out.splitlines()[0]
+    assert head.split() == ["CASE", "TARGET", "TRIALS", "TURNS", "TOKENS", "REQUEST"]
+    assert main([*words, "--json"]) == 0
     first, second, *_ = map(json.loads, capsys.readouterr().out.splitlines())
     assert (first["case"], first["target"], first["trials"], first["turns"]) == ("france", "acme/m", 2, 1)
     assert (first["tokens"] > 5, len(first["request"])) == (True, 16)
     assert (second["target"], second["tokens"], second["request"]) == ("all", None, "")
     assert not upstream.seen
+    assert main(["eval", "show"]) == 0
+    assert "no runs" in capsys.readouterr().err
 
 
 def test_case_that_cannot_be_sent_is_reported(folder: Path, capsys: Captured) -> None:
@@ -355,14 +346,6 @@ def test_every_form_holds_the_results_of_all_runs(tmp_path: Path) -> None:
     assert [each["test_id"] for each in rows] == ["c1", "c2"]
     (summary,) = json.loads((tmp_path / "out/summary.json").read_text())
     assert (summary["target"], summary["passed"]) == ("a", 1)
-
-
-def test_without_a_place_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    exports = Exports()
-    exports.check()
-    exports.write()
-    assert not list(tmp_path.iterdir())
 
 
 def test_unwritable_export_path_is_rejected_before_the_run(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+from typing import TypeVar
 
 import pytest
 
@@ -18,9 +19,11 @@ from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
-from tests.cluster_stage import FakeWorker, NearHostPool, NearPost, opens, passed
+from tests.cluster_stage import FakeWorker, NearHostPool, NearPost, opens, passed, stuck_worker
 from tests.eval_stage import EvalStage, on_stage
 from tests.evals.service.cluster.test_host import BEGIN, KEY
+
+T = TypeVar("T")
 
 
 class ProcessTree:
@@ -48,6 +51,9 @@ class ProcessTree:
         await desk.handle(messages.HostQuestion(n, question))
         await self.came.wait()
         return self.answers[-1]
+
+    async def value(self, desk: HostService, question: messages.Question, form: type[T]) -> T:
+        return messages.value_of(bytes((await self.asked(desk, question)).value), form)
 
     @property
     def used(self) -> tuple[int | None, ...]:
@@ -124,8 +130,8 @@ async def test_rate_limits_reported_to_one_host_apply_to_all_hosts(stage: EvalSt
     kin = ProcessTree(stage)
     one, two = kin.desk(), kin.desk()
     await one.handle(messages.Observed("acme", "m", {"retry-after": "30"}))
-    answer = await kin.asked(two, messages.HowLong("acme", "m", 5, Facts()))
-    assert messages.value_of(bytes(answer.value), Wait) == Wait(pytest.approx(30), "asked", "retry_after")
+    answer = await kin.value(two, messages.HowLong("acme", "m", 5, Facts()), Wait)
+    assert answer == Wait(pytest.approx(30), "asked", "retry_after")
     await one.handle(messages.Learned("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), False))
     assert kin.memory.calibration.has_seen
 
@@ -137,8 +143,7 @@ async def test_a_request_that_can_never_go_is_refused_and_how_long_is_a_number(s
     refused = (await kin.asked(desk, messages.Admit("acme", "m", 500, Facts(tpm=100)))).fault
     assert refused is not None
     assert refused.code is Code.REQUEST_TOO_LARGE_FOR_RATE
-    answer = await kin.asked(desk, messages.HowLong("acme", "m", 500, Facts(tpm=100)))
-    assert messages.value_of(bytes(answer.value), Wait).seconds > 1e9
+    assert (await kin.value(desk, messages.HowLong("acme", "m", 500, Facts(tpm=100)), Wait)).seconds > 1e9
 
 
 @on_stage
@@ -169,9 +174,9 @@ async def test_logs_of_runs_are_kept_here(stage: EvalStage) -> None:
     overtaken = (await kin.asked(desk, messages.Append("run:r_9", 0, (b"one",), 5.0))).fault
     assert overtaken is not None
     assert overtaken.status == 409
-    lines = messages.value_of(bytes((await kin.asked(desk, messages.ReadLines("run:r_9", 1))).value), messages.Lines)
+    lines = await kin.value(desk, messages.ReadLines("run:r_9", 1), messages.Lines)
     assert [line.data for line in lines] == [b"two"]
-    logs = messages.value_of(bytes((await kin.asked(desk, messages.ListLogs("run:"))).value), messages.Logs)
+    logs = await kin.value(desk, messages.ListLogs("run:"), messages.Logs)
     assert [log.name for log in logs] == ["run:r_9"]
 
 
@@ -181,10 +186,9 @@ async def test_an_answer_of_one_host_is_found_by_another(stage: EvalStage) -> No
     kin = ProcessTree(stage)
     one, two = kin.desk(), kin.desk()
     exchange = (await stage.evaluation.show("e_1")).standing.results[0].observation.exchanges[0]
-    nothing = await kin.asked(two, messages.Find("acme", "k"))
-    assert messages.value_of(bytes(nothing.value), messages.FindAnswer) == messages.FindAnswer()
+    assert await kin.value(two, messages.Find("acme", "k"), messages.FindAnswer) == messages.FindAnswer()
     await one.handle(messages.Keep("acme", "k", exchange))
-    found = messages.value_of(bytes((await kin.asked(two, messages.Find("acme", "k"))).value), messages.FindAnswer)
+    found = await kin.value(two, messages.Find("acme", "k"), messages.FindAnswer)
     assert found.exchange == exchange
     assert found.facts == tuple(await stage.stage.store.facts(exchange))
     await kin.home.sharing.close()
@@ -195,10 +199,7 @@ async def test_nothing_is_found_when_the_cache_is_off(stage: EvalStage) -> None:
     kin = ProcessTree(stage, is_cached=False)
     desk = kin.desk()
     await desk.handle(messages.Keep("acme", "k", "x_1"))
-    assert (
-        messages.value_of(bytes((await kin.asked(desk, messages.Find("acme", "k"))).value), messages.FindAnswer)
-        == messages.FindAnswer()
-    )
+    assert await kin.value(desk, messages.Find("acme", "k"), messages.FindAnswer) == messages.FindAnswer()
 
 
 class Attended:
@@ -237,13 +238,8 @@ async def test_a_case_goes_there_and_its_result_comes_back(stage: EvalStage) -> 
 
 @on_stage
 async def test_lost_host_fails_its_cases_and_is_reported_once(stage: EvalStage) -> None:
-    begun = asyncio.Event()
-
-    async def act(_key: Key) -> None:
-        begun.set()
-        await asyncio.Event().wait()
-
-    attended = Attended(stage, FakeWorker(act))
+    worker, begun, _ = stuck_worker()
+    attended = Attended(stage, worker)
     attendant, post = await attended.begun()
     running = asyncio.get_running_loop().create_task(attendant.run(KEY))
     await begun.wait()
@@ -258,14 +254,8 @@ async def test_lost_host_fails_its_cases_and_is_reported_once(stage: EvalStage) 
 
 @on_stage
 async def test_a_host_that_leaves_by_itself_is_lost_too(stage: EvalStage) -> None:
-    begun = asyncio.Event()
-
-    async def act(_key: Key) -> None:
-        begun.set()
-        await asyncio.Event().wait()
-
-    attended = Attended(stage, FakeWorker(act))
-    attendant, post = await attended.begun()
+    worker, begun, _ = stuck_worker()
+    attendant, post = await Attended(stage, worker).begun()
     running = asyncio.get_running_loop().create_task(attendant.run(KEY))
     await begun.wait()
     await post.host.leave()
@@ -276,16 +266,8 @@ async def test_a_host_that_leaves_by_itself_is_lost_too(stage: EvalStage) -> Non
 
 @on_stage
 async def test_cancelling_the_caller_cancels_the_case_on_its_host(stage: EvalStage) -> None:
-    begun, cut = asyncio.Event(), asyncio.Event()
-
-    async def act(_key: Key) -> None:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cut.set()
-
-    attendant, _ = await Attended(stage, FakeWorker(act)).begun()
+    worker, begun, cut = stuck_worker()
+    attendant, _ = await Attended(stage, worker).begun()
     running = asyncio.get_running_loop().create_task(attendant.run(KEY))
     await begun.wait()
     running.cancel()

@@ -15,7 +15,7 @@ from sightline.evals.service.cluster.host import SILENCE, Host, HostLine
 from sightline.model.exchange import FrameArrived, Received
 from sightline.settings import Settings
 from sightline.store.entries import BodyEntry, FactEntry
-from tests.cluster_stage import FakeWorker, opens, passed, said
+from tests.cluster_stage import FakeWorker, opens, passed, said, stuck_worker
 from tests.fake_clock import FakeClock
 
 
@@ -152,16 +152,8 @@ async def test_a_place_that_came_too_late_is_given_back() -> None:
 
 
 async def test_host_without_contact_stops_its_cases_and_ends() -> None:
-    clock, begun, cut = FakeClock(), asyncio.Event(), asyncio.Event()
-
-    async def act(_key: Key) -> None:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cut.set()
-
-    worker = FakeWorker(act)
+    clock = FakeClock()
+    worker, begun, cut = stuck_worker()
     host = Host(opens(worker), clock)
     host.receive(said(BEGIN))
     await next_of(host, messages.HostReady)

@@ -3,8 +3,9 @@ import importlib
 import importlib.util
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -114,6 +115,15 @@ def with_ray(monkeypatch: pytest.MonkeyPatch, fake: FakeRay) -> None:
 
 def pool_at(address: RayAddress) -> RayHostPool:
     return RayHostPool(address, object, OURS, import_ray)
+
+
+@asynccontextmanager
+async def opened_pool(monkeypatch: pytest.MonkeyPatch, port: int, fake: FakeRay) -> AsyncIterator[RayHostPool]:
+    with_ray(monkeypatch, fake)
+    host_pool = pool_at(RayAddress("127.0.0.1", port))
+    await host_pool.open(b"")
+    yield host_pool
+    await host_pool.close()
 
 
 def told(host_pool: RayHostPool) -> str:
@@ -245,13 +255,10 @@ async def test_what_goes_wrong_with_an_actor_is_a_loss_or_a_fault(
     def fails() -> bytes:
         raise trouble
 
-    with_ray(monkeypatch, FakeRay(fails))
-    host_pool = pool_at(RayAddress("127.0.0.1", port))
-    await host_pool.open(b"")
-    post = await host_pool.start_host()
-    with pytest.raises(raised, match=words):
-        await post.listen()
-    await host_pool.close()
+    async with opened_pool(monkeypatch, port, FakeRay(fails)) as host_pool:
+        post = await host_pool.start_host()
+        with pytest.raises(raised, match=words):
+            await post.listen()
 
 
 @pytest.mark.parametrize(
@@ -267,28 +274,22 @@ async def test_an_actor_that_cannot_be_made_is_a_fault(
 ) -> None:
     fake = FakeRay()
     fake.refuses = trouble
-    with_ray(monkeypatch, fake)
-    host_pool = pool_at(RayAddress("127.0.0.1", port))
-    await host_pool.open(b"")
-    with pytest.raises(Fault, match=words):
-        await host_pool.start_host()
-    await host_pool.close()
+    async with opened_pool(monkeypatch, port, fake) as host_pool:
+        with pytest.raises(Fault, match=words):
+            await host_pool.start_host()
 
 
 async def test_without_a_connection_hosts_are_lost_and_none_is_had(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     fake = FakeRay()
-    with_ray(monkeypatch, fake)
-    host_pool = pool_at(RayAddress("127.0.0.1", port))
-    await host_pool.open(b"")
-    post = await host_pool.start_host()
-    fake.is_connected = False
-    with pytest.raises(LostError, match="the connection is lost"):
-        await post.listen()
-    with pytest.raises(Fault, match="is lost: the connection is lost"):
-        await host_pool.start_host()
-    await post.end()
-    assert fake.killed == []
-    await host_pool.close()
+    async with opened_pool(monkeypatch, port, fake) as host_pool:
+        post = await host_pool.start_host()
+        fake.is_connected = False
+        with pytest.raises(LostError, match="the connection is lost"):
+            await post.listen()
+        with pytest.raises(Fault, match="is lost: the connection is lost"):
+            await host_pool.start_host()
+        await post.end()
+        assert fake.killed == []
 
 
 def test_ray_starts_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
