@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import is_missing
-from sightline.evals.core.result import CaseResult, CaseScore, Score, Verdict
+from sightline.evals.core.result import CaseResult, CaseScore, Check, Score, Verdict
 from sightline.evals.core.summary import Amount, amount_of, score_or_reason, targets_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage
@@ -178,13 +178,7 @@ def _turn(name: str, turn: CaseScore) -> Json:
         "type": "rubrics",
         "score": turn.score or 0,
         "verdict": turn.verdict if turn.verdict in ("pass", "fail") else "skip",
-        "assertions": (
-            [
-                _assertion(check.text, check.evidence, passed=check.passed)
-                for each in turn.scores
-                for check in each.checks
-            ]
-        ),
+        "assertions": [_assertion(check) for each in turn.scores for check in each.checks],
         "scores": [_score(each) for each in turn.scores],
     }
 
@@ -203,7 +197,7 @@ def _score(score: Score) -> JsonObject:
         "score": score.score or 0,
         "weight": score.weight,
         "verdict": score.verdict if score.verdict in ("pass", "fail") else "skip",
-        "assertions": [_assertion(check.text, check.evidence, passed=check.passed) for check in score.checks],
+        "assertions": [_assertion(check) for check in score.checks],
         "token_usage": _tokens(score.usage),
         "duration_ms": None if score.seconds is None else round(score.seconds * _MILLISECONDS),
         "scores": [_score(each) for each in score.scores] or None,
@@ -211,11 +205,9 @@ def _score(score: Score) -> JsonObject:
     return {key: value for key, value in row.items() if value is not None}
 
 
-def _assertion(text: str, evidence: str, *, passed: bool) -> JsonObject:
-    row: JsonObject = {"text": text, "passed": passed}
-    if evidence:
-        row["evidence"] = evidence
-    return row
+def _assertion(check: Check) -> JsonObject:
+    evidence: JsonObject = {"evidence": check.evidence} if check.evidence else {}
+    return {"text": check.text, "passed": check.passed, **evidence}
 
 
 def _tokens(usage: Usage | None) -> JsonObject | None:

@@ -187,14 +187,11 @@ def read(data: bytes) -> EvalFact:
     try:
         fact = _DECODER.decode(data)
     except ValueError:
-        return _read_patiently(data)
-    return fact
-
-
-def _read_patiently(data: bytes) -> EvalFact:
-    """The same for what is no UTF-8, or no fact."""
+        pass  # it is no UTF-8, or no fact
+    else:
+        return fact
     try:
-        fact: EvalFact = msgspec.convert(decode(data), EvalFact)
+        fact = msgspec.convert(decode(data), EvalFact)
     except MISFIT as error:
         hint = "Another version wrote it; resume the run with the version that started it."
         raise Fault(Code.INVALID_REQUEST, f"not a fact of a run of evals: {error}", hint=hint) from None

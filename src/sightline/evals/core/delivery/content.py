@@ -40,14 +40,10 @@ def marker(path: str) -> str:
 
 def block(path: str, text: str, form: FileForm) -> str:
     """The words of a file under its name."""
-    match form:
-        case "xml":
-            body = text.strip("\n")
-            return f'<file path="{escape(path, _QUOTES)}">\n{body}\n</file>'
-        case "seed":
-            return f"=== {path} ===\n{text}"
-        case unreachable:
-            assert_never(unreachable)
+    if form == "seed":
+        return f"=== {path} ===\n{text}"
+    body = text.strip("\n")
+    return f'<file path="{escape(path, _QUOTES)}">\n{body}\n</file>'
 
 
 def is_ambiguous(text: str, form: FileForm) -> bool:

@@ -227,13 +227,6 @@ def _read_grader(node: Node, findings: SuiteFindings) -> GraderSpec | None:
     config = findings.read(node, GraderConfig)
     if config is None:
         return None
-    return GraderSpec(
-        type=config.type,
-        name=config.name or config.type,
-        weight=config.weight,
-        required=None if config.required is False else config.required,
-        min_score=config.min_score,
-        negate=config.negate,
-        config=config.config,
-        place=node.place,
-    )
+    required = None if config.required is False else config.required
+    spec = GraderSpec(**msgspec.structs.asdict(config), place=node.place)
+    return msgspec.structs.replace(spec, name=config.name or config.type, required=required)

@@ -4,7 +4,7 @@ prompts as messages."""
 import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, TypeAlias, TypeVar
+from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -21,8 +21,6 @@ from sightline.evals.core.reading.yaml_text import decode_text, read_document
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.target import SuiteTarget
 from sightline.wire import jsontext
-
-T = TypeVar("T")
 
 _SPEAK = frozenset({"openai", "azure"})
 """Vendors of which promptfoo's ids name one of several APIs."""
@@ -71,7 +69,7 @@ class ReasoningKeys(msgspec.Struct, frozen=True, kw_only=True):
     effort: str = ""
 
 
-class ConfigKeys(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigKeys(SamplingKeys, frozen=True, kw_only=True):
     """`config` of a provider. A key of it that is not carried over is a warning."""
 
     TITLE: ClassVar[str] = "a provider's config"
@@ -82,10 +80,6 @@ class ConfigKeys(msgspec.Struct, frozen=True, kw_only=True):
     api_key_env: str = msgspec.field(default="", name="apiKeyEnvar")
     api_key: Node | None = msgspec.field(default=None, name="apiKey")
     headers: dict[str, str] = {}
-    temperature: Amount | None = None
-    top_p: Annotated[Share | None, key(aliases=("topP",))] = None
-    seed: Seed | None = None
-    max_tokens: MaxTokens = None
     generation: SamplingKeys = msgspec.field(default=SamplingKeys(), name="generationConfig")
     reasoning_effort: str = ""
     reasoning: ReasoningKeys = ReasoningKeys()
@@ -151,7 +145,10 @@ class PromptfooProviders:
         if url and not key_env:
             hint = "Write apiKeyEnvar: and the variable with the key for it, if it wants one."
             self.findings.odd(config.node, f"no key is sent to {url}: the suite names none for it", hint)
-        inner = config.generation
+        settings = {
+            name: getattr(config.generation, name) if getattr(config, name) is None else getattr(config, name)
+            for name in SamplingKeys.__struct_fields__
+        }
         return SuiteTarget(
             name=name,
             model=model,
@@ -159,11 +156,8 @@ class PromptfooProviders:
             base_url=url,
             key_env=key_env,
             headers=self._headers(config),
-            temperature=_first(config.temperature, inner.temperature),
-            top_p=_first(config.top_p, inner.top_p),
-            seed=_first(config.seed, inner.seed),
-            max_tokens=_first(config.max_tokens, inner.max_tokens),
             effort=config.reasoning_effort or config.reasoning.effort or None,
+            **settings,
         )
 
     def _url(self, config: "ConfigKeys", vendor: str) -> str:
@@ -241,10 +235,6 @@ def _unwrap(node: Node) -> Node:
         return node
     place = node.key_place(name)
     return Node({"id": Node(name, place, options.path), **options.members}, place, options.path, options.keys)
-
-
-def _first(value: T | None, other: T | None) -> T | None:
-    return other if value is None else value
 
 
 _TEXTS = (".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml")

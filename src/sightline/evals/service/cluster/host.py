@@ -209,16 +209,14 @@ class FarLogbook:
         return list(logs)
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
-        """Not allowed: a host must not change logs."""
-        raise Fault(
-            Code.USAGE, f"a host does not change the log {log!r}", hint="Do it on the machine that has the record."
-        )
+        raise _not_here(f"change the log {log!r}")
 
     async def forget(self, log: str) -> None:
-        """Not allowed: a host must not delete logs."""
-        raise Fault(
-            Code.USAGE, f"a host does not forget the log {log!r}", hint="Do it on the machine that has the record."
-        )
+        raise _not_here(f"forget the log {log!r}")
+
+
+def _not_here(what: str) -> Fault:
+    return Fault(Code.USAGE, f"a host does not {what}", hint="Do it on the machine that has the record.")
 
 
 class FarAnswers:

@@ -235,14 +235,14 @@ class ClusterWorker:
 
     async def _provision(self) -> None:
         post = await self._host_pool.start_host()
-        host = HostHandle(post, self._home, self._remove_host, self._notify_change)
+        host = HostHandle(post, self._home, self._remove_host, self._news.set)
         self._gone.append(host)  # close it even if the next step fails
         _check(messages.value_of(await post.introduce(), messages.Introduction), self._ours)
         await post.unpack()
         await host.begin(self._begin)
         self._gone.remove(host)
         self._hosts.append(host)
-        self._notify_change()
+        self._news.set()
 
     def _on_provision_end(self, task: "asyncio.Task[None]") -> None:
         trouble = None if task.cancelled() else task.exception()
@@ -250,7 +250,7 @@ class ClusterWorker:
             self._replace(trouble)
         elif trouble is not None:
             self._trouble = self._trouble or trouble
-            self._notify_change()
+            self._news.set()
 
     def _remove_host(self, host: HostHandle) -> None:
         if host in self._hosts:
@@ -266,12 +266,9 @@ class ClusterWorker:
             self._trouble = Fault(
                 Code.NETWORK, f"hosts of {self._host_pool.address} end again and again: {lost}", hint=hint
             )
-            self._notify_change()
+            self._news.set()
         else:
             self._start_host()
-
-    def _notify_change(self) -> None:
-        self._news.set()
 
     def _result_of_lost_case(self, key: Key) -> CaseResult:
         case = self._cases[key[0]]
