@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from sightline.dialects.fields import from_url
 from sightline.errors import Code, Fault
-from sightline.evals.core.glob import PathPattern, compile_glob
+from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.reading.messages import find_call
 from sightline.evals.core.suite import (
     CallSegment,
@@ -94,49 +94,22 @@ def refusal(place: SuitePlace, message: str, hint: str) -> Fault:
 HEADING = "[[ ## Guidelines ## ]]"
 
 
-class Guidelines:
-    """The guideline files of a case, each once, in the order in which messages name them.
-
-    A look-up is by the segment's own path; patterns are tried once for each path.
-    """
-
-    def __init__(
-        self,
-        messages: Iterable[CaseMessage | Message],
-        files: Mapping[str, bytes],
-        patterns: Iterable[str],
-        form: FileForm,
-    ) -> None:
-        compiled = [compile_glob(pattern) for pattern in patterns]
-        self._found: dict[str, FileSegment] = {}
-        self._texts: list[str] = []
-        for message in messages if compiled else ():
-            for segment in message.segments if isinstance(message, CaseMessage) else ():
-                if isinstance(segment, FileSegment) and segment.resolved not in self._found:
-                    self._take(segment, files, compiled, form)
-
-    def _take(
-        self, segment: FileSegment, files: Mapping[str, bytes], compiled: list[PathPattern], form: FileForm
-    ) -> None:
-        paths = (segment.path, segment.resolved)
-        if segment.resolved not in files or not any(each.matches(path) for each in compiled for path in paths):
-            return
-        text = file_text(files[segment.resolved], segment)
-        if text is not None:
-            self._found[segment.resolved] = segment
-            self._texts.append(block(segment.path, text, form))
-
-    def __contains__(self, segment: FileSegment) -> bool:
-        return segment.resolved in self._found
-
-    @property
-    def segments(self) -> tuple[FileSegment, ...]:
-        return tuple(self._found.values())
-
-    @property
-    def text(self) -> str:
-        """What the system message has of them; empty where there are none."""
-        return f"{HEADING}\n\n" + "\n\n".join(self._texts) if self._texts else ""
+def guidelines_in(
+    messages: Iterable[CaseMessage | Message], files: Mapping[str, bytes], patterns: Iterable[str], form: FileForm
+) -> dict[str, tuple[FileSegment, str]]:
+    """The guideline files of a case with their words under their names, each once, by where it was found, in the order
+    in which messages name them."""
+    compiled = [compile_glob(pattern) for pattern in patterns]
+    segments = (each for message in messages if isinstance(message, CaseMessage) for each in message.segments)
+    found: dict[str, tuple[FileSegment, str]] = {}
+    for segment in segments:
+        if not isinstance(segment, FileSegment) or segment.resolved in found or segment.resolved not in files:
+            continue
+        if any(each.matches(path) for each in compiled for path in (segment.path, segment.resolved)):
+            text = file_text(files[segment.resolved], segment)
+            if text is not None:
+                found[segment.resolved] = segment, block(segment.path, text, form)
+    return found
 
 
 UNNAMED = "tool"

@@ -1,6 +1,6 @@
 """The messages of a case as they are sent: every role, call, picture and file, and notes of what became of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Literal, TypeAlias, assert_never
 
 import msgspec
@@ -8,13 +8,14 @@ import msgspec
 from sightline.dialects.conversation import SYSTEM_ROLES, with_policy
 from sightline.dialects.dialect import SystemPolicy
 from sightline.evals.core.delivery.content import (
+    HEADING,
     UNNAMED,
     CallLedger,
-    Guidelines,
     block,
     file_part,
     file_text,
     flat_question,
+    guidelines_in,
     is_ambiguous,
     marker,
     picture,
@@ -151,20 +152,14 @@ def deliver(
     A message that is one already (what a model said in an earlier turn) is sent as it is. A file that is not among
     `files`, or that no message can hold, is a fault.
     """
-    guidelines = Guidelines(case_messages, files, guideline_patterns, file_form)
+    guidelines = guidelines_in(case_messages, files, guideline_patterns, file_form)
     writer = _Writer(case_messages, files, guidelines, file_form)
     for message in case_messages:
         writer.write(message)
-    messages, moved = with_system(tuple(writer.messages), policy, system_prompt, guidelines.text)
-    extracted = [
-        Note(
-            "extracted",
-            segment.path,
-            "a guideline pattern names it: its words go into the system message",
-            segment.place,
-        )
-        for segment in guidelines.segments
-    ]
+    front = _APART.join((HEADING, *(words for _, words in guidelines.values()))) if guidelines else ""
+    messages, moved = with_system(tuple(writer.messages), policy, system_prompt, front)
+    why = "a guideline pattern names it: its words go into the system message"
+    extracted = [Note("extracted", segment.path, why, segment.place) for segment, _ in guidelines.values()]
     return Delivery(
         messages=messages,
         question=flat_question(case_messages, files, system_prompt=system_prompt, file_form=file_form),
@@ -177,7 +172,7 @@ class _Writer:
         self,
         messages: Sequence[CaseMessage | Message],
         files: Mapping[str, bytes],
-        guidelines: Guidelines,
+        guidelines: Container[str],
         form: FileForm,
     ) -> None:
         self._files = files
@@ -262,7 +257,7 @@ class _Writer:
                 assert_never(unreachable)
 
     def _file(self, segment: FileSegment) -> str | Part:
-        if segment in self._guidelines:
+        if segment.resolved in self._guidelines:
             return marker(segment.path)
         data = content(segment, self._files)
         text = file_text(data, segment)
