@@ -122,9 +122,8 @@ def test_a_judge_sees_tool_calls_and_their_results() -> None:
 
 def test_tool_calls_without_messages_have_their_own_block() -> None:
     uses = (ToolUse(name="search", arguments={"q": 1}, result="Paris"),)
-    text = prompt_of(spec("llm-grader"), CaseObservation(text="Paris.", tools=uses), Grading(file_changes="+1 line"))
+    text = prompt_of(spec("llm-grader"), CaseObservation(text="Paris.", tools=uses))
     assert '<block-1 tool_calls>\n- search {"q":1}\n  answered: Paris\n</block-1 tool_calls>' in text
-    assert "<block-1 file_changes>\n+1 line\n</block-1 file_changes>" in text
 
 
 def test_a_transcript_that_is_the_answer_is_shown_once() -> None:

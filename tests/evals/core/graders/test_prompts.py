@@ -69,7 +69,7 @@ SUBJECT = GradingSubject(
     CaseObservation(
         text=" four {{ criteria }} ", tools=(ToolUse(name="add", result="4"),), messages=(message("assistant", "x"),)
     ),
-    Grading(question="two and two?", metadata={"k": 1}, file_changes="+1"),
+    Grading(question="two and two?", metadata={"k": 1}),
 )
 VALUES = material(SUBJECT, " be right ", "4", (Criterion("a", "is right"),))
 

@@ -163,7 +163,6 @@ class Grading(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     question: str = ""
     threshold: float = DEFAULT_THRESHOLD
     input_files: tuple[str, ...] = ()
-    file_changes: str = ""
     is_turn: bool = False
 
 

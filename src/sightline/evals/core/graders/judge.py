@@ -119,7 +119,7 @@ def material(subject: GradingSubject, criteria: str, reference: str, rubric: Seq
             "input": (grading.question or observation.question or transcript(grading.messages)).strip(),
             "output": subject.text.strip(),
             "expected_output": reference.strip(),
-            "file_changes": grading.file_changes,
+            "file_changes": "",  # as AgentV has it; what a target does to files is not watched here
             "tool_calls": describe_calls(observation.tools),
             "transcript": transcript(observation.messages).strip(),
         },
@@ -376,8 +376,6 @@ def _default_prompt(values: Material, rubric: Sequence[Criterion], subject: Grad
         blocks.append(f"How it came to the answer:\n{fence.around('transcript', quoted['transcript'])}")
     if quoted["tool_calls"] and not rounds:
         blocks.append(f"The tools that it called:\n{fence.around('tool_calls', quoted['tool_calls'])}")
-    if quoted["file_changes"]:
-        blocks.append(f"What it changed in files:\n{fence.around('file_changes', quoted['file_changes'])}")
     return "\n\n".join([*blocks, _task(rubric)])
 
 

@@ -44,7 +44,7 @@ def payload_of(subject: GradingSubject, config: JsonObject | None) -> JsonObject
         "duration_ms": milliseconds,
         "start_time": None,
         "end_time": None,
-        "file_changes": grading.file_changes or None,
+        "file_changes": None,
         "workspace_path": None,
         "config": config,
     }
