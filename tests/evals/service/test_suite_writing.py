@@ -7,7 +7,7 @@ import pytest
 from sightline.catalog.problem import Path as DocumentPath
 from sightline.errors import Fault
 from sightline.evals.core.making.case_writer import MadeFile
-from sightline.evals.service.suite_files import SuiteFiles, SuiteWrite, SuiteWriter, suite_in
+from sightline.evals.service.suite_files import SuiteFiles, SuiteWriter, suite_in
 from sightline.model.json import Json, JsonObject
 
 SUITE = """\
@@ -39,9 +39,9 @@ def writer(files: SuiteFiles) -> SuiteWriter:
     return SuiteWriter(files, {})
 
 
-def set_value(writer: SuiteWriter, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> SuiteWrite:
+def set_value(writer: SuiteWriter, file: str, case: str, path: DocumentPath, value: Json, sha256: str) -> str:
     _, after = writer.preview_change(file, case, [(path, value)], sha256)
-    return writer.replace(file, after, sha256, (case,))
+    return writer.replace(file, after, sha256)
 
 
 def test_a_case_is_appended_with_its_files_and_nothing_else_changes(files: SuiteFiles, writer: SuiteWriter) -> None:
@@ -115,9 +115,9 @@ def test_one_value_is_changed_and_comments_stay(files: SuiteFiles, writer: Suite
         set_value(writer, "evals/s.yaml", "one", ("input",), "Later", suite.sha256)
     assert caught.value.status == 409
     with pytest.raises(Fault, match='has no case "two"'):
-        set_value(writer, "evals/s.yaml", "two", ("input",), "Later", written.sha256)
+        set_value(writer, "evals/s.yaml", "two", ("input",), "Later", written)
     with pytest.raises(Fault) as wrong:
-        set_value(writer, "evals/s.yaml", "one", ("input",), {"role": 7}, written.sha256)
+        set_value(writer, "evals/s.yaml", "one", ("input",), {"role": 7}, written)
     assert wrong.value.status == 422
 
 
@@ -200,7 +200,7 @@ def test_fields_next_to_a_command_can_be_edited(files: SuiteFiles, writer: Suite
         (("input",), "ho"),
     ]
     for place, value in changes:
-        sha256 = set_value(writer, "evals/s.yaml", "one", place, value, sha256).sha256
+        sha256 = set_value(writer, "evals/s.yaml", "one", place, value, sha256)
     text = (files.root / "evals/s.yaml").read_text()
     assert "command: [python, grade.py], weight: 3" in text
     assert "args: {command: pwd}" in text.replace('"', "")
@@ -264,7 +264,7 @@ def test_several_values_are_written_at_once_and_all_of_a_file_is_put_back(
     before, after = writer.preview_change("evals/s.yaml", "one", changes, sha256)
     assert (files.root / "evals/s.yaml").read_bytes() == before
     assert after == before.replace(b'"Hello"', b"Ho").replace(b"criteria: x", b"criteria: good")
-    written = writer.replace("evals/s.yaml", after, sha256, ("one",))
+    written = writer.replace("evals/s.yaml", after, sha256)
     with pytest.raises(Fault, match="changed since"):
-        writer.replace("evals/s.yaml", before, sha256, ("one",))
-    assert writer.replace("evals/s.yaml", before, written.sha256, ("one",)).sha256 == sha256
+        writer.replace("evals/s.yaml", before, sha256)
+    assert writer.replace("evals/s.yaml", before, written) == sha256

@@ -18,7 +18,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.comparison import CasePair, RunComparison, choose_target, compare
 from sightline.evals.core.exports import read_jsonl, to_line
 from sightline.evals.core.result import CaseResult, CaseScore, Score
-from sightline.evals.core.statistics.paired import Paired, number
+from sightline.evals.core.statistics.paired import Paired, describe_interval, number
 from sightline.evals.core.suite import SuitePlace
 from sightline.evals.service.eval_log import Brief
 from sightline.evals.service.evaluation import RunSnapshot
@@ -198,9 +198,9 @@ def _comparison_lines(comparison: RunComparison) -> Iterator[str]:
     yield from comparison.said
     if comparison.scores is not None:
         yield ""
-        yield from _figures(comparison.scores, "scores ", comparison.level)
+        yield from _figures(comparison.scores, "scores ")
     if comparison.verdicts is not None:
-        yield from _figures(comparison.verdicts, "passing", comparison.level)
+        yield from _figures(comparison.verdicts, "passing")
     if comparison.gain is not None:
         yield f"gain     {number(comparison.gain)} of what was missing (Hake)"
     pairs = [pair for pair in comparison.pairs if pair.outcome != "tie" or pair.flip]
@@ -212,13 +212,13 @@ def _comparison_lines(comparison: RunComparison) -> Iterator[str]:
         yield f"not graded on both sides: {each}"
 
 
-def _figures(paired: Paired, what: str, level: float) -> Iterator[str]:
+def _figures(paired: Paired, what: str) -> Iterator[str]:
     difference = paired.difference
     line = f"{difference.value:+.3f}"
     if difference.error is not None:
         line += f" ± {number(difference.error)}"
     if difference.interval is not None:
-        line += f", {level * 100:g} % interval {number(difference.interval.low)} to {number(difference.interval.high)}"
+        line += f", {describe_interval(difference.interval)}"
     yield f"{what}  {line}; {paired.wins} wins, {paired.losses} losses, {paired.ties} ties"
     how = paired.permutation.method.replace("_", " ")
     yield f"         permutation test p = {number(paired.permutation.p)} ({how}), sign test p = {number(paired.sign_p)}"

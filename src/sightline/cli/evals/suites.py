@@ -147,17 +147,8 @@ def _as_json(each: NamedSuite, reading: SuiteReading) -> str:
         "ok": _is_sound(reading),
         "cases": None if reading.suite is None else len(reading.suite.cases),
         "problems": [
-            (
-                {
-                    "file": problem.place.file,
-                    "line": problem.place.line,
-                    "column": problem.place.column,
-                    "path": problem.path,
-                    "severity": problem.severity,
-                    "message": problem.message,
-                    "suggestion": problem.suggestion,
-                }
-            )
+            msgspec.structs.asdict(problem.place)
+            | {name: getattr(problem, name) for name in ("path", "severity", "message", "suggestion")}
             for problem in reading.problems
         ],
     }

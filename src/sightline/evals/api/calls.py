@@ -333,11 +333,11 @@ def eval_calls(evals: EvalCalls) -> Calls:
         "evals/*": {"GET": lambda call: evals.show_run(_run(call))},
         "evals/*/case": {"GET": lambda call: evals.case(_run(call), Query(call.query))},
         "evals/*/case/media/*": {"GET": lambda call: evals.media(_run(call), call.names[1], Query(call.query))},
-        "evals/*/case/save": {"POST": _with_run_and_body(shapes.CaseSaveWanted, suites.change)},
-        "evals/*/case/adopt": {"POST": _with_run_and_body(shapes.AdoptWanted, evals.adopt)},
-        "evals/*/case/undo": {"POST": _with_run_and_body(shapes.CaseUndoWanted, suites.undo)},
-        "evals/*/rerun": {"POST": _with_run_and_body(shapes.RerunWanted, evals.rerun)},
-        "evals/*/stop": {"POST": _with_run_and_body(Nothing, evals.stop)},
+        "evals/*/case/save": {"POST": _with_body(shapes.CaseSaveWanted, suites.change)},
+        "evals/*/case/adopt": {"POST": _with_body(shapes.AdoptWanted, evals.adopt)},
+        "evals/*/case/undo": {"POST": _with_body(shapes.CaseUndoWanted, suites.undo)},
+        "evals/*/rerun": {"POST": _with_body(shapes.RerunWanted, evals.rerun)},
+        "evals/*/stop": {"POST": _with_body(Nothing, evals.stop)},
     }
 
 
@@ -345,15 +345,10 @@ def _run(call: ApiCall) -> str:
     return unquote(call.name)
 
 
-def _with_body(kind: type[W], does: Callable[[W], Awaitable[object]]) -> Handler:
+def _with_body(kind: type[W], does: Callable[..., Awaitable[object]]) -> Handler:
+    """`does` takes the run, where the path names one, and the body."""
+
     async def handle(call: ApiCall) -> object:
-        return await does(await read_body(call.receive, kind, MOST_BYTES))
-
-    return handle
-
-
-def _with_run_and_body(kind: type[W], does: Callable[[str, W], Awaitable[object]]) -> Handler:
-    async def handle(call: ApiCall) -> object:
-        return await does(_run(call), await read_body(call.receive, kind, MOST_BYTES))
+        return await does(*map(unquote, call.names), await read_body(call.receive, kind, MOST_BYTES))
 
     return handle

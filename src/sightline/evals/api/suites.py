@@ -17,7 +17,6 @@ from sightline.evals.core.suite import Case, Suite, SuitePlace, SuiteProblem
 from sightline.evals.service.evaluation import Evaluation
 from sightline.evals.service.suite_files import (
     ENDINGS,
-    SuiteWrite,
     SuiteWriter,
     conversation,
     make_masked_case,
@@ -256,7 +255,8 @@ class Suites:
         files = (await self._make(body))[1].files if body.exchanges else ()
         beside = [each for each in files if each.path in body.yaml]
         async with self._writing:
-            return _show_write(await asyncio.to_thread(self._writer.append, file, body.yaml, beside))
+            written = await asyncio.to_thread(self._writer.append, file, body.yaml, beside)
+        return shapes.SavedShown(written.file, written.sha256, written.cases)
 
     async def change(self, run: str, body: shapes.CaseSaveWanted) -> shapes.SavedShown:
         standing = (await self._evaluation.show(run)).standing
@@ -281,9 +281,9 @@ class Suites:
             change = diff_lines(before, after)
             if is_dry:
                 return shapes.SavedShown(file, known, (case.id,), change)
-            written = await asyncio.to_thread(self._writer.replace, file, after, known, (case.id,))
-        self._undoable.put(written.sha256, (file, before))
-        return shapes.SavedShown(written.file, written.sha256, written.cases, change)
+            written = await asyncio.to_thread(self._writer.replace, file, after, known)
+        self._undoable.put(written, (file, before))
+        return shapes.SavedShown(file, written, (case.id,), change)
 
     async def undo(self, _run: str, body: shapes.CaseUndoWanted) -> shapes.SavedShown:
         """Undo the change that gave the file this hash; the file is byte for byte as before."""
@@ -293,9 +293,9 @@ class Suites:
             raise Fault(Code.USAGE, message, hint="Change the value back.", status=409)
         file, before = known
         async with self._writing:
-            written = await asyncio.to_thread(self._writer.replace, file, before, body.sha256, (body.case,))
+            written = await asyncio.to_thread(self._writer.replace, file, before, body.sha256)
         self._undoable.pop(body.sha256)
-        return _show_write(written)
+        return shapes.SavedShown(file, written, (body.case,))
 
     def source(self, case: Case) -> tuple[str, Json]:
         """The hash of a case's file and the case as written there; empty if it cannot be written back."""
@@ -336,7 +336,3 @@ class Suites:
 
 def _count(reading: SuiteReading) -> int | None:
     return None if reading.suite is None else len(reading.suite.cases)
-
-
-def _show_write(written: SuiteWrite) -> shapes.SavedShown:
-    return shapes.SavedShown(written.file, written.sha256, written.cases)

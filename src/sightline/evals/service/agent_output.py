@@ -95,13 +95,11 @@ def _agentv(data: bytes) -> CaseObservation:
         if not any(message.role == "assistant" for message in transcript.messages):
             transcript.add_text(answer)
         transcript.words = answer
-    duration = _number(value.get("duration_ms"))
-    seconds = None if duration is None else duration / 1000
     return transcript.to_observation(
         transcript.words,
         usage=_usage(value.get("token_usage"), "input", "output", "cached"),
         cost=_number(value.get("cost_usd")),
-        seconds=seconds,
+        seconds=_seconds(value),
         is_traced=isinstance(value.get("output"), list),
     )
 
@@ -124,13 +122,12 @@ def _add_output(output: Json, transcript: _Transcript) -> None:
 
 def _use(name: str, call: JsonObject) -> ToolUse:
     """A tool call with its duration and error flag; both may be present without a result."""
-    duration = _number(call.get("duration_ms"))
     return ToolUse(
         name=str(call.get("tool", "")),
         arguments=call.get("input"),
         id=name,
         is_error=call.get("status") not in (None, "ok", "success", "completed"),
-        seconds=None if duration is None else duration / 1000,
+        seconds=_seconds(call),
     )
 
 
@@ -182,27 +179,25 @@ def _codex(events: list[JsonObject]) -> CaseObservation:
 def _add_item(item: JsonObject, transcript: _Transcript) -> None:
     name = str(item.get("id", f"item_{len(transcript.uses)}"))
     failed = item.get("status") in ("failed", "declined")
+    arguments: Json
     match item.get("type"):
         case "agent_message":
             transcript.add_text(_text(item.get("text")))
+            return
         case "command_execution":
-            transcript.add_text("", [ToolUse(name="shell", arguments={"command": item.get("command")}, id=name)])
-            transcript.answer(
-                name, _text(item.get("aggregated_output")), is_error=failed or bool(item.get("exit_code"))
-            )
+            tool, arguments, result = "shell", {"command": item.get("command")}, item.get("aggregated_output")
+            failed = failed or bool(item.get("exit_code"))
         case "mcp_tool_call":
-            tool = f"{item.get('server')}__{item.get('tool')}"
-            transcript.add_text("", [ToolUse(name=tool, arguments=item.get("arguments"), id=name)])
-            came = item.get("error") if failed else item.get("result")
-            transcript.answer(name, _text(came), is_error=failed)
+            tool, arguments = f"{item.get('server')}__{item.get('tool')}", item.get("arguments")
+            result = item.get("error") if failed else item.get("result")
         case "file_change":
-            transcript.add_text("", [ToolUse(name="apply_patch", arguments={"changes": item.get("changes")}, id=name)])
-            transcript.answer(name, _text(item.get("status")), is_error=failed)
+            tool, arguments, result = "apply_patch", {"changes": item.get("changes")}, item.get("status")
         case "web_search":
-            transcript.add_text("", [ToolUse(name="web_search", arguments={"query": item.get("query")}, id=name)])
-            transcript.answer(name, "")
+            tool, arguments, result = "web_search", {"query": item.get("query")}, None
         case _:
-            pass
+            return
+    transcript.add_text("", [ToolUse(name=tool, arguments=arguments, id=name)])
+    transcript.answer(name, _text(result), is_error=failed)
 
 
 # --- claude ---------------------------------------------------------------------------------------
@@ -218,8 +213,7 @@ def _claude(events: list[JsonObject]) -> CaseObservation:
         elif event.get("type") == "user" and isinstance(blocks, list):
             for block in blocks:
                 if isinstance(block, dict) and block.get("type") == "tool_result":
-                    content = block.get("content")
-                    text = _content(content)
+                    text = _content(block.get("content"))
                     transcript.answer(str(block.get("tool_use_id", "")), text, is_error=block.get("is_error") is True)
         elif event.get("type") == "result":
             end = event
@@ -227,12 +221,12 @@ def _claude(events: list[JsonObject]) -> CaseObservation:
         raise _failure("claude", "it did not end")
     if end.get("is_error") is True:
         raise _failure("claude", _text(end.get("result")) or _text(end.get("subtype")))
-    duration, turns = _number(end.get("duration_ms")), end.get("num_turns")
+    turns = end.get("num_turns")
     return transcript.to_observation(
         _text(end.get("result")) or transcript.words,
         usage=_claude_usage(end.get("usage")),
         cost=_number(end.get("total_cost_usd")),
-        seconds=None if duration is None else duration / 1000,
+        seconds=_seconds(end),
         rounds=turns if isinstance(turns, int) else 1,
     )
 
@@ -297,6 +291,11 @@ def _count(value: Json) -> int | None:
 
 def _number(value: Json) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _seconds(value: JsonObject) -> float | None:
+    duration = _number(value.get("duration_ms"))
+    return None if duration is None else duration / 1000
 
 
 def _text(value: Json) -> str:

@@ -228,7 +228,7 @@ _WRITABLE = 0o222
 
 @dataclass(frozen=True, slots=True)
 class SuiteWrite:
-    """A write to a suite: the file, its new hash, and the ids of new or changed cases."""
+    """A write to a suite: the file, its new hash, and the ids of the new cases."""
 
     file: str
     sha256: str
@@ -311,11 +311,11 @@ class SuiteWriter:
         self._check_commands(file, data, suite)
         return data, changed
 
-    def replace(self, file: str, data: bytes, sha256: str, cases: tuple[str, ...]) -> SuiteWrite:
-        """Replace a file, which must still have this hash."""
+    def replace(self, file: str, data: bytes, sha256: str) -> str:
+        """Replace a file, which must still have this hash, and return its new one."""
         self._read_unchanged(file, sha256)
         self._write(file, data)
-        return SuiteWrite(file, _hash(data), cases)
+        return _hash(data)
 
     def source(self, case: Case) -> tuple[str, str, Json]:
         """The file of a case, the file's hash and the case as written there. Empty if the file cannot be parsed any

@@ -74,24 +74,23 @@ def with_system(
         before, after = _systems(messages), _systems(arranged)
         if after < before:
             notes.append(Note("merged", f"{before} system messages into {after}", f"the policy is {policy}"))
-    if not texts:
-        return _all_joined(arranged, policy), tuple(notes)
-    if arranged and arranged[0].role in SYSTEM_ROLES:
+    if texts and arranged and arranged[0].role in SYSTEM_ROLES:
         first = arranged[0]
         notes.append(Note("merged", f"the first {first.role} message", "the system prompt and guidelines go before it"))
-        front = Message(first.role, (*texts, *first.parts), first.name)
-        return _all_joined((front, *arranged[1:]), policy, is_front=True), tuple(notes)
-    return _all_joined((Message("system", texts), *arranged), policy, is_front=True), tuple(notes)
+        arranged = (Message(first.role, (*texts, *first.parts), first.name), *arranged[1:])
+    elif texts:
+        arranged = (Message("system", texts), *arranged)
+    is_merged = bool(texts) or policy != "in_place"
+    return _with_front_joined(arranged) if is_merged else arranged, tuple(notes)
 
 
 def _systems(messages: tuple[Message, ...]) -> int:
     return sum(message.role in SYSTEM_ROLES for message in messages)
 
 
-def _all_joined(messages: tuple[Message, ...], policy: SystemPolicy, *, is_front: bool = False) -> tuple[Message, ...]:
-    """The messages with the words of the merged one as one text, a blank line between them."""
-    is_merged = is_front or policy != "in_place"
-    if not is_merged or not messages or messages[0].role not in SYSTEM_ROLES:
+def _with_front_joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages with the words of the system message in front as one text, a blank line between them."""
+    if not messages or messages[0].role not in SYSTEM_ROLES:
         return messages
     first = messages[0]
     parts: list[Part] = []
