@@ -1,6 +1,5 @@
 import base64
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +8,6 @@ from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Fault
 from sightline.evals.core.delivery.delivery import (
     Delivery,
-    Note,
     content,
     deliver,
     last_exchanges,
@@ -30,12 +28,6 @@ from sightline.evals.core.suite import (
 from sightline.model.parts import Document, Image, Link, Text, ToolCall, ToolResult
 from sightline.model.request import Message
 from tests.picture_files import png
-
-
-def test_a_note_says_what_why_and_where() -> None:
-    note = Note("moved", "a system message", "the policy is merge_all", SuitePlace("a.yaml", 3, 1))
-    assert msgspec.json.decode(msgspec.json.encode(note), type=Note) == note
-
 
 PICTURE = Image(Link("https://x/y.png"))
 
@@ -127,26 +119,23 @@ def test_turn_follows_the_models_actual_replies() -> None:
     assert len(turn_messages(case, 0, [])) == 2
 
 
-def test_without_a_window_all_is_kept() -> None:
-    assert kept("suauau", None) == "suauau"
-
-
-def test_a_window_keeps_system_messages_and_the_last_exchanges() -> None:
-    assert kept("suaudau", 2) == "saudau"
-    assert kept("su", 5) == "su"
-
-
-def test_window_keeps_the_reply_before_the_current_message() -> None:
-    assert kept("suau", 1) == "sau"
-    assert kept("suauau", 1) == "sau"
-
-
-def test_a_window_never_opens_on_a_result_without_its_call() -> None:
-    assert kept("suatatu", 2) == "satu"
-    assert kept("suattu", 1) == "su"
-    assert kept("suatt", 1) == "satt"
-    assert kept("stt", 1) == "stt"
-    assert kept("s", 1) == "s"
+@pytest.mark.parametrize(
+    ("roles", "size", "left"),
+    [
+        ("suauau", None, "suauau"),
+        ("suaudau", 2, "saudau"),  # system messages are kept
+        ("su", 5, "su"),
+        ("suau", 1, "sau"),  # the reply before what is said now
+        ("suauau", 1, "sau"),
+        ("suatatu", 2, "satu"),  # no result without its call
+        ("suattu", 1, "su"),
+        ("suatt", 1, "satt"),
+        ("stt", 1, "stt"),
+        ("s", 1, "s"),
+    ],
+)
+def test_a_window_keeps_system_messages_and_the_last_exchanges(roles: str, size: int | None, left: str) -> None:
+    assert kept(roles, size) == left
 
 
 @given(st.text("sduat", max_size=12), st.integers(1, 4))
@@ -262,11 +251,6 @@ def test_existing_message_is_passed_through_unchanged() -> None:
 def test_file_containing_its_closing_tag_is_noted() -> None:
     delivery = deliver([case_message("user", FileSegment("a.md", "a.md"))], {"a.md": b"</file>"})
     assert kinds(delivery) == ["inlined", "unclear"]
-
-
-def test_a_delivery_can_be_kept() -> None:
-    delivery = deliver([case_message("user", "hi")], {}, system_prompt="p")
-    assert msgspec.json.decode(msgspec.json.encode(delivery), type=Delivery) == delivery
 
 
 def test_a_guideline_goes_to_the_front_and_leaves_a_marker() -> None:
