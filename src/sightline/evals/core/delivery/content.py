@@ -28,8 +28,6 @@ from sightline.model.request import Message, Role
 from sightline.wire import jsontext
 from sightline.wire.media_type import encoding_of, is_text, sniff
 
-_PICTURE = "image/"
-_POSSIBLE = "Text, images, PDFs and audio can be sent."
 _QUOTES = {'"': "&quot;"}
 
 
@@ -70,7 +68,8 @@ def file_part(data: bytes, segment: FileSegment) -> Part:
         case "audio":
             return Audio(inline)
         case _:
-            raise refusal(segment.place, f"{segment.path} is {kind}, which a message cannot contain", _POSSIBLE)
+            hint = "Text, images, PDFs and audio can be sent."
+            raise refusal(segment.place, f"{segment.path} is {kind}, which a message cannot contain", hint)
 
 
 def picture_link(segment: ImageSegment) -> Image:
@@ -81,7 +80,7 @@ def picture_link(segment: ImageSegment) -> Image:
 def picture(data: bytes, segment: ImageSegment) -> Image:
     """A picture from its bytes. Whatever the name says, bytes that are no picture are refused."""
     kind = sniff(data, segment.path)
-    if not kind.startswith(_PICTURE):
+    if not kind.startswith("image/"):
         hint = "Write type: file, or name a PNG, JPEG, GIF or WebP."
         raise refusal(segment.place, f"{segment.path} is not a picture: it is {kind}", hint)
     return Image(Inline(kind, base64.b64encode(data).decode()))

@@ -54,6 +54,7 @@ from sightline.evals.core.graders.judge import JUDGE_TYPES, Fence, PromptSource,
 from sightline.evals.core.graders.rubric import FREE, read_free
 from sightline.evals.core.graders.text import TEXT_TYPES
 from sightline.evals.core.reading.document import Amount, Share, SuiteFindings, Text, node_of
+from sightline.evals.core.reading.sources import LISTS
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score
 from sightline.evals.core.suite import Aggregation, GraderSpec, SuiteProblem
 from sightline.model.json import Json, JsonObject
@@ -61,7 +62,6 @@ from sightline.model.request import Message
 
 RESULTS = "EVALUATOR_RESULTS_JSON"
 _PLACE = re.compile(r"\{\{\s*" + RESULTS + r"\s*\}\}")
-_MEMBERS = ("assertions", "assert", "evaluators")
 _PROMPT = (
     "Several graders have looked at one answer; what they say stands below. What is the answer worth, all in all? "
     "Give a score from 0 to 1 and what speaks for and against it."
@@ -109,7 +109,7 @@ class CompositeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _build(config: CompositeConfig, reader: GraderReader) -> Run:
-    name = next(each for each in _MEMBERS if each in reader.spec.config)
+    name = next(each for each in LISTS if each in reader.spec.config)
     members = _prepare_members(config, name, reader)
     value = {"type": "weighted_average", **config.aggregator}
     if isinstance(value["type"], str):

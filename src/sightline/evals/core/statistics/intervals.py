@@ -170,7 +170,6 @@ Draw: TypeAlias = Callable[[int, int], Sequence[int]]
 RESAMPLES = 2000
 _FEWEST_RESAMPLES = 499
 _MOST_DRAWS = 1_000_000
-_FEWEST_CLUSTERS = 2
 
 
 def bootstrap_interval(
@@ -179,7 +178,7 @@ def bootstrap_interval(
     """The interval of the mean, whole clusters being drawn. None where the values leave nothing to draw from, or where
     nothing is to be drawn."""
     sums, sizes = sums_of(values, groups)
-    if not resamples or len(sums) < _FEWEST_CLUSTERS or _are_same(sums, sizes):
+    if not resamples or len(sums) < 2 or _are_same(sums, sizes):
         return None
     means = resample_means(sums, sizes, draw, within_work(resamples, len(sums)))
     total, count = fsum(sums), sum(sizes)
