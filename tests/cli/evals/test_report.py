@@ -10,14 +10,14 @@ from sightline.cli.evals.report import (
     table,
 )
 from sightline.evals.core.result import CaseObservation, CaseResult, Check, Score
-from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOptions, fold_facts
+from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOptions
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import TargetSpec
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Link, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.reply import Usage
 from sightline.model.request import Message
-from tests.evals.core.rows import failed, row
+from tests.evals.core.rows import failed, fold_facts, row
 
 
 def drawing() -> Draw:

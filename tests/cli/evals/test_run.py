@@ -15,12 +15,12 @@ from sightline.cli.evals import running
 from sightline.cli.evals.report import FORMATS, Exports
 from sightline.cli.program import main
 from sightline.errors import Fault
-from sightline.evals.core.run_state import CaseDone, EvalBegan, fold_facts
+from sightline.evals.core.run_state import CaseDone, EvalBegan
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.target import TargetSpec
 from tests.cli.evals.test_report import standing
 from tests.eval_stage import KNOWN, knows
-from tests.evals.core.rows import failed, row
+from tests.evals.core.rows import failed, fold_facts, row
 from tests.upstream import Upstream, answer
 
 

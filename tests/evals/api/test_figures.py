@@ -3,14 +3,14 @@ import pytest
 from sightline.errors import Fault
 from sightline.evals.api.showing import brief, compare_runs, figures, trend_of, whole, within
 from sightline.evals.core.result import CaseObservation, CaseResult
-from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, RunOptions, fold_facts
+from sightline.evals.core.run_state import CaseDone, CaseStarted, EvalBegan, EvalTaken, RunOptions
 from sightline.evals.core.statistics.intervals import Interval
 from sightline.evals.core.suite import Case, Suite
 from sightline.evals.core.summary import summarize
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.evaluation import RunSnapshot
 from tests.evals.api.eval_desk import drawing
-from tests.evals.core.rows import failed, row
+from tests.evals.core.rows import failed, fold_facts, row
 
 BEGAN = EvalBegan(
     suite=Suite(name="demo", cases=(Case(id="a"), Case(id="b", tags=("slow",), group="g")), file="demo.yaml"),

@@ -1,6 +1,9 @@
 """Results to compute with, made of what a test cares about."""
 
+from collections.abc import Sequence
+
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, Score, Status, Verdict
+from sightline.evals.core.run_state import EvalBegan, EvalFact, EvalState
 
 
 def row(
@@ -38,3 +41,12 @@ def failed(case: str, message: str = "connection reset", *, target: str = "a", t
     """A result without an answer."""
     seen = CaseObservation(error=message, error_code="network")
     return row(case, None, target=target, trial=trial, status="execution_error", seen=seen)
+
+
+def fold_facts(facts: Sequence[EvalFact]) -> EvalState:
+    """How a run with these facts stands."""
+    assert isinstance(facts[0], EvalBegan)
+    standing = EvalState(facts[0])
+    for fact in facts:
+        standing.add(fact)
+    return standing

@@ -15,7 +15,6 @@ from sightline.evals.core.run_state import (
     Reopened,
     RunOptions,
     Schedule,
-    fold_facts,
     has_passed,
     read,
     result_of,
@@ -37,6 +36,7 @@ from sightline.evals.core.suite import (
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.model.parts import Text, ToolCall
 from sightline.model.request import Message
+from tests.evals.core.rows import fold_facts
 
 MESSAGE = CaseMessage(
     role="user",
@@ -207,12 +207,6 @@ def test_cases_are_chosen_by_name_on_one_target_or_on_all() -> None:
     with pytest.raises(Fault, match=r"no case c$") as caught:
         standing.keys_of(["a", "c"])
     assert caught.value.status == 404
-
-
-@pytest.mark.parametrize("facts", [[], [EvalTaken("p")]])
-def test_a_log_that_does_not_begin_is_no_run(facts: list[EvalTaken]) -> None:
-    with pytest.raises(Fault, match="has no valid beginning"):
-        fold_facts(facts)
 
 
 CASES = (Case(id="c", depends_on=("a", "b")), Case(id="a"), Case(id="b", depends_on=("a",)))

@@ -275,20 +275,6 @@ class EvalState:
         return found
 
 
-def fold_facts(facts: Iterable[EvalFact]) -> EvalState:
-    """How a run with these facts stands."""
-    standing: EvalState | None = None
-    for fact in facts:
-        if standing is None:
-            if not isinstance(fact, EvalBegan):
-                break
-            standing = EvalState(fact)
-        standing.add(fact)
-    if standing is None:
-        raise Fault(Code.USAGE, "the log of this run has no valid beginning", hint="Begin another.", status=404)
-    return standing
-
-
 def has_passed(result: CaseResult) -> bool:
     """Whether it went well, for those that run again what did not."""
     return result.status == "ok" and result.score.verdict in ("pass", "skip")

@@ -208,6 +208,14 @@ class PastEvals:
             raise _unknown(run)
         return past.standing
 
+    async def load(self, run: str) -> EvalState:
+        """The same as a value of its own, with which a run is resumed."""
+        journal = self._open_journal(PREFIX + run)
+        await journal.catch_up()
+        if journal.state.standing is None:
+            raise _unknown(run)
+        return journal.state.standing
+
     def _open_journal(self, name: str) -> "Journal[EvalFact, _PastEval, None]":
         past = _PastEval(name.removeprefix(PREFIX))
         return Journal(self._logbook, name, FORMAT, past, past.add, now=lambda: 0.0)

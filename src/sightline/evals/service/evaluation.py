@@ -29,8 +29,6 @@ from sightline.evals.core.run_state import (
     budget_of,
     cost_limit_of,
     file_form_of,
-    fold_facts,
-    read,
     result_of,
     select_cases,
 )
@@ -337,11 +335,7 @@ class Evaluation:
     async def _read_idle_run(self, run: str) -> EvalState:
         """Load a run that is not being driven. Raises a fault if its case files have changed since: the results would
         be of different cases."""
-        lines = await self.logbook.lines(PREFIX + run)
-        if not lines:
-            hint = "`sightline eval show` lists the runs."
-            raise Fault(Code.USAGE, f"there is no run {run!r} of evals", hint=hint, status=404)
-        standing = fold_facts(read(line.data) for line in lines)
+        standing = await self._past.load(run)
         if self._state(run, standing) == "running":
             raise Fault(Code.USAGE, f"the run {run} is under way", hint="Wait for it, or stop it.", status=409)
         now = self._hashes(standing.began.suite.cases)
