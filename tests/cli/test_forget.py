@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli.forget import size_of
 from sightline.cli.program import main
+from sightline.cli.terminal import size_of
 from sightline.store.sqlite import open_store
 from tests.cli.recorded_folder import fill, folder_of, traffic
 from tests.gateway_server import served

@@ -1,6 +1,8 @@
 """Help: every command is in a group, and each example can be typed as it stands."""
 
 import shlex
+from functools import partial
+from importlib import import_module
 
 import pytest
 
@@ -15,6 +17,14 @@ def test_every_command_is_in_one_group() -> None:
 def test_every_command_has_an_example() -> None:
     ends = [path for path, command in commands_below(parser()) if not choices_of(command)]
     assert not set(ends) - set(EXAMPLES)
+
+
+def test_what_every_command_does_can_be_imported() -> None:
+    for path, command in commands_below(parser()):
+        run = command.get_default("run")
+        if isinstance(run, partial):
+            module, function = run.args
+            assert callable(getattr(import_module(module), function)), path
 
 
 @pytest.mark.parametrize("example", [line for lines in EXAMPLES.values() for line in lines])

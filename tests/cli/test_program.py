@@ -14,12 +14,11 @@ from sightline.cli.options import (
     count,
     has_tools,
     instructions_in,
-    limits_in,
     number,
     refuse_without_tools,
-    tools_in,
 )
 from sightline.cli.program import main, parser
+from sightline.cli.tool_run import limits_in, tools_in
 from sightline.dialects.registry import NAMES
 from sightline.errors import Code, Fault
 

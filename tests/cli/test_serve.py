@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.cli import serve
+from sightline.cli import terminal
 from sightline.cli.program import main
 from tests.background import upstream_in_background
 from tests.upstream import chunk, head, pieces
@@ -149,10 +149,10 @@ def test_a_browser_is_opened_only_where_a_person_looks(monkeypatch: pytest.Monke
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(serve, "is_terminal", lambda _stream: False)
-    serve.open_page("http://127.0.0.1/")
+    monkeypatch.setattr(terminal, "is_terminal", lambda _stream: False)
+    terminal.open_page("http://127.0.0.1/")
     assert opened == []
-    monkeypatch.setattr(serve, "is_terminal", lambda _stream: True)
+    monkeypatch.setattr(terminal, "is_terminal", lambda _stream: True)
     monkeypatch.setattr("threading.Thread.start", lambda self: self.run())
-    serve.open_page("http://127.0.0.1/")
+    terminal.open_page("http://127.0.0.1/")
     assert opened == ["http://127.0.0.1/"]

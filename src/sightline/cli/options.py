@@ -3,17 +3,20 @@
 import argparse
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from importlib import import_module
+from typing import TypeAlias
 
 from sightline.cli.terminal import read
 from sightline.errors import Code, Fault
+from sightline.filters.expression import Expression
+from sightline.filters.fields import FilterScope
+from sightline.filters.parsing import parse
 
-if TYPE_CHECKING:
-    from sightline.agent.core.limits import RunLimits
-    from sightline.app.configuration import Configuration
-    from sightline.app.tools import ToolsWanted
-
-
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+_MOST_WORKERS = 256
 _FILE_NAME = re.compile(r"\S*(/\S*|\.[A-Za-z]\w{0,4})")
 """One word that contains a slash or ends like a file name."""
 
@@ -25,12 +28,26 @@ def add_shared(command: argparse.ArgumentParser) -> None:
     command.add_argument("--log-level", choices=("debug", "info"), default="info", help="debug shows tracebacks")
 
 
-def add_session(command: argparse.ArgumentParser) -> None:
-    """Add the name of a session, `--json`, `--store` and the shared options, for commands that read a session."""
-    command.add_argument("--json", action="store_true", help="print one JSON object")
-    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+def finish(
+    command: argparse.ArgumentParser, module: str, function: str, *, has_store: bool = False, has_apart: bool = False
+) -> None:
+    """Add the options that most commands have, and what the command does: a function of a module below `cli`."""
+    if has_store:
+        command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
+    if has_apart:
+        add_apart(command)
     add_shared(command)
-    command.add_argument("session", nargs="?", default="", metavar="SESSION", help="the name of a session")
+    command.set_defaults(run=handler(module, function))
+
+
+def handler(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """What a command does. Its module is imported when it runs, so that help and usage errors appear at once."""
+    return partial(_run_late, f"sightline.cli.{module}", function)
+
+
+def _run_late(module: str, function: str, arguments: argparse.Namespace) -> int:
+    code: int = getattr(import_module(module), function)(arguments)
+    return code
 
 
 def add_apart(command: argparse.ArgumentParser) -> None:
@@ -44,6 +61,29 @@ def count(text: str) -> int:
     """A whole number of at least 1."""
     if not text.isascii() or not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def size(text: str) -> int:
+    """A whole number, 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port, or 0."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
+
+
+def workers(text: str) -> int | str:
+    """A number of processes, or `auto`."""
+    if text == "auto":
+        return text
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a number from 1 to {_MOST_WORKERS}")
     return int(text)
 
 
@@ -144,29 +184,8 @@ def refuse_without_tools(arguments: argparse.Namespace) -> None:
             raise Fault(Code.USAGE, f"{option} needs tools", hint=hint)
 
 
-def tools_in(arguments: argparse.Namespace, loaded: "Configuration") -> "ToolsWanted":
-    """The tools that the options name."""
-    from sightline.app.tools import parse_tools
-
-    return parse_tools(
-        loaded,
-        tools=arguments.tools,
-        mcp=arguments.mcp,
-        folder=arguments.folder,
-        builtin=[name.strip() for name in arguments.builtin.split(",") if name.strip()],
-        hooks=arguments.hooks,
-    )
-
-
-def limits_in(arguments: argparse.Namespace, *, is_asked: bool) -> "RunLimits":
-    """The limits of the run; `is_asked` if the user is asked when one is reached."""
-    from sightline.agent.core.limits import RunLimits
-
-    return RunLimits(
-        requests=arguments.max_requests or RunLimits().requests,
-        tool_calls=arguments.max_tool_calls,
-        tokens=arguments.max_tokens_total,
-        cost=arguments.max_cost,
-        seconds=arguments.max_seconds,
-        behaviour="confirm" if is_asked else "stop",
-    )
+def parse_filter(words: Sequence[str]) -> Expression:
+    """Parse a filter from the command line; its words need no quotes."""
+    zone = datetime.now().astimezone().tzinfo
+    assert zone is not None
+    return parse(" ".join(words), scope=FilterScope.TRAFFIC, zone=zone)

@@ -1,17 +1,15 @@
-"""The program: its arguments, its help (commands in groups, each with an example that can be typed as it stands), how
-every command ends; and `sightline completion`, whose scripts are made from the parser.
+"""The program: its arguments, its help (commands in groups, each with an example that can be typed as it stands), and
+how every command ends.
 """
 
 import argparse
-import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from sightline.cli.terminal import print_fault, say, settle, write
+from sightline.cli.terminal import print_fault, say, settle
 from sightline.errors import Code, Fault
 
 GROUPS = (
@@ -167,20 +165,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    from sightline.cli import (
-        ask,
-        chat,
-        config,
-        costs,
-        forget,
-        installation,
-        run,
-        runs,
-        serve,
-        show,
-        traffic,
-        translate,
-    )
+    from sightline.cli import commands, record_commands, setup_commands
     from sightline.cli.evals import command as evals
 
     program: argparse.ArgumentParser = _Parser(
@@ -190,22 +175,9 @@ def parser() -> argparse.ArgumentParser:
     )
     program.add_argument("--version", action="store_true", help="print the version and exit")
     # Without `prog` the usage above would be part of the name of every command.
-    commands = program.add_subparsers(prog="sightline", dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
-    asking = (serve.add_serve, run.add_command, chat.add_command, ask.add_command, runs.add_resume, runs.add_runs)
-    recorded = (
-        traffic.add_traffic,
-        show.add_show,
-        show.add_replay,
-        traffic.add_export,
-        traffic.add_import,
-        forget.add_command,
-    )
-    counted = (costs.add_costs, costs.add_context, costs.add_cache)
-    others = (runs.add_harness, config.add_config, config.add_doctor, serve.add_local, translate.add_command)
-    around = (installation.add_examples, installation.add_upgrade, installation.add_uninstall)
-    installed = (*around, config.add_plugin, add_completion)
-    for add in (*asking, evals.add_command, *recorded, *counted, *others, *installed):
-        add(commands)
+    below = program.add_subparsers(prog="sightline", dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
+    for add in (*commands.COMMANDS, evals.add_command, *record_commands.COMMANDS, *setup_commands.COMMANDS):
+        add(below)
     add_examples(program)
     return program
 
@@ -254,165 +226,3 @@ def _wants_traceback(words: list[str], arguments: argparse.Namespace | None) -> 
         return getattr(arguments, "log_level", "info") == "debug"
     words = words[: words.index("--")] if "--" in words else words
     return "--log-level=debug" in words or ("--log-level", "debug") in pairwise(words)
-
-
-@dataclass(frozen=True, slots=True)
-class Completions:
-    """What may follow a command: words with what they mean, and for an option the values that it takes."""
-
-    words: dict[str, str]
-    values: dict[str, tuple[str, ...]]
-
-
-def add_completion(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `completion`."""
-    command = commands.add_parser(
-        "completion",
-        help="print a script that completes commands in a shell",
-        description="Print a script for a shell that completes commands, options and their values. The shell reads it "
-        "when it starts, or once by the command below.",
-    )
-    command.add_argument("shell", choices=tuple(_SHELLS), help="the shell")
-    command.set_defaults(run=_print_completion)
-
-
-def _print_completion(arguments: argparse.Namespace) -> int:
-    """Print the script."""
-    write(_SHELLS[arguments.shell](_completions(parser())).encode())
-    return 0
-
-
-def _completions(program: argparse.ArgumentParser) -> dict[str, Completions]:
-    """What completes each command, by its full name; "" is the program itself."""
-    return {path: _completions_of(command) for path, command in (("", program), *commands_below(program))}
-
-
-def _completions_of(command: argparse.ArgumentParser) -> Completions:
-    words = summaries_of(command)
-    values: dict[str, tuple[str, ...]] = {}
-    for action in command._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            continue
-        choices = tuple(map(str, action.choices or ()))
-        if action.option_strings:
-            words |= {option: _in_a_line(action.help) for option in action.option_strings if option.startswith("--")}
-            values |= {option: choices for option in action.option_strings if choices}
-        else:
-            words |= dict.fromkeys(choices, _in_a_line(action.help))
-    return Completions(words, values)
-
-
-def _in_a_line(text: str | None) -> str:
-    return " ".join((text or "").replace("%%", "%").split())
-
-
-def _value_cases(found: dict[str, Completions]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for path, each in found.items():
-        for option, choices in each.values.items():
-            yield f"{path} {option}".strip(), choices
-
-
-def _bash(found: dict[str, Completions]) -> str:
-    known = "|".join(shlex.quote(path) for path in found if path)
-    words = "\n".join(
-        f"    {shlex.quote(path)}) words={shlex.quote(' '.join(each.words))} ;;" for path, each in found.items()
-    )
-    values = "\n".join(
-        f"    {shlex.quote(at)}) words={shlex.quote(' '.join(taken))} ;;" for at, taken in _value_cases(found)
-    )
-    return f"""\
-# bash completion of sightline
-_sightline() {{
-  local at taken='' words='' next
-  for ((at = 1; at < COMP_CWORD; at++)); do
-    [ "${{COMP_WORDS[at]}}" = -- ] && return  # the words of another program
-    next="${{taken:+$taken }}${{COMP_WORDS[at]}}"
-    case "$next" in
-    {known}) taken=$next ;;
-    esac
-  done
-  case "$taken" in
-{words}
-  esac
-  case "${{taken:+$taken }}${{COMP_WORDS[COMP_CWORD - 1]}}" in
-{values}
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _sightline sightline
-"""
-
-
-def _zsh(found: dict[str, Completions]) -> str:
-    def describe(each: Completions) -> str:
-        return " ".join(shlex.quote(f"{word}:{meaning}") for word, meaning in each.words.items())
-
-    known = "|".join(shlex.quote(path) for path in found if path)
-    words = "\n".join(f"    ({shlex.quote(path)}) found=({describe(each)}) ;;" for path, each in found.items())
-    values = "\n".join(f"    ({shlex.quote(at)}) found=({' '.join(taken)}) ;;" for at, taken in _value_cases(found))
-    return f"""\
-#compdef sightline
-_sightline() {{
-  local taken='' word next
-  local -a found
-  for word in ${{words[2,CURRENT-1]}}; do
-    [[ $word == -- ]] && {{ _normal; return }}  # the words of another program
-    next="${{taken:+$taken }}$word"
-    case $next in
-    ({known}) taken=$next ;;
-    esac
-  done
-  case $taken in
-{words}
-  esac
-  case "${{taken:+$taken }}${{words[CURRENT-1]}}" in
-{values}
-  esac
-  _describe sightline found || _files
-}}
-compdef _sightline sightline
-"""
-
-
-def _fish(found: dict[str, Completions]) -> str:
-    def quote(text: str) -> str:
-        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-    lines = [
-        f"complete -c sightline -n {quote(f'__sightline_at {quote(path)}')} {_fish_word(word)} -d {quote(meaning)}"
-        for path, each in found.items()
-        for word, meaning in each.words.items()
-    ]
-    lines += [
-        f"complete -c sightline -n {quote(f'__sightline_after {quote(at)}')} -f -a {quote(' '.join(taken))}"
-        for at, taken in _value_cases(found)
-    ]
-    known = " ".join(quote(path) for path in found if path)
-    body = "\n".join(lines)
-    return f"""\
-# fish completion of sightline
-function __sightline_taken
-  set -l taken
-  for word in (commandline -opc)[2..]
-    test "$word" = --; and return 1
-    set -l next (string join ' ' -- $taken $word)
-    contains -- "$next" {known}; and set taken $taken $word
-  end
-  string join ' ' -- $taken
-  return 0
-end
-function __sightline_at
-  set -l taken (__sightline_taken); and test "$taken" = "$argv[1]"
-end
-function __sightline_after
-  set -l taken (__sightline_taken); and test (string join ' ' -- $taken (commandline -opc)[-1]) = "$argv[1]"
-end
-{body}
-"""
-
-
-def _fish_word(word: str) -> str:
-    return f"-l {word.removeprefix('--')}" if word.startswith("--") else f"-f -a {word}"
-
-
-_SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}

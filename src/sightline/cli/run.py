@@ -1,77 +1,44 @@
 """`sightline run -- COMMAND`: start a client with its traffic recorded."""
 
 import argparse
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
-from sightline.cli.options import add_shared
+from sightline.app.configuration import configuration, data_folder
+from sightline.app.machine import SystemClock
+from sightline.cli.clients import (
+    CHATGPT,
+    CHATGPT_SETTINGS,
+    Stage,
+    client_in,
+    open_proxy,
+    outfit,
+    own_upstreams,
+    refusal_notes,
+    tls_outfit,
+    version_of,
+)
+from sightline.cli.shared_server import config_option, hold_session, share_server
 from sightline.cli.terminal import is_terminal, say, unusable
 from sightline.errors import Code, Fault
-
-if TYPE_CHECKING:
-    import subprocess
-
-    from sightline.app.configuration import Configuration
+from sightline.platform.processes import replace_handlers, signals_named
+from sightline.platform.support import require
+from sightline.platform.terminal import is_in_foreground
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 100
 _LONGEST_TAG = 60
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `run`."""
-    command = commands.add_parser(
-        "run",
-        help="start a client with its base URLs pointed at Sightline",
-        description="Start any command so that its requests to a model go through Sightline and are recorded. Claude "
-        "Code, Codex, Gemini CLI and opencode get what they need besides. A server is started if none runs. The exit "
-        "status is the command's.",
-        usage="sightline run [--tls] [--hold] [--session NAME] [--tag TAG] [--config FILE] [--data DIR] "
-        "[--log-level L] -- COMMAND …",
-    )
-    command.add_argument(
-        "--tls",
-        action="store_true",
-        help="keep its base URLs, and decrypt its connections to providers instead (docs/guide/tls.md)",
-    )
-    command.add_argument("--hold", action="store_true", help="hold each of its requests until you decide")
-    command.add_argument(
-        "--session",
-        metavar="NAME",
-        help="the label of its traffic (default: the client's name, a short id and this folder's)",
-    )
-    command.add_argument("--tag", metavar="TAG", help="the tag of its traffic, for `sightline costs --by tag`")
-    add_shared(command)
-    command.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="what to start, and its arguments")
-    command.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Find or start a server, prepare the command, run it, and end with its exit status."""
-    import os
-    import sys
-    from contextlib import nullcontext
-    from tempfile import TemporaryDirectory
-
-    from sightline.app.configuration import configuration, data_folder
-    from sightline.app.machine import SystemClock
-    from sightline.cli.clients import (
-        CHATGPT,
-        CHATGPT_SETTINGS,
-        Stage,
-        client_in,
-        open_proxy,
-        outfit,
-        own_upstreams,
-        refusal_notes,
-        tls_outfit,
-        version_of,
-    )
-    from sightline.cli.shared_server import hold_session, share_server
-    from sightline.platform.support import require
-
     require("run")
     words = _command(arguments)
     client, place = client_in(words)
@@ -138,8 +105,6 @@ def _tell_refusals(notes: Iterator[str]) -> None:
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:
-    import shutil
-
     words: list[str] = arguments.words
     words = words[1:] if words[:1] == ["--"] else words
     if not words:
@@ -170,14 +135,7 @@ def _session(named: str | None, client: str, now: float, tag: str | None) -> str
     return named
 
 
-def config_option(loaded: "Configuration") -> list[str]:
-    """The option that gives a server of our own the same configuration."""
-    return [] if loaded.path is None else ["--config", str(loaded.path.absolute())]
-
-
 def _upstream_notes(upstreams: Mapping[str, str]) -> Iterator[str]:
-    from urllib.parse import urlsplit
-
     for provider, url in upstreams.items():
         parts = urlsplit(url)
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # without a password
@@ -189,8 +147,6 @@ def _upstream_notes(upstreams: Mapping[str, str]) -> Iterator[str]:
 
 def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
     """Run the command with our streams and forward signals; returns its exit status."""
-    import subprocess
-
     children: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
     with _signals_for(children, early):
@@ -204,12 +160,9 @@ def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
     return status if status >= 0 else 128 - status  # as shells count the number of a signal
 
 
-def _signals_for(children: "list[subprocess.Popen[bytes]]", early: list[int]) -> AbstractContextManager[None]:
+def _signals_for(children: list[subprocess.Popen[bytes]], early: list[int]) -> AbstractContextManager[None]:
     """Forward signals. A terminal sends its signals to the command as well, and the command must not get them twice.
     Those that come while the command is being started, and may run already, are kept in `early`."""
-    from sightline.platform.processes import replace_handlers, signals_named
-    from sightline.platform.terminal import is_in_foreground
-
     from_terminal = signals_named("SIGINT", "SIGQUIT") if is_in_foreground() else ()
 
     def hand_on(number: int) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from sightline.agent.core.facts import Remarked, RequestStarted, RunEnded, RunFact, ToolFinished
+from sightline.agent.core.limits import total_usage
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Round
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import ToolOutcome, words_of
@@ -19,11 +20,9 @@ from sightline.agent.service.run_view import RunShown
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.hooks import Hooks
 from sightline.agent.tools.tools import Tools
-from sightline.app.library import usage_of
 from sightline.cli.answer import CUT_BEFORE_TEXT, CUT_SHORT, AnswerView
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED
-from sightline.cli.terminal import Keyboard, is_terminal, many, print_fault, say, write
-from sightline.cli.traffic import money
+from sightline.cli.terminal import Keyboard, is_terminal, many, money, print_fault, say, write
 from sightline.errors import Code, Fault
 from sightline.model.events import FrameBroken, PartReceived, StreamEvent, ThinkingReceived
 from sightline.model.exchange import AttemptStarted
@@ -284,7 +283,7 @@ class Driving:
 
 def summary(ended: FinishedRun, name: str) -> str:
     """One line: the model, rounds and calls, cost and time."""
-    usage, spent = usage_of(ended.rounds), ended.spent
+    usage, spent = total_usage(each.usage for each in ended.rounds), ended.spent
     figures = [many(len(ended.rounds), "round"), many(spent.tool_calls, "tool call")]
     figures += [
         f"{'about ' if spent.is_estimated else ''}{count:,} {what}"

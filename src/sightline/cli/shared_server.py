@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from sightline.app.configuration import Configuration
 from sightline.app.running_server import RUN_LOCK, call_server, find_server, knows_token
 from sightline.cli.terminal import say
 from sightline.errors import Code, Fault
@@ -68,6 +69,11 @@ def share_server(
     finally:
         if started is not None and _is_unused(folder / RUN_LOCK):
             started.wait()
+
+
+def config_option(loaded: Configuration) -> list[str]:
+    """The option that gives a server of our own the same configuration."""
+    return [] if loaded.path is None else ["--config", str(loaded.path.absolute())]
 
 
 def is_in_use(folder: Path) -> bool:

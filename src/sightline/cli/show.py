@@ -1,30 +1,31 @@
-"""`sightline show` and `sightline replay`: one recorded exchange, shown, sent again, or played as it came."""
+"""`sightline show`: one recorded exchange, as a summary or in another format."""
 
 import argparse
+import asyncio
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from importlib.metadata import version
 
-from sightline.cli.options import add_shared
-from sightline.cli.terminal import harmless, many, say, write, write_lines
-from sightline.cli.traffic import money, outcome
-from sightline.errors import Code, Fault
-
-if TYPE_CHECKING:
-    from sightline.app.configuration import Configuration
-    from sightline.catalog.catalog import Catalog
-    from sightline.exchange.recording.exchange_record import RecordedExchange
-    from sightline.model.events import StreamEvent
-    from sightline.model.parts import Part
-    from sightline.model.reply import Reply
-    from sightline.store.entries import FactEntry
-
+from sightline.app.configuration import configuration
+from sightline.app.engine import open_record
+from sightline.app.machine import SystemClock
+from sightline.catalog.catalog import Catalog
+from sightline.cli.terminal import harmless, many, money, say, write, write_lines
+from sightline.dialects.dialect import Target
+from sightline.dialects.translate import EventLines, write_canonical, write_request
+from sightline.errors import Fault
+from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
+from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.report import Report
+from sightline.store.summary import Summary
+from sightline.wire import snippet
+from sightline.wire.jsontext import encode
 
 _LONGEST = 2000
 _INDENT = "  "
 
 
-def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
+def summary_lines(exchange: RecordedExchange) -> Iterator[str]:
     summary = exchange.summary
     when = datetime.fromtimestamp(summary.at).astimezone()
     sent = f" as {exchange.model}" if exchange.model != summary.model else ""
@@ -66,7 +67,16 @@ def summary_lines(exchange: "RecordedExchange") -> Iterator[str]:
         yield f"{_INDENT}{harmless(f'{reply.fault.code}: {reply.fault.message}')}"
 
 
-def _raw_bodies(exchange: "RecordedExchange") -> Iterator[str]:
+def outcome(summary: Summary) -> str:
+    """How it ended, or its current state, in a word or two."""
+    if summary.state == "failed":
+        return " ".join(filter(None, (str(summary.status or ""), summary.fault)))
+    if summary.state == "finished":
+        return " ".join(filter(None, (str(summary.status or ""), summary.finish)))
+    return summary.state
+
+
+def _raw_bodies(exchange: RecordedExchange) -> Iterator[str]:
     """The bodies of an exchange that passed as it was; those that are text with their words."""
     for of, name, data in (("request", "sent", exchange.sent), ("reply", "back", exchange.reply_body)):
         passed = exchange.passed.get(of)
@@ -82,7 +92,7 @@ def _raw_bodies(exchange: "RecordedExchange") -> Iterator[str]:
             yield f"{_INDENT}[no text; --as wire writes what was sent]"
 
 
-def _tokens(exchange: "RecordedExchange") -> str:
+def _tokens(exchange: RecordedExchange) -> str:
     usage = exchange.usage
     if usage is None:
         return ""
@@ -96,7 +106,7 @@ def _tokens(exchange: "RecordedExchange") -> str:
     return f"{shown} (estimated)" if usage.is_estimated else shown
 
 
-def _request(exchange: "RecordedExchange") -> Iterator[str]:
+def _request(exchange: RecordedExchange) -> Iterator[str]:
     """The messages since the model's last answer; the earlier ones are only counted."""
     try:
         request = exchange.request()
@@ -114,9 +124,7 @@ def _request(exchange: "RecordedExchange") -> Iterator[str]:
             yield from _part(part)
 
 
-def _part(part: "Part") -> Iterator[str]:
-    from sightline.model.parts import Refusal, Text, Thinking, ToolCall, ToolResult
-
+def _part(part: Part) -> Iterator[str]:
     match part:
         case Text(text=text) | Refusal(text=text):
             yield from _indent(text)
@@ -136,33 +144,11 @@ def _indent(text: str) -> Iterator[str]:
         yield f"{_INDENT}{harmless(line)}"
 
 
-def add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "show",
-        help="show one recorded exchange",
-        description="Show one exchange: a summary, or with --as the exact body that was sent, a command that sends it "
-        "again, the request in the raw schema, the reply's events, every fact, an HTTP archive, or a page to share.",
-    )
-    forms = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
-    command.add_argument("--as", dest="form", choices=forms, help="the format (default: a summary)")
-    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
-    add_shared(command)
-    command.add_argument("id", metavar="ID", help="its id, or how it begins")
-    command.set_defaults(run=run)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Show it."""
-    import asyncio
-
-    from sightline.app.configuration import configuration
-    from sightline.app.engine import open_record
-    from sightline.app.machine import SystemClock
-    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
-
     loaded = configuration(arguments.config)
 
-    async def find() -> "RecordedExchange":
+    async def find() -> RecordedExchange:
         async with open_record(loaded, arguments.data, arguments.store) as store:
             summary = await find_exchange(store, arguments.id, now=SystemClock().now())
             return await load_exchange(store, summary, needs_bodies=arguments.form != "facts")
@@ -175,179 +161,33 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def render(exchange: "RecordedExchange", form: str, catalog: "Catalog") -> bytes:
-    """The exchange in one of the formats."""
+def render(exchange: RecordedExchange, form: str, catalog: Catalog) -> bytes:
+    """The exchange in one of the formats. What writes them is half of the program, and the summary needs none of it."""
+    from sightline.exchange.recording.har import har
+    from sightline.exchange.recording.page import page
+    from sightline.exchange.resend import call_of
+    from sightline.workbench.exchange_views import fact_shown
+
     match form:
         case "curl" | "python":
-            from sightline.exchange.resend import call_of
-            from sightline.wire import snippet
-
             return (snippet.curl if form == "curl" else snippet.python)(call_of(exchange, catalog)).encode()
         case "canonical":
-            from sightline.dialects.translate import write_canonical
-
             return write_canonical(exchange.request()) + b"\n"
         case "raw":
-            from sightline.dialects.dialect import Target
-            from sightline.dialects.translate import write_request
-            from sightline.model.report import Report
-
             report = Report()
             document = write_request(exchange.request(), "raw", Target(), report)
             for loss in report.losses:
                 say(f"note: lost {loss.what} at {loss.pointer or '/'}: {loss.why}")
             return document + b"\n"
         case "events":
-            from sightline.dialects.translate import EventLines
-
             return b"".join(map(EventLines().feed, exchange.events()))
         case "facts":
-            from sightline.wire.jsontext import encode
-            from sightline.workbench.exchange_views import fact_shown
-
             return b"".join(encode(fact_shown(entry)) + b"\n" for entry in exchange.facts)
         case "har":
-            from importlib.metadata import version
-
-            from sightline.exchange.recording.har import har
-            from sightline.exchange.resend import call_of
-
             return har([(exchange, call_of(exchange, catalog))], version("sightline"))
         case "html":
-            from sightline.exchange.recording.page import page
-
             return page(exchange)
         case _:
             if exchange.attempt is None:
                 say("note: it was not sent; this is what would have been sent")
             return exchange.sent
-
-
-def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "replay",
-        help="send a recorded request again, or play its recorded answer",
-        description="Send a recorded request again: the same bytes to the same provider, or with --to the same request "
-        "to another model. It is recorded as a new exchange that names this one. Credentials are not on record, so the "
-        "provider needs key_env. With --offline nothing is sent: the recorded answer comes as it came then.",
-    )
-    command.add_argument("--to", default="", metavar="MODEL", help="another model, or PROVIDER/MODEL")
-    command.add_argument("--offline", action="store_true", help="send nothing; play the recorded answer")
-    command.add_argument("--fast", action="store_true", help="with --offline: without the recorded delays")
-    command.add_argument("--json", action="store_true", help="print the whole reply as one JSON object")
-    command.add_argument("--quiet", action="store_true", help="do not print usage, cost and time at the end")
-    command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
-    add_shared(command)
-    command.add_argument("id", metavar="ID", help="the id of an exchange, or how it begins")
-    command.set_defaults(run=run_replay)
-
-
-def run_replay(arguments: argparse.Namespace) -> int:
-    import asyncio
-
-    from sightline.app.configuration import configuration
-
-    if arguments.offline and arguments.to:
-        raise Fault(
-            Code.USAGE, "--to cannot be combined with --offline, which asks no model", hint="Leave one of them out."
-        )
-    if arguments.fast and not arguments.offline:
-        raise Fault(Code.USAGE, "--fast needs --offline", hint="A provider's answer has no recorded delays.")
-    loaded = configuration(arguments.config)
-    return asyncio.run((_offline if arguments.offline else _online)(arguments, loaded))
-
-
-async def _offline(arguments: argparse.Namespace, loaded: "Configuration") -> int:
-    from sightline.app.engine import open_record
-    from sightline.app.machine import SystemClock
-    from sightline.cli.answer import AnswerView
-    from sightline.dialects.registry import dialect
-    from sightline.dialects.reply_decoder import ReplyDecoder
-    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
-    from sightline.model.fold import Fold
-
-    clock = SystemClock()
-    async with open_record(loaded, arguments.data, arguments.store) as store:
-        exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
-    view = AnswerView(is_silent=arguments.json)
-    decoder, fold = ReplyDecoder(dialect(exchange.spoken)), Fold(exchange.spoken)
-    started = clock.monotonic()
-
-    def take(events: "list[StreamEvent]") -> None:
-        for event in events:
-            fold.add(event)
-            view.on_event(event)
-
-    try:
-        for frame in exchange.frames:
-            left = started + frame.after - clock.monotonic()
-            if left > 0 and not arguments.fast:
-                await clock.sleep(left)
-            take(decoder.feed(frame.data))
-        take(exchange.last_events(decoder))
-    finally:
-        view.finish()
-    return _conclude(arguments, loaded, exchange, fold.reply, exchange.summary.elapsed or 0.0)
-
-
-async def _online(arguments: argparse.Namespace, loaded: "Configuration") -> int:
-    from msgspec.structs import replace
-
-    from sightline.app.engine import open_relay
-    from sightline.app.machine import SystemClock
-    from sightline.cli.answer import AnswerView
-    from sightline.exchange.engine import read_answer
-    from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
-    from sightline.exchange.resend import ResendSources
-    from sightline.model.exchange import AttemptStarted, Translated
-    from sightline.model.reply import Reply
-
-    clock, view = SystemClock(), AnswerView(is_silent=arguments.json)
-
-    def on_recorded(entry: "FactEntry") -> None:
-        if isinstance(entry.fact, AttemptStarted):
-            view.on_attempt(entry.fact)
-        elif isinstance(entry.fact, Translated):
-            for loss in entry.fact.report:
-                say(f"note: lost ({loss.severity}) {loss.pointer or '/'}: {loss.what}: {loss.why}")
-
-    def pass_hold() -> None:
-        say("note: interception is on, but a replay is sent at once")
-
-    async with open_relay(loaded, arguments.data, store=arguments.store, unattended=pass_hold) as (relay, store):
-        await store.settle()
-        exchange = await load_exchange(store, await find_exchange(store, arguments.id, now=clock.now()))
-        request = ResendSources(loaded.catalog, loaded.environment).request_for(exchange, model=arguments.to)
-        started = clock.monotonic()
-        async with await relay.start(replace(request, received=started), on_recorded) as relayed:
-            try:
-                reply = await read_answer(relayed, request.dialect, view.on_event)
-            except Fault as fault:
-                reply = Reply(fault=fault)
-            finally:
-                view.finish()
-        seconds = clock.monotonic() - started
-        await store.settle()
-        fresh = await load_exchange(store, await find_exchange(store, relayed.exchange, now=clock.now()))
-    return _conclude(arguments, loaded, fresh, reply, seconds, f"recorded as {fresh.id}")
-
-
-def _conclude(
-    arguments: argparse.Namespace,
-    loaded: "Configuration",
-    exchange: "RecordedExchange",
-    reply: "Reply",
-    seconds: float,
-    note: str = "",
-) -> int:
-    from sightline.catalog.choose import prices_of
-    from sightline.cli.answer import exit_code_of, print_ending
-
-    provider = exchange.summary.provider
-    names = filter(None, (reply.model, exchange.model))
-    found = (prices_of(loaded.catalog, provider, name) for name in names)
-    prices = next((each for each in found if each is not None), None)
-    print_ending(arguments, reply, name=f"{provider}/{exchange.model}", prices=prices, estimate=None, seconds=seconds)
-    if note and not arguments.quiet:
-        say(note)
-    return exit_code_of(reply, is_replay=True)

@@ -9,13 +9,15 @@ import re
 import shlex
 import sys
 import tempfile
+import threading
+import webbrowser
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from sightline.errors import Code, Fault
-from sightline.platform.terminal import TerminalReader, keys_at_once, open_terminal
+from sightline.platform.terminal import TerminalReader, has_screen, keys_at_once, open_terminal
 
 _LARGEST = 64 << 20
 _CONTROL = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -48,6 +50,42 @@ def harmless(text: str) -> str:
 def many(count: int, what: str) -> str:
     """A number of things: `1 round`, `2 rounds`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def money(cost: float | None, *, is_estimated: bool = False) -> str:
+    """US dollars, with a tilde where they are estimated."""
+    about = "~" if is_estimated else ""
+    if cost is None:
+        return ""
+    if 0 < cost < 0.0001:
+        return f"{about}<$0.0001"
+    return f"{about}${cost:.2f}" if cost >= 1 or cost == 0 else f"{about}${cost:.4f}"
+
+
+def size_of(count: int) -> str:
+    """A number of bytes for a person."""
+    if count < 1000:
+        return many(count, "byte")
+    return f"{count / 1000:,.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:,.1f} MB"
+
+
+def open_page(link: str) -> None:
+    """Open the page in a browser without waiting for it, if there is a desktop."""
+    if has_screen(os.environ) and is_terminal(sys.stdout):
+        threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
+
+
+def ask(question: str, hint: str) -> str:
+    """What the user types. Raises a Fault where there is no terminal to ask at; `hint` says how not to be asked."""
+    if not is_terminal(sys.stdin):
+        raise Fault(Code.USAGE, "there is no terminal to ask at", hint=hint)
+    say(question, end="")
+    return sys.stdin.readline().strip()
+
+
+def confirm(question: str, hint: str = "") -> bool:
+    """Whether the user says yes."""
+    return ask(f"{question} [y/N] ", hint).lower() in ("y", "yes")
 
 
 def print_fault(fault: Fault) -> None:

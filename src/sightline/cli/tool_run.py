@@ -1,4 +1,4 @@
-"""Asks a model that may use tools."""
+"""Asks a model that may use tools, and resumes runs that were interrupted (`sightline resume`)."""
 
 import argparse
 import asyncio
@@ -10,20 +10,22 @@ from typing import NoReturn
 import msgspec
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied, Policy
+from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Interrupted, Judging, KeptRule, KeptRules, deny_unattended
+from sightline.agent.service.run_view import MidFlightPending
 from sightline.agent.service.runner import NewRun
 from sightline.agent.tools.opening import Opened
-from sightline.app.configuration import Configuration, data_folder
-from sightline.app.tools import ToolsWanted, open_runner, open_tools
+from sightline.app.configuration import Configuration, configuration, data_folder
+from sightline.app.tools import ToolsWanted, open_runner, open_tools, parse_tools, tools_of_run
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
-from sightline.cli.options import limits_in, tools_in
 from sightline.cli.run_control import Driving, clip
-from sightline.cli.terminal import Keyboard, open_keyboard, say
+from sightline.cli.runs import find_run
+from sightline.cli.terminal import Keyboard, many, open_keyboard, say
 from sightline.errors import Code, Fault
 from sightline.exchange.outbound import prepare
 from sightline.model.json import JsonObject
@@ -314,3 +316,56 @@ def approver_of(
     return TerminalPerson(
         typing, leave=driving.leave, kept=kept, places=tools.places, says_yes=says_yes, interrupted=interrupted
     )
+
+
+def tools_in(arguments: argparse.Namespace, loaded: Configuration) -> ToolsWanted:
+    """The tools that the options name."""
+    return parse_tools(
+        loaded,
+        tools=arguments.tools,
+        mcp=arguments.mcp,
+        folder=arguments.folder,
+        builtin=[name.strip() for name in arguments.builtin.split(",") if name.strip()],
+        hooks=arguments.hooks,
+    )
+
+
+def limits_in(arguments: argparse.Namespace, *, is_asked: bool) -> RunLimits:
+    """The limits of the run; `is_asked` if the user is asked when one is reached."""
+    return RunLimits(
+        requests=arguments.max_requests or RunLimits().requests,
+        tool_calls=arguments.max_tool_calls,
+        tokens=arguments.max_tokens_total,
+        cost=arguments.max_cost,
+        seconds=arguments.max_seconds,
+        behaviour="confirm" if is_asked else "stop",
+    )
+
+
+def run_resume(arguments: argparse.Namespace) -> int:
+    loaded = configuration(arguments.config)
+    with open_keyboard() as typing:
+        return asyncio.run(_resume(arguments, loaded, typing))
+
+
+async def _resume(arguments: argparse.Namespace, loaded: Configuration, typing: Keyboard | None) -> int:
+    opened = open_runner(loaded, arguments.data, store=arguments.store, apart=arguments.apart, notice=say)
+    async with opened as runner:
+        name = await find_run(runner, arguments.id)
+        began, known = await runner.began(name), await runner.show(name)
+        is_unattended = typing is None and arguments.mid_flight is None
+        if known.state == "interrupted" and is_unattended and isinstance(known.pending, MidFlightPending):
+            names = ", ".join(call.name for call in known.pending.calls)
+            skipping = "--mid-flight skip, which tells the model that it is not known how far it got"
+            hint = f"Add --mid-flight again, or {skipping}."
+            raise Fault(Code.USAGE, f"no one is there to decide whether {names} runs again", hint=hint)
+        async with open_tools_with_notes(loaded, tools_of_run(began.origin)) as tools:
+            refuse_unattended(tools, Policy(otherwise="allow") if arguments.yes else began.plan.policy, typing)
+            title = f"run {name}: {began.provider}/{began.request.model}, {many(len(known.rounds), 'round')} so far"
+            driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
+            driving.view.resume(known)
+            kept = KeptRules(data_folder(arguments.data))
+            approver = approver_of(
+                typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight
+            )
+            return await driving.through(runner.resume(name, driving.participants(tools, approver, tools.hooks)))

@@ -2,55 +2,34 @@
 lost."""
 
 import argparse
-from typing import TYPE_CHECKING
+import json
+from difflib import get_close_matches
+from pathlib import Path
 
-from sightline.cli.options import add_shared
+import msgspec
+
+from sightline.app.configuration import configuration
+from sightline.catalog.choose import choose
+from sightline.catalog.facts import Facts
+from sightline.cli.program import EXIT_PROVIDER
 from sightline.cli.terminal import many, open_input, print_fault, read, read_available, say, unusable, write
+from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect, names
+from sightline.dialects.translate import (
+    StreamTranslation,
+    read_canonical,
+    translate_reply,
+    translate_request,
+    write_canonical,
+    write_request,
+)
 from sightline.errors import Code, Fault
-
-if TYPE_CHECKING:
-    from sightline.catalog.facts import Facts
-    from sightline.model.report import Report
-    from sightline.model.request import Request
+from sightline.model.report import Report
+from sightline.model.request import Request
+from sightline.wire.jsontext import decode
 
 VIEWS = {"request": ("canonical",), "reply": ("reply", "events"), "stream": ("reply", "events")}
 """What each kind can be turned into besides a dialect."""
-
-
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `translate` with a command for each kind of input."""
-    command = commands.add_parser(
-        "translate",
-        help="translate a request, a reply or a stream from one API to another",
-        description="Turn a request, a reply or a live stream of one provider's API into another's. The result goes to "
-        "stdout; what could not be carried goes to stderr, or as JSON to --report.",
-        epilog=f"Dialects: {', '.join(names())}.",
-    )
-    kinds = command.add_subparsers(title="kinds", dest="kind", metavar="KIND", required=True)
-    request = kinds.add_parser("request", help="a request body (also from and to: canonical)")
-    _add_shared(request)
-    request.add_argument(
-        "--system",
-        choices=("in_place", "merge_leading", "merge_all"),
-        default="in_place",
-        help="where system messages go (default: in_place)",
-    )
-    for kind, what in (("reply", "a whole reply body"), ("stream", "a stream of server-sent events, live on stdin")):
-        parser = kinds.add_parser(kind, help=f"{what} (also to: events, reply)")
-        _add_shared(parser)
-        parser.add_argument("--request", metavar="FILE", help="the client's request, for its names of tools")
-
-
-def _add_shared(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--from", dest="source", required=True, metavar="D", help="dialect of the input")
-    command.add_argument("--to", dest="target", required=True, metavar="D", help="dialect of the output")
-    command.add_argument("--model", default="", metavar="M", help="name this model instead")
-    command.add_argument("--strict", action="store_true", help="refuse if content or an option would be lost")
-    command.add_argument("--report", metavar="FILE", help="write losses and additions to this file as JSON")
-    add_shared(command)
-    command.add_argument("file", nargs="?", default="-", metavar="FILE", help="the input; stdin if it is - or missing")
-    command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,7 +44,6 @@ def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
     known = (*names(), *views)
     if name in known:
         return
-    from difflib import get_close_matches
 
     near = get_close_matches(name, known, 1)
     meant = f"Did you mean {near[0]}? " if near else ""
@@ -73,12 +51,6 @@ def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
 
 
 def _request(arguments: argparse.Namespace) -> int:
-    import msgspec
-
-    from sightline.dialects.dialect import Target
-    from sightline.dialects.translate import read_canonical, translate_request, write_canonical, write_request
-    from sightline.model.report import Report
-
     data = read(arguments.file)
     settings = Target(system=arguments.system, facts=_target_facts(arguments, data))
     if "canonical" in (arguments.source, arguments.target):
@@ -101,16 +73,12 @@ def _request(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
+def _target_facts(arguments: argparse.Namespace, data: bytes) -> Facts | None:
     """What is known of the model that will read the request; None if it is not named. A body often still names the
     model of its original API: if no provider serves it in the target's dialect, it says nothing about the model that
     will be asked."""
     if arguments.target == arguments.source or arguments.target == "canonical":
         return None
-    from sightline.app.configuration import configuration
-    from sightline.catalog.choose import choose
-    from sightline.catalog.facts import Facts
-    from sightline.dialects.translate import read_canonical
 
     is_canonical = arguments.source == "canonical"
     named = read_canonical(data) if is_canonical else _client_request(data, arguments.source)
@@ -128,8 +96,6 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> "Facts | None":
 
 
 def _reply(arguments: argparse.Namespace) -> int:
-    from sightline.dialects.translate import translate_reply
-
     request = _request_option(arguments)
     translation = translate_reply(
         read(arguments.file), arguments.source, arguments.target, request=request, model=arguments.model
@@ -141,8 +107,6 @@ def _reply(arguments: argparse.Namespace) -> int:
 
 def _stream(arguments: argparse.Namespace) -> int:
     """Translate as bytes arrive; a strict translation is held back until it is known to lose nothing."""
-    from sightline.dialects.translate import StreamTranslation
-
     translation = StreamTranslation(
         arguments.source, arguments.target, request=_request_option(arguments), model=arguments.model
     )
@@ -158,7 +122,7 @@ def _stream(arguments: argparse.Namespace) -> int:
     return _exit_code(translation.reply.fault)
 
 
-def _request_option(arguments: argparse.Namespace) -> "Request | None":
+def _request_option(arguments: argparse.Namespace) -> Request | None:
     """The client's request, in the dialect that the client reads."""
     if arguments.request is None:
         return None
@@ -167,13 +131,11 @@ def _request_option(arguments: argparse.Namespace) -> "Request | None":
     return _client_request(read(arguments.request), arguments.target)
 
 
-def _client_request(data: bytes, name: str) -> "Request":
-    from sightline.wire.jsontext import decode
-
+def _client_request(data: bytes, name: str) -> Request:
     return dialect(name).read_request(decode(data))
 
 
-def _tell(report: "Report", arguments: argparse.Namespace) -> None:
+def _tell(report: Report, arguments: argparse.Namespace) -> None:
     """Print the report if it was requested; under `strict` a serious loss ends the command."""
     refusal = None
     if arguments.strict and report.refusals:
@@ -195,12 +157,7 @@ def _tell(report: "Report", arguments: argparse.Namespace) -> None:
         raise refusal
 
 
-def _save(report: "Report", path: str) -> None:
-    import json
-    from pathlib import Path
-
-    import msgspec
-
+def _save(report: Report, path: str) -> None:
     document = msgspec.to_builtins({"losses": report.losses, "additions": report.additions})
     try:
         Path(path).write_text(json.dumps(document, indent=2) + "\n")
@@ -211,7 +168,6 @@ def _save(report: "Report", path: str) -> None:
 def _exit_code(fault: Fault | None) -> int:
     if fault is None:
         return 0
-    from sightline.cli.program import EXIT_PROVIDER
 
     print_fault(fault)
     return EXIT_PROVIDER

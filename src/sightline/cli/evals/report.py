@@ -11,8 +11,7 @@ import msgspec
 
 from sightline.app.evals import random_draws
 from sightline.cli.run_control import clip
-from sightline.cli.terminal import harmless, table, unusable
-from sightline.cli.traffic import money
+from sightline.cli.terminal import harmless, money, table, unusable
 from sightline.errors import Code, Fault
 from sightline.evals.core.exports import to_index, to_jsonl, to_junit
 from sightline.evals.core.result import CaseResult, complaints_of

@@ -25,8 +25,7 @@ from sightline.cli.evals.report import (
 )
 from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
-from sightline.cli.terminal import harmless, is_terminal, say, table, write, write_lines
-from sightline.cli.traffic import money
+from sightline.cli.terminal import harmless, is_terminal, money, say, table, write, write_lines
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalState, RunOptions, budget_of, select_cases, targets_of, trials_of
 from sightline.evals.core.suite import Case, Suite

@@ -12,8 +12,7 @@ import msgspec
 from sightline.app.configuration import configuration
 from sightline.app.evals import open_evaluation, random_draws, root_of
 from sightline.cli.evals.report import as_json, in_full, message_lines, report, resolve_run
-from sightline.cli.terminal import harmless, read, say, table, write, write_lines
-from sightline.cli.traffic import money
+from sightline.cli.terminal import harmless, money, read, say, table, write, write_lines
 from sightline.errors import Code, Fault
 from sightline.evals.core.comparison import CasePair, RunComparison, choose_target, compare
 from sightline.evals.core.exports import read_jsonl, to_line
