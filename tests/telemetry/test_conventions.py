@@ -13,7 +13,7 @@ import pytest
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, FrameArrived
 from sightline.telemetry.exporter import Exporter
 from sightline.telemetry.otlp import span_of, trace_of
-from sightline.telemetry.spans import eval_place
+from sightline.telemetry.spans import place_of
 from tests.eval_stage import ACME, KNOWN, EvalStage, knows
 from tests.loop_stage import calls, count, says
 from tests.recordings import exchange
@@ -183,7 +183,7 @@ async def test_a_run_of_a_suite_is_one_trace_with_cases_and_scores(tmp_path: Pat
             standing = await EvalStage(stage, tmp_path).run(targets=(ACME,))
         sent = Sent(collector)
         sent.check()
-        place = eval_place("e_1")
+        place = place_of("eval:e_1")
         assert {span["traceId"] for span in sent.spans} == {place.trace}
         above = [span for span in sent.spans if "parentSpanId" not in span]
         assert [(span["name"], span["spanId"]) for span in above] == [("invoke_workflow capitals", place.span)]

@@ -185,7 +185,7 @@ def test_a_streamed_exchange_says_when_its_first_chunk_came() -> None:
 
 def test_an_exchange_of_a_run_is_below_it() -> None:
     shown = span(told(RECEIVED, ATTEMPT, FINISHED), {}, "r_1")
-    assert (shown["traceId"], shown["parentSpanId"]) == place_of("r_1")
+    assert (shown["traceId"], shown["parentSpanId"]) == place_of("r_1")[:2]
 
 
 REQUEST = Request(
@@ -233,7 +233,7 @@ def test_a_run_is_a_span_with_what_its_rounds_took() -> None:
     replied = [Replied(Reply(usage=Usage(input_tokens=n, output_tokens=1))) for n in (5, 7)]
     facts = [(float(n), fact) for n, fact in enumerate((BEGAN, *replied, RunEnded("answered")))]
     shown = run_span("r_1", facts)
-    assert (shown["traceId"], shown["spanId"]) == place_of("r_1")
+    assert (shown["traceId"], shown["spanId"]) == place_of("r_1")[:2]
     assert (shown["name"], shown["kind"]) == ("invoke_agent sightline", 1)
     assert (shown["startTimeUnixNano"], shown["endTimeUnixNano"]) == ("0", "3000000000")
     assert "status" not in shown
@@ -268,7 +268,7 @@ def test_a_run_that_has_not_ended_is_no_span_and_one_that_failed_says_so() -> No
 )
 def test_tool_span_includes_content_only_if_allowed(outcome: ToolOutcome, result: str) -> None:
     shown = tool_span("r_1", CALL, 1.0, 2.5, outcome, with_content=True)
-    assert (shown["traceId"], shown["parentSpanId"]) == place_of("r_1")
+    assert (shown["traceId"], shown["parentSpanId"]) == place_of("r_1")[:2]
     assert shown["name"] == "execute_tool weigh"
     assert values(shown) == {
         "gen_ai.operation.name": "execute_tool",
@@ -301,7 +301,7 @@ async def test_a_run_with_its_requests_and_tools_is_one_trace(tmp_path: Path) ->
             for seen in collector.seen:
                 told.setdefault(seen.target, []).append(seen.json())
         spans = [span for body in told["/v1/traces"] for span in body["resourceSpans"][0]["scopeSpans"][0]["spans"]]
-        trace, above = place_of("r_1")
+        trace, above, _ = place_of("r_1")
         assert {span["traceId"] for span in spans} == {trace}
         assert sorted(span["name"] for span in spans) == [
             "chat m", "chat m", "execute_tool count", "execute_tool count", "invoke_agent sightline"

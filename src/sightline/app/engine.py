@@ -87,7 +87,6 @@ async def why_no_embedded_model(model: EmbeddedModel, client: HttpClient) -> str
 
 
 async def diagnose_embedded(loaded: Configuration) -> "list[DiagnosisFinding]":
-    """Check the embedded model and report what was found."""
     from sightline.transport.embedded.diagnosis import diagnose
 
     model = make_embedded_model(loaded)

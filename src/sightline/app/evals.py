@@ -388,11 +388,9 @@ class HostProcess:
         return pack(introduction())
 
     def unpack(self, bundle: bytes) -> None:
-        """Unpack these files."""
         unpack(bundle, self._root)
 
     def tell(self, data: bytes) -> None:
-        """Pass on a message from the main process."""
         self._loop.call_soon_threadsafe(self._host.receive, data)
 
     def listen(self) -> bytes:

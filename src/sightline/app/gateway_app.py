@@ -163,15 +163,12 @@ class _PlainWriter:
 
     @property
     def is_paused(self) -> bool:
-        """Whether something is kept."""
         return bool(self._kept)
 
     def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
-        """Keep a whole response."""
         self._kept += [response_start(status, headers), response_body(body, more=False)]
 
     def write(self, data: bytes, /) -> None:
-        """Keep a chunk of the body."""
         if data:
             self._kept.append(response_body(data, more=True))
 
@@ -186,7 +183,6 @@ class _PlainWriter:
         """ASGI has no responses of 1xx, and they change nothing in the one that follows."""
 
     async def until_writable(self) -> None:
-        """Send what is kept."""
         kept, self._kept = self._kept, []
         for message in kept:
             await self._send(message)

@@ -22,7 +22,6 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -64,6 +63,5 @@ class Ids:
         self._last = 0
 
     def __call__(self) -> str:
-        """The next id."""
         self._last = max(self._last + 1, self._nanoseconds() // 1000)
         return f"x_{self._last:014x}{self._digits()}"

@@ -95,7 +95,6 @@ class OpenRooms:
 
 
 def open_rooms(parts: Parts) -> OpenRooms:
-    """Build all of it."""
     own = None if parts.sending is None else _open_own(parts, parts.sending)
     return OpenRooms(_assemble_api(parts, own), own)
 

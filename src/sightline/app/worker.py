@@ -153,7 +153,6 @@ class FactTeller(FactQueue):
         super().tell(news)
 
     def flush(self) -> None:
-        """Tell what has come."""
         if self.is_brief:
             self._next = self._loop.time() + SHOWN
         has_more = self.has_more

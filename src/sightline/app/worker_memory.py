@@ -94,7 +94,6 @@ class WorkerMemory:
         return cls(file)
 
     def close(self) -> None:
-        """Let it go."""
         self._map.close()
         os.close(self.file)
 
@@ -120,7 +119,6 @@ class WorkerMemory:
                 self._late.append(data)
 
     def add_late(self) -> None:
-        """Write down what had no room."""
         while self._late and self._write(self._late[0]):
             self._late.popleft()
 
@@ -186,7 +184,6 @@ class WorkerLedger(Ledger):
         return sent
 
     def unsent(self, sent: SentRequest, _at: float) -> None:
-        """It never left."""
         self._memory.add(Unsent(int(sent.at)))
 
     def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], _at: float) -> None:
@@ -194,7 +191,6 @@ class WorkerLedger(Ledger):
         self._memory.add(Refused(provider, model, dict(headers)))
 
     def keep_headers(self, sent: SentRequest, names: tuple[bytes, ...], values: tuple[bytes, ...], _at: float) -> None:
-        """These headers came with its answer."""
         self._memory.add(Accepted(sent.provider, sent.model, msgspec.Raw(_ENCODER.encode((names, values)))))
 
 

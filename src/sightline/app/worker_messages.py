@@ -126,7 +126,6 @@ class Peer:
         self._serving: set[asyncio.Task[None]] = set()
 
     def open(self, channel: Channel) -> None:
-        """Speak over this channel, whose messages go to `hear`."""
         self._channel = channel
 
     @property
@@ -156,7 +155,6 @@ class Peer:
             del self._awaited[number]
 
     def hear(self, data: bytes, descriptor: int) -> None:
-        """It has sent a message."""
         message = _DECODER.decode(data)
         match message:
             case Call():

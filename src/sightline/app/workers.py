@@ -217,7 +217,6 @@ class Workers:
     # --- what is known of them ---
 
     def count_in(self) -> None:
-        """Count in what they have sent."""
         for each in self._running:
             each.counts.count_in()
 

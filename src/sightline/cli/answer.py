@@ -44,7 +44,6 @@ class AnswerView:
         self._half = ""
 
     def on_event(self, event: StreamEvent) -> None:
-        """Show one event of the stream."""
         match event:
             case _ if self._is_silent:
                 pass
@@ -75,7 +74,6 @@ class AnswerView:
         say(f"note: waiting {wait.seconds:.1f} s: {why}")
 
     def finish(self) -> None:
-        """End the output; the cursor is at the start of a line."""
         self._stop_thinking()
         if self._half:
             self._half = ""

@@ -28,7 +28,6 @@ from sightline.store.store import Store
 
 
 def run_import(arguments: argparse.Namespace) -> int:
-    """Read the exchanges."""
     loaded = configuration(arguments.config)
 
     async def import_files() -> None:
@@ -71,7 +70,6 @@ _SHOWN = 60
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    """Write the exchanges."""
     loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
     wanted = parse_filter(arguments.filter)
     formats = {} if loaded.plugins is None else loaded.plugins.exporters()

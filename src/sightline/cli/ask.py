@@ -81,7 +81,6 @@ def _display_path(path: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask, or show what would be sent."""
     _refuse_half_characters(arguments)
     refuse_without_tools(arguments)
 

@@ -121,7 +121,6 @@ def run_page(arguments: argparse.Namespace) -> int:
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """Print a line for each chat."""
     with _open_api(arguments) as api:
         chats = api.call("GET", f"/api/chats?{urlencode({'text': ' '.join(arguments.words)})}")
     if arguments.json:
@@ -141,7 +140,6 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Print the pairs of a chat."""
     with _open_api(arguments) as api:
         for number, pair in api.pairs(api.find(arguments.name)):
             if arguments.json:
@@ -159,14 +157,12 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def run_new(arguments: argparse.Namespace) -> int:
-    """Begin a chat."""
     with _open_api(arguments) as api:
         _write_line(api.call("POST", "/api/chats", {"name": arguments.new_name})["id"])
     return 0
 
 
 def run_rename(arguments: argparse.Namespace) -> int:
-    """Name a chat."""
     with _open_api(arguments) as api:
         chat = api.find(arguments.name)
         api.call("PUT", f"/api/chats/{chat['id']}", {"name": arguments.new_name})
@@ -187,7 +183,6 @@ def run_fork(arguments: argparse.Namespace) -> int:
 
 
 def run_delete(arguments: argparse.Namespace) -> int:
-    """Say what will go, ask, and delete it."""
     with _open_api(arguments) as api:
         chat = api.find(arguments.name)
         asked: Json = {"filter": f"session:{chat['session']}", "dry_run": True}
@@ -207,7 +202,6 @@ def run_delete(arguments: argparse.Namespace) -> int:
 
 
 def run_send(arguments: argparse.Namespace) -> int:
-    """Ask, and print the answer as it arrives."""
     text = read("-").decode("utf-8", "replace") if arguments.prompt == "-" else arguments.prompt
     with _open_api(arguments) as api:
         chat = api.find(arguments.name)

@@ -350,7 +350,6 @@ _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", 
 
 
 def open_proxy(server: RunningServer, session: str) -> ProxyShown:
-    """Ask the server for a proxy for this session."""
     try:
         return msgspec.json.decode(call_server(server, "POST", "/api/proxy", {"session": session}), type=ProxyShown)
     except Fault as fault:

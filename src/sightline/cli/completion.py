@@ -18,7 +18,6 @@ class Completions:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script."""
     write(_SHELLS[arguments.shell](_completions(parser())).encode())
     return 0
 

@@ -10,7 +10,6 @@ from sightline.errors import Code, Fault
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Copy the examples, or list them."""
     source = examples_folder()
     if arguments.folder is None:
         found = sorted(str(each.relative_to(source)) for each in source.rglob("*") if _is_example(each))

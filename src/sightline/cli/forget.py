@@ -19,7 +19,6 @@ from sightline.exchange.recording.records import ForgetResult, forget_exchanges,
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what will go, ask, and remove it."""
     configuration(arguments.config)  # first: plug-ins add fields to filters
     parse_filter(arguments.filter)  # what is wrong with it is said here, with its place
     if not " ".join(arguments.filter).strip():

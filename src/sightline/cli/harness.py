@@ -34,7 +34,6 @@ PROVIDER = "script"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Play the script."""
 
     def read_file(name: str, beside: str) -> bytes:
         return read(str(Path(beside).parent / name) if beside else name)

@@ -222,7 +222,6 @@ class InstalledPart:
 
 
 def run_uninstall(arguments: argparse.Namespace) -> int:
-    """List what is where; remove what is named."""
     found = {each.what: each for each in _list_parts(arguments)}
     for each in found.values():
         count, size = _measure(each.paths)
@@ -326,7 +325,6 @@ def _measure(paths: tuple[Path, ...]) -> tuple[int, int]:
 
 
 def run_local(arguments: argparse.Namespace) -> int:
-    """Install it, or start it, print its address, and wait."""
     if arguments.action == "install":
         return install_local_model()
 

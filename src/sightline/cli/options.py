@@ -141,7 +141,6 @@ def add_tool_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_tool_sources(command: argparse.ArgumentParser) -> None:
-    """Add the options for tools and approval."""
     tools = command.add_argument_group("tools")
     tools.add_argument(
         "--tools",
@@ -169,7 +168,6 @@ def add_tool_sources(command: argparse.ArgumentParser) -> None:
 
 
 def has_tools(arguments: argparse.Namespace) -> bool:
-    """Whether tools were named."""
     return bool(arguments.tools or arguments.mcp or arguments.folder or arguments.builtin)
 
 

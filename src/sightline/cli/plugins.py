@@ -12,7 +12,6 @@ from sightline.plugins.loading import load_file, load_plugins
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """Print the plug-ins."""
     plugins = load_with_problems(arguments.config).plugins
     if plugins is None:
         say("no plug-in is named in [plugins] of the configuration; nothing is loaded")
@@ -32,7 +31,6 @@ def _part_line(failures: dict[str, str], what: str) -> str:
 
 
 def run_test(arguments: argparse.Namespace) -> int:
-    """Check a plug-in, and print each finding."""
     options = dict(each.partition("=")[::2] for each in arguments.option)
     if not all("=" in each for each in arguments.option):
         raise Fault(Code.USAGE, "--option is NAME=VALUE", hint="Write for example --option region=us-east-1.")

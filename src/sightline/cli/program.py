@@ -164,7 +164,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
     from sightline.cli import commands, record_commands, setup_commands
     from sightline.cli.evals import command as evals
 

@@ -54,7 +54,6 @@ def call_line(name: str, arguments: JsonObject | str) -> str:
 
 
 def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> str:
-    """The result of a call."""
     if outcome is None:
         return f"← {name}{f' ({how})' if how else ''}"
     how = how or ("error" if outcome.is_error else "")
@@ -108,7 +107,6 @@ class RunView:
             self._shown = {call.key for call in each.calls if call.result is not None}
 
     def on_event(self, event: StreamEvent) -> None:
-        """Show one event of an answer."""
         if self._is_live:
             self._has_spoken = True
             self._answer.on_event(event)
@@ -125,11 +123,9 @@ class RunView:
         self._answer.on_pause(wait)
 
     def on_progress(self, key: str, words: str) -> None:
-        """Show the progress of a tool."""
         self._say(f"· {self._names.get(key, key)}: {clip(' '.join(words.split()))}")
 
     def on_fact(self, fact: RunFact) -> None:
-        """Show one fact of the run."""
         match fact:
             case RequestStarted(number):
                 self._close_round()
@@ -214,7 +210,6 @@ class Driving:
         self.view = RunView(lambda: runner.rounds(run), is_quiet=is_quiet, is_silent=is_json or is_silent)
 
     def on_fact(self, fact: RunFact) -> None:
-        """Show one fact; the first announces the run."""
         if not self._has_begun and not self._is_quiet:
             say(self._title)
         self._has_begun = True

@@ -19,7 +19,6 @@ from sightline.wire.jsontext import encode
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List or show."""
     loaded = configuration(arguments.config)
 
     async def look() -> list[RunBrief] | RunShown:

@@ -27,7 +27,6 @@ _MOST_LINES = 40
 
 
 def run_cache(arguments: argparse.Namespace) -> int:
-    """Print it."""
     report = asyncio.run(_cache_report(arguments))
     if arguments.keep:
         write(_keep_edit(report, arguments).encode())
@@ -148,7 +147,6 @@ _MOST_TOOLS = 12
 
 
 def run_context(arguments: argparse.Namespace) -> int:
-    """Print it."""
     shown = asyncio.run(_measure_context(arguments))
     if arguments.json:
         write(msgspec.json.encode(shown) + b"\n")

@@ -240,7 +240,6 @@ class _HoldApi:
         return connection, answer
 
     def request(self, method: str, path: str, value: Json = None) -> Json:
-        """Call the API."""
         try:
             data = call_server(self.server, method, path, value, timeout=_TIMEOUT_S)
             found: Json = json.loads(data) if data.strip() else None

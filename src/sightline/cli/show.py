@@ -145,7 +145,6 @@ def _indent(text: str) -> Iterator[str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show it."""
     loaded = configuration(arguments.config)
 
     async def find() -> RecordedExchange:

@@ -33,7 +33,6 @@ def say(text: str, *, end: str = "\n", style: str = "") -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether this stream is a terminal."""
     return stream is not None and stream.isatty()
 
 
@@ -63,7 +62,6 @@ def money(cost: float | None, *, is_estimated: bool = False) -> str:
 
 
 def size_of(count: int) -> str:
-    """A number of bytes for a person."""
     if count < 1000:
         return many(count, "byte")
     return f"{count / 1000:,.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:,.1f} MB"
@@ -129,7 +127,6 @@ def table(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write lines to stdout."""
     write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 

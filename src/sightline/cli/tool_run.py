@@ -82,12 +82,10 @@ class TerminalPerson:
         return decisions
 
     async def confirm(self, run: str, step: Confirm) -> bool:
-        """Ask whether to raise a limit."""
         say(f"{step.reached.words}.")
         return await self._is_yes(f"Raise it to {step.reached.raised:g} and go on?")
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
-        """Ask whether to run interrupted calls again."""
         decisions: dict[str, Interrupted] = {}
         for call in calls:
             if self._interrupted is not None:
@@ -319,7 +317,6 @@ def approver_of(
 
 
 def tools_in(arguments: argparse.Namespace, loaded: Configuration) -> ToolsWanted:
-    """The tools that the options name."""
     return parse_tools(
         loaded,
         tools=arguments.tools,

@@ -29,7 +29,6 @@ _ROOM_FOR_TITLE = 16
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List them."""
     loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
     wanted = parse_filter(arguments.filter)
     limit = arguments.limit
@@ -125,7 +124,6 @@ def _row(summary: Summary) -> tuple[str, ...]:
 
 
 def tokens(summary: Summary) -> str:
-    """Input and output tokens."""
     if summary.input_tokens is None and summary.output_tokens is None:
         return ""
     return f"{'~' if summary.is_estimated else ''}{_short(summary.input_tokens)}→{_short(summary.output_tokens)}"

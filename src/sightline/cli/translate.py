@@ -33,7 +33,6 @@ VIEWS = {"request": ("canonical",), "reply": ("reply", "events"), "stream": ("re
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Translate what the arguments name."""
     _check_name(arguments.source, ("canonical",) if arguments.kind == "request" else (), "--from")
     _check_name(arguments.target, VIEWS[arguments.kind], "--to")
     translate = {"request": _request, "reply": _reply, "stream": _stream}[arguments.kind]

@@ -6,7 +6,6 @@ from functools import cache
 
 
 def contains(text: bytes, needle: bytes) -> bool:
-    """Whether these bytes occur in the text."""
     return _find_function()(text, needle)
 
 

@@ -185,7 +185,6 @@ class FreedMemory:
         return is_idle and used - self._used_before >= self._worth_it
 
     def give_back(self) -> None:
-        """Give back what there is."""
         gc.collect()
         _trim_heap()
         self._used_before = process_time()
@@ -204,7 +203,6 @@ def _trim_heap() -> None:
 
 
 def is_running(number: int) -> bool:
-    """Whether there is a process of this number."""
     if sys.platform == "win32":
         return _is_running_on_windows(number)
     else:  # noqa: RET505 - a type checker for Windows must see that this is not reached there

@@ -36,12 +36,10 @@ _POSIX_ONLY: Final[dict[Feature, Substitute]] = {
 
 
 def missing(platform: str = sys.platform) -> tuple[Feature, ...]:
-    """The features that this system does not have."""
     return tuple(_POSIX_ONLY) if platform == "win32" else ()
 
 
 def is_supported(feature: Feature, platform: str = sys.platform) -> bool:
-    """Whether this system has the feature."""
     return feature not in missing(platform)
 
 

@@ -50,7 +50,6 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
 
 
 def _parts_without_registry(plugin: Plugin) -> Iterator[tuple[str, Iterable[str]]]:
-    """The parts that no registry takes up."""
     yield "signer", plugin.signers
     yield "exporter", plugin.exporters
     yield "importer", plugin.importers

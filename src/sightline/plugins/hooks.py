@@ -42,7 +42,6 @@ class HookThread:
         self._thread.start()
 
     def took(self, entries: Sequence[KeptEntry]) -> None:
-        """Take what was recorded."""
         if self._what in self._owner.off:
             return
         for entry in entries:

@@ -235,7 +235,6 @@ class _GuardedSigner:
 
 
 def list_panels(plugins: Plugins | None) -> list[PanelShown]:
-    """The panels of all plug-ins."""
     found = {} if plugins is None else plugins.panels()
     return [PanelShown(name, panel.title, owner) for name, (owner, panel) in found.items()]
 
@@ -276,7 +275,6 @@ def load_plugins(names: Iterable[str], folder: Path | None, seconds: float = Plu
 
 
 def load_file(path: Path) -> LoadedPlugin:
-    """The plug-in in this file."""
     loaded = LoadedPlugin(path.name, str(path))
     _load_into(loaded, lambda: _module_of(path))
     return loaded

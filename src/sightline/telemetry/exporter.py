@@ -76,11 +76,12 @@ def _run_of(facts: Sequence[FactEntry]) -> str:
 
 
 class _Outbox:
-    """What waits for the collector's address for one signal, the oldest first. Beyond the limit the oldest is lost."""
+    """What waits for the collector's address for one signal, the oldest first. Beyond the limit the oldest is lost.
+    `key` is what OTLP calls the values of the signal."""
 
-    def __init__(self, url: str, what: str) -> None:
-        self.url = url
-        self.what = what
+    def __init__(self, url: str, signal: str, key: str) -> None:
+        self.url, self.signal, self.key = url, signal, key
+        self.what = signal.lower()
         self.waiting: deque[EndedExchange | JsonObject] = deque()
         self.is_refused = False
         self._is_silent = False
@@ -130,8 +131,8 @@ class Exporter:
     ) -> None:
         self._client = client
         root = endpoint.rstrip("/").removesuffix(_TRACES)
-        self._spans = _Outbox(root + _TRACES, "spans")
-        self._logs = _Outbox(f"{root}/v1/logs", "logs")
+        self._spans = _Outbox(root + _TRACES, "Spans", "spans")
+        self._logs = _Outbox(f"{root}/v1/logs", "Logs", "logRecords")
         self._metrics_url = f"{root}/v1/metrics"
         self._now = now
         self._metrics = Metrics(now()) if metrics is None and now is not None else metrics
@@ -249,26 +250,40 @@ class Exporter:
     async def _send(self, outbox: _Outbox) -> bool:
         """One batch; False where the collector cannot be reached now, and the batch waits for the next time."""
         batch = outbox.take()
+        shown: list[Json] = [self._span(each) if isinstance(each, EndedExchange) else each for each in batch]
         try:
-            is_taken = await self._post(outbox, self._body(outbox, batch))
+            status = await self._post(outbox.url, outbox.signal, outbox.key, shown)
         except Fault as fault:
-            is_taken = False
             outbox.warn(fault.message)
         except asyncio.CancelledError:
             outbox.put_back(batch)
             raise
-        if not is_taken:
-            outbox.put_back(batch)
-            self._news.set()
-        return is_taken
+        else:
+            if status not in _TRY_AGAIN:
+                self._note_answer(outbox, status)
+                return True
+            outbox.warn(f"status {status}")
+        outbox.put_back(batch)
+        self._news.set()
+        return False
 
-    def _body(self, outbox: _Outbox, batch: Sequence[EndedExchange | JsonObject]) -> bytes:
-        shown: list[Json] = [self._span(each) if isinstance(each, EndedExchange) else each for each in batch]
-        if outbox is self._logs:
-            logs: Json = {"scope": self._scope, "logRecords": shown}
-            return encode({"resourceLogs": [{"resource": self._resource, "scopeLogs": [logs]}]})
-        spans: Json = {"scope": self._scope, "spans": shown}
-        return encode({"resourceSpans": [{"resource": self._resource, "scopeSpans": [spans]}]})
+    def _note_answer(self, outbox: _Outbox, status: int) -> None:
+        if outbox is self._logs and status in _NOT_TAKEN:
+            _LOG.info("the collector at %s takes no logs: status %d", outbox.url, status)
+            outbox.is_refused = True
+            outbox.waiting.clear()
+        elif status >= 300:
+            outbox.warn(f"status {status}; these {outbox.what} are dropped")
+        else:
+            outbox.note_taken()
+
+    async def _post(self, url: str, signal: str, key: str, values: list[Json]) -> int:
+        """Send values of a signal; the status of the answer."""
+        scope: Json = {"scope": self._scope, key: values}
+        body = encode({f"resource{signal}": [{"resource": self._resource, f"scope{signal}": [scope]}]})
+        async with await self._client.send(HttpRequest("POST", url, self._headers, body), _TIMEOUTS) as response:
+            await response.read()
+        return response.status
 
     def _span(self, ended: EndedExchange) -> JsonObject:
         end, cost = ended.facts[-1].fact, None
@@ -284,32 +299,11 @@ class Exporter:
         values = self._metrics.export_new(self._now())
         if values is None:
             return
-        scope: Json = {"scope": self._scope, "metrics": values}
-        body = encode({"resourceMetrics": [{"resource": self._resource, "scopeMetrics": [scope]}]})
-        request = HttpRequest("POST", self._metrics_url, self._headers, body)
         try:
-            async with await self._client.send(request, _TIMEOUTS) as response:
-                await response.read()
+            status = await self._post(self._metrics_url, "Metrics", "metrics", values)
         except Fault as fault:
             _LOG.info("metrics did not reach %s: %s", self._metrics_url, fault.message)
             return
-        if response.status in _NOT_TAKEN:
-            _LOG.info("the collector at %s takes no metrics: status %d", self._metrics_url, response.status)
+        if status in _NOT_TAKEN:
+            _LOG.info("the collector at %s takes no metrics: status %d", self._metrics_url, status)
             self._takes_metrics = False
-
-    async def _post(self, outbox: _Outbox, body: bytes) -> bool:
-        request = HttpRequest("POST", outbox.url, self._headers, body)
-        async with await self._client.send(request, _TIMEOUTS) as response:
-            await response.read()
-        if response.status in _TRY_AGAIN:
-            outbox.warn(f"status {response.status}")
-            return False
-        if outbox is self._logs and response.status in _NOT_TAKEN:
-            _LOG.info("the collector at %s takes no logs: status %d", outbox.url, response.status)
-            outbox.is_refused = True
-            outbox.waiting.clear()
-        elif response.status >= 300:
-            outbox.warn(f"status {response.status}; these {outbox.what} are dropped")
-        else:
-            outbox.note_taken()
-        return True

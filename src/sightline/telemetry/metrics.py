@@ -7,6 +7,7 @@ Nothing is counted before a collector is configured or the metrics are asked for
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -86,54 +87,35 @@ _LONGEST = 128
 Labels: TypeAlias = tuple[tuple[str, Json], ...]
 
 
-class _Series:
+class _Series(msgspec.Struct, array_like=True):
     """The values of one metric with the same labels."""
 
-    __slots__ = ("buckets", "count", "high", "low", "total")
-
-    def __init__(self, bounds: int) -> None:
-        self.buckets = [0] * (bounds + 1)
-        self.count = 0
-        self.total = 0.0
-        self.low = float("inf")
-        self.high = float("-inf")
+    buckets: list[int]
+    count: int = 0
+    total: float = 0.0
+    low: float = float("inf")
+    high: float = float("-inf")
 
 
+@dataclass(slots=True)
 class _Group:
     """The series of exchanges of one kind, by metric and further label, so that counting hashes few names."""
 
-    __slots__ = ("labels", "series")
-
-    def __init__(self, labels: Labels) -> None:
-        self.labels = labels
-        self.series: dict[tuple[str, str, str], _Series] = {}
+    labels: Labels
+    series: dict[tuple[str, str, str], _Series] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
 class _Begun:
     """An exchange that has not ended."""
 
-    __slots__ = ("at", "attempt", "received", "retries")
-
-    def __init__(self, received: Received, at: float) -> None:
-        self.received = received
-        self.at = at
-        self.attempt: AttemptStarted | None = None
-        self.retries: list[str] = []
+    received: Received
+    at: float
+    attempt: AttemptStarted | None = None
+    retries: list[str] = field(default_factory=list)
 
 
-class SeriesState(msgspec.Struct, array_like=True):
-    """A series of one metric as it goes from one process to another."""
-
-    name: str
-    labels: "Labels"
-    buckets: list[int]
-    count: int
-    total: float
-    low: float
-    high: float
-
-
-_STATES = msgspec.msgpack.Decoder(list[SeriesState])
+_PACKED = msgspec.msgpack.Decoder(dict[str, list[tuple[Labels, _Series]]])
 
 
 class Metrics:
@@ -154,7 +136,6 @@ class Metrics:
     # --- what is recorded ---
 
     def took(self, entries: Sequence[KeptEntry]) -> None:
-        """These were recorded."""
         if not self.is_counting:
             return
         for entry in entries:
@@ -298,7 +279,7 @@ class Metrics:
         series = self._series[name]
         if labels not in series and len(series) >= _MOST_SERIES:
             labels = _OVERFLOW
-        return series.setdefault(labels, _Series(len(INSTRUMENTS[name].bounds)))
+        return series.setdefault(labels, _Series([0] * (len(INSTRUMENTS[name].bounds) + 1)))
 
     def _add(self, one: _Series, bounds: tuple[float, ...], value: float) -> None:
         if bounds:
@@ -311,22 +292,17 @@ class Metrics:
     # --- added up with those of other processes ---
 
     def pack(self) -> bytes:
-        """All series, for `add` in another process."""
-        states = [
-            SeriesState(name, labels, one.buckets, one.count, one.total, one.low, one.high)
-            for name, series in self._series.items()
-            for labels, one in series.items()
-        ]
-        return msgspec.msgpack.encode(states)
+        return msgspec.msgpack.encode({name: list(series.items()) for name, series in self._series.items()})
 
     def add(self, packed: bytes) -> None:
         """Add the series of another process to these."""
-        for state in _STATES.decode(packed):
-            one = self._find(state.name, state.labels)
-            one.buckets = [mine + theirs for mine, theirs in zip(one.buckets, state.buckets, strict=True)]
-            one.low, one.high = min(one.low, state.low), max(one.high, state.high)
-            one.count += state.count
-            one.total += state.total
+        added = ((name, *each) for name, series in _PACKED.decode(packed).items() for each in series)
+        for name, labels, other in added:
+            one = self._find(name, labels)
+            one.buckets = [mine + theirs for mine, theirs in zip(one.buckets, other.buckets, strict=True)]
+            one.low, one.high = min(one.low, other.low), max(one.high, other.high)
+            one.count += other.count
+            one.total += other.total
 
     # --- and written out ---
 

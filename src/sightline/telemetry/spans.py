@@ -24,7 +24,6 @@ from sightline.errors import Fault
 from sightline.evals.core.result import CaseResult, Score
 from sightline.evals.core.run_state import EvalState
 from sightline.evals.service.eval_log import PREFIX
-from sightline.evals.service.eval_log import PREFIX as EVAL_PREFIX
 from sightline.exchange.client_request import SESSIONS
 from sightline.model.exchange import (
     AttemptStarted,
@@ -42,20 +41,9 @@ from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall, ToolR
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import Request
 from sightline.store.entries import FactEntry
+from sightline.telemetry import otlp
 from sightline.telemetry.metrics import identity_labels
-from sightline.telemetry.otlp import (
-    AGENT,
-    CLIENT,
-    FAILED_RUNS,
-    INFO,
-    INTERNAL,
-    WARN,
-    SpanPlace,
-    span_of,
-    trace_of,
-    write_event,
-    write_span,
-)
+from sightline.telemetry.otlp import SpanPlace, span_of, trace_of, write_event, write_span
 from sightline.wire.jsontext import decode, encode
 
 _SYSTEM = ("system", "developer")
@@ -63,12 +51,10 @@ _FINISHES = {"tool_calls": "tool_call"}
 
 
 def system_parts(request: Request) -> list[Json]:
-    """The instructions."""
     return [part for message in request.messages if message.role in _SYSTEM for part in _parts(message.parts)]
 
 
 def input_messages(request: Request) -> list[Json]:
-    """The conversation without the instructions."""
     return [
         {"role": message.role, "parts": list(_parts(message.parts))}
         for message in request.messages
@@ -77,7 +63,6 @@ def input_messages(request: Request) -> list[Json]:
 
 
 def output_message(choice: Choice) -> JsonObject:
-    """One answer."""
     finish = choice.finish or "error"
     return {
         "role": "assistant",
@@ -140,7 +125,7 @@ def span(
     name = f"{shared.get('gen_ai.operation.name', '')} {model}".strip() or received.method
     failure = end.message if isinstance(end, ExchangeFailed) else end.reason if isinstance(end, Dropped) else None
     times = facts[0].at, facts[-1].at
-    return write_span(exchange_place(facts, run), name, CLIENT, times, values, failure=failure)
+    return write_span(exchange_place(facts, run), name, otlp.CLIENT, times, values, failure=failure)
 
 
 def find_received(facts: Sequence[FactEntry]) -> Received:
@@ -163,7 +148,7 @@ def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanPlace:
     found = _PARENT.fullmatch(next(headers, "").strip().lower())
     if found is not None and int(found[1], 16) and int(found[2], 16):
         return SpanPlace(found[1], own, found[2])
-    if received.session.startswith(EVAL_PREFIX):
+    if received.session.startswith(PREFIX):
         return SpanPlace(trace_of(received.session), own, span_of(received.session))
     if session := received.conversation or _session_of(received):
         return SpanPlace(trace_of(session), own)
@@ -194,13 +179,8 @@ def fault_events(facts: Sequence[FactEntry], run: str = "") -> list[JsonObject]:
             "sightline.exchange": entry.exchange,
             "sightline.hint": hint,
         }
-        events.append(write_event(place, FAULT_EVENT, WARN, entry.at, values))
+        events.append(write_event(place, FAULT_EVENT, otlp.WARN, entry.at, values))
     return events
-
-
-def provider_name(name: str) -> str:
-    """A provider as the conventions call it."""
-    return OPENTELEMETRY_NAMES.get(name, name)
 
 
 def _session_of(received: Received) -> str:
@@ -282,9 +262,9 @@ def _text(value: list[Json]) -> str:
     return encode(value).decode() if value else ""
 
 
-def place_of(run: str) -> tuple[str, str]:
-    """The trace of a run, and the run's own span in it."""
-    return trace_of(run), span_of(run)
+def place_of(name: str) -> SpanPlace:
+    """Where the span of a run or a session is, which is the uppermost of its trace."""
+    return SpanPlace(trace_of(name), span_of(name))
 
 
 def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | None:
@@ -296,42 +276,42 @@ def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | N
     usage = total_usage(usage_of(each.reply.usage, None) for each in replies)
     values: dict[str, Json] = {
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": AGENT,
+        "gen_ai.agent.name": otlp.AGENT,
         "gen_ai.agent.id": run,
         "gen_ai.conversation.id": conversation_of(began, run),
-        "gen_ai.provider.name": provider_name(began.provider),
+        "gen_ai.provider.name": OPENTELEMETRY_NAMES.get(began.provider, began.provider),
         "gen_ai.request.model": began.request.model,
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "sightline.run.rounds": len(replies),
         "sightline.run.end": end.why,
-        "error.type": end.why if end.why in FAILED_RUNS else None,
+        "error.type": end.why if end.why in otlp.FAILED_RUNS else None,
     }
-    failure = f"the run ended: {end.why}" if end.why in FAILED_RUNS else None
+    failure = f"the run ended: {end.why}" if end.why in otlp.FAILED_RUNS else None
     times = facts[0][0], facts[-1][0]
-    return write_span(SpanPlace(*place_of(run)), f"invoke_agent {AGENT}", INTERNAL, times, values, failure=failure)
+    return write_span(place_of(run), f"invoke_agent {otlp.AGENT}", otlp.INTERNAL, times, values, failure=failure)
 
 
 def tool_span(
     run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome, *, with_content: bool
 ) -> JsonObject:
     """The span of a tool that was run; with content it tells the arguments and the result."""
-    trace, parent = place_of(run)
+    above = place_of(run)
     values: dict[str, Json] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
         "gen_ai.tool.call.id": call.id,
         "gen_ai.tool.type": "function",
-        "gen_ai.agent.name": AGENT,
+        "gen_ai.agent.name": otlp.AGENT,
         "error.type": "tool_error" if outcome.is_error else None,
     }
     if with_content:
         arguments = call.arguments
         values["gen_ai.tool.call.arguments"] = arguments if isinstance(arguments, str) else encode(arguments).decode()
         values["gen_ai.tool.call.result"] = _result(outcome)
-    place = SpanPlace(trace, span_of(f"{run} {call.key} {began}"), parent)
+    place = SpanPlace(above.trace, span_of(f"{run} {call.key} {began}"), above.span)
     failure = "the tool reports an error" if outcome.is_error else None
-    return write_span(place, f"execute_tool {call.name}", INTERNAL, (began, ended), values, failure=failure)
+    return write_span(place, f"execute_tool {call.name}", otlp.INTERNAL, (began, ended), values, failure=failure)
 
 
 def _result(outcome: ToolOutcome) -> str:
@@ -343,11 +323,6 @@ def _result(outcome: ToolOutcome) -> str:
 
 RESULT_EVENT = "gen_ai.evaluation.result"
 _OPERATION = "evaluate"
-
-
-def eval_place(run: str) -> SpanPlace:
-    """Where the span of a run is: its exchanges have the same name as their session, and so the same trace."""
-    return SpanPlace(trace_of(PREFIX + run), span_of(PREFIX + run))
 
 
 def eval_span(run: str, state: EvalState) -> JsonObject:
@@ -363,7 +338,9 @@ def eval_span(run: str, state: EvalState) -> JsonObject:
     }
     failure = None if state.ended == "finished" else f"the run ended: {state.ended}"
     times = state.began.at, max((each.at + each.seconds for each in results), default=state.began.at)
-    return write_span(eval_place(run), f"invoke_workflow {suite.name}", INTERNAL, times, values, failure=failure)
+    # Its exchanges have the same name as their session, and so the same trace.
+    place, name = place_of(PREFIX + run), f"invoke_workflow {suite.name}"
+    return write_span(place, name, otlp.INTERNAL, times, values, failure=failure)
 
 
 def case_span(run: str, result: CaseResult) -> JsonObject:
@@ -371,7 +348,7 @@ def case_span(run: str, result: CaseResult) -> JsonObject:
     seen = result.observation
     links = [SpanPlace(trace_of(PREFIX + run), span_of(each)) for each in seen.exchanges]
     if seen.run:
-        links = [SpanPlace(trace_of(seen.run), span_of(seen.run))]
+        links = [place_of(seen.run)]
     values: dict[str, Json] = {
         "gen_ai.operation.name": _OPERATION,
         "gen_ai.request.model": seen.model,
@@ -387,7 +364,7 @@ def case_span(run: str, result: CaseResult) -> JsonObject:
     )
     times = result.at, result.at + result.seconds
     return write_span(
-        _case_place(run, result), f"{_OPERATION} {result.suite or run}", INTERNAL, times, values,
+        _case_place(run, result), f"{_OPERATION} {result.suite or run}", otlp.INTERNAL, times, values,
         failure=failure, links=links,
     )  # fmt: skip
 
@@ -399,7 +376,7 @@ def result_events(run: str, result: CaseResult, *, with_content: bool) -> list[J
         write_event(
             place,
             RESULT_EVENT,
-            WARN if each.verdict == "not_graded" else INFO,
+            otlp.WARN if each.verdict == "not_graded" else otlp.INFO,
             ended,
             _score_values(each, with_content=with_content),
         )
@@ -418,5 +395,5 @@ def _score_values(score: Score, *, with_content: bool) -> dict[str, Json]:
 
 
 def _case_place(run: str, result: CaseResult) -> SpanPlace:
-    above = eval_place(run)
+    above = place_of(PREFIX + run)
     return SpanPlace(above.trace, span_of(f"{run} {result.target} {result.case} {result.trial}"), above.span)

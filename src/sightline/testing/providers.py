@@ -136,7 +136,6 @@ class _LoudReplay:
         return response
 
     async def close(self, grace: float) -> None:
-        """Nothing is open."""
         await self._replay.close(grace)
 
 

@@ -71,7 +71,6 @@ class ToolLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def definition(self) -> Definition:
-        """The same for the loop."""
         return Definition(name=self.name, description=self.description, schema=self.schema)
 
 

@@ -65,9 +65,7 @@ Receive: TypeAlias = Callable[[], Awaitable[RequestEvent]]
 class Send(Protocol):
     """Sends a response; it returns once the connection can take more."""
 
-    def __call__(self, message: ResponseStart | ResponseChunk, /) -> Awaitable[None]:
-        """Send the next piece."""
-        ...
+    def __call__(self, message: ResponseStart | ResponseChunk, /) -> Awaitable[None]: ...
 
 
 class Pausable(Protocol):
@@ -94,9 +92,7 @@ class ChunkWriter(Protocol):
         client takes no more for now; None where bodies have no such chunks."""
         ...
 
-    async def until_writable(self) -> None:
-        """Wait until the client takes more."""
-        ...
+    async def until_writable(self) -> None: ...
 
 
 class ClientWriter(Send, ChunkWriter, Protocol):
@@ -130,9 +126,7 @@ class DirectClient(Protocol):
 class DirectRequest(Protocol):
     """A request that is answered so."""
 
-    def client_gone(self) -> None:
-        """The connection has ended."""
-        ...
+    def client_gone(self) -> None: ...
 
 
 BeginDirectly: TypeAlias = Callable[[object, bytes, DirectClient], DirectRequest | None]
@@ -147,9 +141,7 @@ class Upgradable(Protocol):
         """Whether the client takes no more for now."""
         ...
 
-    async def until_writable(self) -> None:
-        """Wait until the client takes more."""
-        ...
+    async def until_writable(self) -> None: ...
 
     def upgrade(self, headers: Headers, receive: "UpgradeReceiver", /) -> Transport:
         """Answer with 101 and these headers. From now on bytes of the client go to `receive`, and what is written to
@@ -178,12 +170,10 @@ class UpgradeReceiver(Protocol):
 
 
 def response_start(status: int, headers: Headers) -> ResponseStart:
-    """The head of a response."""
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
 def response_body(body: bytes, *, more: bool) -> ResponseChunk:
-    """A piece of a response's body."""
     return {"type": "http.response.body", "body": body, "more_body": more}
 
 

@@ -32,7 +32,6 @@ async def read_json(receive: Receive, most: int = MOST_BYTES) -> Json:
 
 
 async def read_bytes(receive: Receive, most: int) -> bytes:
-    """The body as bytes."""
     pieces: list[bytes] = []
     size = 0
     while True:

@@ -36,7 +36,6 @@ def data(body: bytes, media_type: bytes) -> WebResponse:
 
 
 def json(value: object, status: int = 200, headers: Headers | None = None) -> WebResponse:
-    """A value as JSON."""
     return WebResponse(status, _encode(value), [(b"content-type", b"application/json"), *GUARDED, *(headers or [])])
 
 
@@ -54,7 +53,6 @@ def failure(fault: Fault, headers: Headers | None = None) -> WebResponse:
 
 
 def no_token() -> WebResponse:
-    """The refusal of a request without the token."""
     hint = "Send `Authorization: Bearer …` with the token that was printed at the start, or open the printed link."
     fault = Fault(Code.AUTH, "the token is missing or wrong", hint=hint, status=401)
     return failure(fault, [(b"www-authenticate", b"Bearer")])

@@ -19,7 +19,6 @@ class ApiCall:
 
     @property
     def name(self) -> str:
-        """The first of them."""
         return self.names[0]
 
 

@@ -114,7 +114,6 @@ class CommandCalls:
         await asyncio.gather(*(relay.close(grace) for relay in self._others.values()))
 
     async def wait(self, receive: Receive, send: Send) -> None:
-        """Report how long a request must wait."""
         try:
             wait_call = read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
         except Fault as fault:

@@ -62,7 +62,6 @@ class Exchanges:
         return "" if fault is None else fault.message
 
     async def newest(self, count: int) -> list[Summary]:
-        """The latest exchanges."""
         await self._records.store.settle()
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
@@ -267,7 +266,6 @@ class Forgetting:
         self._erase_chats = erase_chats
 
     async def forget(self, receive: Receive) -> ForgetResult:
-        """Forget what a filter takes, or a list of exchanges."""
         order = await read_body(receive, ForgetOrder, status=400)
         if not order.filter.strip() and not order.exchanges:
             hint = f'"filter": "{EVERYTHING}" takes every exchange.'

@@ -122,7 +122,6 @@ class Interceptions:
 
     @property
     def rules(self) -> Sequence[InterceptionRule]:
-        """The rules, in their order."""
         return self._holds.rules
 
     @property
@@ -143,14 +142,12 @@ class Interceptions:
         }
 
     async def set_mode(self, receive: Receive) -> Intercepting:
-        """Change the mode."""
         body = await read_body(receive, _Mode, hint='Send {"mode": "off"|"next"|"every"|"rules"}.')
         self._holds.set_mode(body.mode)
         self._announce()
         return self.mode
 
     async def set_rules(self, receive: Receive) -> Sequence[InterceptionRule]:
-        """Replace the rules."""
         self._holds.set_rules(await read_json(receive))
         self._announce()
         return self.rules
@@ -159,7 +156,6 @@ class Interceptions:
         self._hub.announce(EVENT, {"mode": self._holds.mode})
 
     async def set_masks(self, receive: Receive) -> Sequence[JsonObject]:
-        """Replace the masks."""
         self._holds.set_masks(await read_json(receive))
         self._announce()
         return self.masks

@@ -101,7 +101,6 @@ class RecordCalls:
         self._retention, self._place = retention, place
 
     async def read(self) -> RecordShown:
-        """The record as it is now."""
         store, clock = self._retention.store, self._retention.clock
         await store.settle()
         count, oldest = 0, None

@@ -253,7 +253,6 @@ def show_session(key: str, summaries: Sequence[Summary], *, is_cut: bool = False
 
 
 def place_of(exchange: str, session: SessionShown) -> SessionPlace:
-    """Where a request is in its session."""
     place = _find_place(exchange, session.threads, "")
     turn, turns, previous, following, above = place if place is not None else (0, 0, "", "", "")
     return SessionPlace(

@@ -111,7 +111,6 @@ class SharingCalls:
         self.formats: Mapping[str, ShareFormat] = {**FORMS, **added}
 
     async def share(self, receive: Receive) -> SharePreview | WebResponse:
-        """The preview, or the file."""
         order = await read_body(receive, ShareOrder, status=400)
         wanted = read_selection(order.filter, order.exchanges)
         form = self.formats.get(order.form)

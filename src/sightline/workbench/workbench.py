@@ -34,7 +34,6 @@ class Access:
     port: int
 
     def is_granted(self, headers: Headers) -> bool:
-        """Whether the request has the token."""
         scheme, _, shown = header(headers, b"authorization").partition(" ")
         if scheme.lower() == "bearer" and self._is_token(shown.strip()):
             return True
@@ -215,13 +214,9 @@ class ExampleRecord(Protocol):
         """Its workbench; None while it is not open."""
         ...
 
-    async def open(self) -> None:
-        """Make its workbench, unless it is there."""
-        ...
+    async def open(self) -> None: ...
 
-    async def close(self) -> None:
-        """Remove everything of it."""
-        ...
+    async def close(self) -> None: ...
 
 
 class Workbench:
@@ -259,7 +254,6 @@ class Workbench:
         return replies.failure(fault)
 
     async def serve(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         path = scope["raw_path"]
         if path == b"/favicon.ico":
             await WebResponse(204, b"", list(replies.GUARDED)).to(send)
