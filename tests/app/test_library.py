@@ -5,15 +5,13 @@ from pathlib import Path
 import pytest
 
 import sightline
-from sightline.agent.core.rounds import Round
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.tools.tools import Callables
-from sightline.app.library import run_async, usage_of
+from sightline.app.library import run_async
 from sightline.errors import Code
 from sightline.model.events import StreamEvent, TextReceived
 from sightline.model.json import JsonObject
 from sightline.model.parts import Text, ToolCall
-from sightline.model.reply import Reply, Usage
 from sightline.model.request import Message
 from tests.background import upstream_in_background
 from tests.loop_stage import calls, says
@@ -153,12 +151,6 @@ def test_model_argument_works_without_a_configured_model(acme: Upstream, tmp_pat
     acme.script = [plays(says("Hello."))]
     assert sightline.run("Hello?", model="acme/m", max_tokens=5, config=str(file)).text == "Hello."
     assert acme.seen[0].json()["max_completion_tokens"] == 5
-
-
-def test_unreported_token_counts_are_none() -> None:
-    rounds = [Round(number=1, reply=Reply()), Round(number=2, reply=Reply(), usage=Usage(input_tokens=3))]
-    assert usage_of(rounds) == Usage(input_tokens=3)
-    assert usage_of([]) == Usage()
 
 
 async def test_a_run_of_a_program_is_on_record(acme: Upstream, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from sightline.app.configuration import Configuration
 from sightline.app.server import Parts, make_workbench
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
@@ -21,6 +22,7 @@ from sightline.exchange.memory import Memory
 from sightline.gateway.gateway import Gateway
 from sightline.platform.processes import new_loop
 from sightline.server.listener import App, ListeningServer, bind_sockets
+from sightline.settings import Settings
 from sightline.store.entries import BodyEntry, Entry, FactEntry, KeptEntry, plain_entries
 from sightline.store.summary import Summary, summary_of
 from sightline.web.access import OriginGuard
@@ -202,17 +204,16 @@ def running(catalog: Catalog = CATALOG, *, grace: int = 5, guard: OriginGuard | 
     def now() -> float:
         return 1_760_000_000.0
 
+    keyed = [each for each in catalog.providers.values() if has_key(each)]
     workbench = make_workbench(
         Parts(
             access=Access(TOKEN, port),
             hub=hub,
             store=store,  # type: ignore[arg-type]
             memory=Memory(Path("/nonexistent"), now),
-            catalog=catalog,
-            has_key=has_key,
+            loaded=Configuration(catalog, Settings(), None, {each.key_env: "k" for each in keyed}),
             address=f"http://127.0.0.1:{port}",
             now=now,
-            prices=lambda _provider, _model: None,
         )
     )
     gateway = Gateway(relay, catalog, has_key, lambda: next(clock))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ import msgspec
 
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.commands import without_variables
-from sightline.agent.tools.opening import Opened, Toolsets, open_toolsets
+from sightline.agent.tools.opening import Toolsets
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import (
     Notice,
@@ -341,7 +341,7 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
         sharing = FarSharing(line, where.prices, is_cached=is_cached(began.suite, began.options))
         engine = Engine(relay, aside, RequestCounter(memory), memory, clock, limits=sharing.rates.wait)
         logbook, options = FarLogbook(line), RunnerOptions(begin.catalog, where.make_id, begin.process, is_alive)
-        toolsets = _toolsets(loaded, root)
+        toolsets = toolsets_of(loaded, root)
         stack.push_async_callback(toolsets.close)
         where = replace(
             where,
@@ -354,16 +354,6 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
         run = EvalRun(begin.run, began, engine, logbook, where, FarSpending(line))
         async with open_case_worker(run, specs, sharing) as worker:
             yield worker
-
-
-def _toolsets(loaded: Configuration, root: Path) -> Toolsets:
-    """The toolsets of the configuration, run in the folder of the suites."""
-
-    async def opening(names: Sequence[str]) -> Opened:
-        where = replace(tool_surroundings(loaded, None if loaded.path else root), folder=root)
-        return await open_toolsets({name: loaded.settings.tools[name] for name in names}, where)
-
-    return Toolsets(tuple(loaded.settings.tools), opening)
 
 
 class HostProcess:

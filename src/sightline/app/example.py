@@ -24,7 +24,6 @@ from sightline.app.machine import SystemClock, is_alive, process_name
 from sightline.app.server import Parts, make_workbench, open_parts
 from sightline.store.entries import BodyEntry, Entry, join_frames
 from sightline.store.store import Store
-from sightline.store.summary import price_list
 from sightline.web.access import OriginGuard
 from sightline.web.routes import ApiCall, Calls
 from sightline.workbench.exchanges import DocumentToOpen, document_request
@@ -86,11 +85,9 @@ async def open_example(folder: Path, access: Access, address: str, guard: Origin
             Parts,
             access=access,
             store=record,
-            catalog=loaded.catalog,
-            has_key=loaded.has_key,
+            loaded=loaded,
             address=address,
             now=clock.now,
-            prices=price_list(loaded.catalog),
             further=_calls(places),
         )
         served = await open_parts(

@@ -128,7 +128,7 @@ async def run_async(
         text=ended.rounds[-1].text if ended.rounds else "",
         why=ended.why,
         rounds=ended.rounds,
-        usage=usage_of(ended.rounds),
+        usage=total_usage(each.usage for each in ended.rounds),
         cost=ended.spent.known_cost,
         seconds=ended.spent.seconds,
         run=name,
@@ -247,11 +247,6 @@ find_exchanges = _blocking(find_exchanges_async)
 """The newest recorded exchanges that a filter takes. In a program with an event loop, await `find_exchanges_async`."""
 evaluate = _blocking(evaluate_async)
 """Run a suite of cases, and wait for its end. In a program with an event loop, await `evaluate_async`."""
-
-
-def usage_of(rounds: Sequence[Round]) -> Usage:
-    """The usage of all rounds; counts that no reply reports are None."""
-    return total_usage(each.usage for each in rounds)
 
 
 def _complete(request: Request, choice: ModelChoice) -> Request:

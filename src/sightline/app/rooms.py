@@ -43,6 +43,7 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.gateway.models import list_models
 from sightline.plugins.loading import list_panels, plugin_calls
 from sightline.store.store import Logbook
+from sightline.store.summary import price_list
 from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
 from sightline.transport.http.client import probe
 from sightline.web.asgi import WebResponse
@@ -100,7 +101,7 @@ def open_rooms(parts: Parts) -> OpenRooms:
 
 
 def _open_own(parts: Parts, sending: Sending) -> _OwnRequests:
-    loaded, means, relay, record, hub = sending.loaded, sending.means, sending.relay, parts.store, parts.hub
+    loaded, means, relay, record, hub = parts.loaded, sending.means, sending.relay, parts.store, parts.hub
     clock = SystemClock()
     engine = Engine(relay, sending.aside, RequestCounter(means.memory), means.memory, clock)
     runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
@@ -123,14 +124,15 @@ def _open_own(parts: Parts, sending: Sending) -> _OwnRequests:
 
 
 def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
-    sending = parts.sending
+    sending, loaded = parts.sending, parts.loaded
+    catalog = loaded.catalog
     holds = Holds(parts.memory, parts.now) if sending is None else sending.relay.holds
     resending = None if sending is None else sending.resending
-    records = Records(parts.store, parts.now, parts.prices, parts.unwritten)
+    records = Records(parts.store, parts.now, price_list(catalog), parts.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
-    viewing = Viewer(holds, records, parts.catalog, parts.memory)
+    viewing = Viewer(holds, records, catalog, parts.memory)
     showing = Showing(holds, records, viewing)
-    sharing = SharingCalls(parts.store, parts.catalog, parts.now, parts.redacted_patterns, parts.plugins)
+    sharing = SharingCalls(parts.store, catalog, parts.now, loaded.settings.export.patterns, loaded.plugins)
     return Api(
         exchanges=exchanges,
         showing=showing,
@@ -140,13 +142,13 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
         about=lambda: about(
             version("sightline"),
             parts.address,
-            parts.catalog,
-            parts.has_key,
+            catalog,
+            loaded.has_key,
             places=_places(parts),
             program=own_command(),
-            toolsets=parts.toolsets,
+            toolsets=tuple(loaded.settings.tools),
             workers=1 if parts.workers is None else parts.workers.serving,
-            panels=list_panels(parts.plugins),
+            panels=list_panels(loaded.plugins),
             formats=sharing.formats.values(),
         ),
         deciding=None if sending is None else HoldDecisions(holds, records, viewing, showing),
@@ -159,7 +161,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
             **({} if own is None else chat_calls(own.chat, records)),
             **({} if own is None else run_calls(own.runs)),
             **({} if own is None else eval_calls(own.evals)),
-            **plugin_calls(parts.plugins),
+            **plugin_calls(loaded.plugins),
             **parts.further,
         },
     )
@@ -170,7 +172,7 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Sho
     meter = ContextMeter(viewing, parts.now)
     examiner = TurnExaminer(viewing, parts.now)
     caches = CacheReports(examiner)
-    costs = CostReport(parts.store, parts.prices, parts.now)
+    costs = CostReport(parts.store, price_list(parts.loaded.catalog), parts.now)
     sessions = Sessions(examiner, parts.now)
     lines = SessionLines(records, parts.now)
     return {
@@ -205,7 +207,7 @@ def _settings_calls(parts: Parts) -> Calls:
 
 def _sending_calls(parts: Parts, sending: Sending) -> Calls:
     """What is known of providers and requests."""
-    means, loaded = sending.means, sending.loaded
+    means, loaded = sending.means, parts.loaded
     providers = Providers(
         loaded.catalog,
         loaded.has_key,

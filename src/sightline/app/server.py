@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import tomllib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,13 +16,19 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sightline.app.configuration import Configuration, data_folder, plugins_named
-from sightline.app.engine import RelayResources as SendingMeans
-from sightline.app.engine import http_client, make_relay, means_of, nowhere, open_configured_store, relay_of
+from sightline.app.engine import (
+    RelayResources,
+    http_client,
+    make_relay,
+    means_of,
+    nowhere,
+    open_configured_store,
+    relay_of,
+)
 from sightline.app.machine import SystemClock
 from sightline.app.running_server import ProxyShown, RefusalShown, RefusalsShown, announce, withdraw
 from sightline.app.worker import WorkerParameters
 from sightline.app.workers import MainParts, Workers, divide_connections
-from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import KnownHosts, Provider, addresses_of
 from sightline.exchange.client_response import RequestHandler
 from sightline.exchange.hub import Hub
@@ -40,7 +46,7 @@ from sightline.server.proxy import ProxyServer, ProxySettings
 from sightline.settings import StoreSettings
 from sightline.store.entries import FactEntry
 from sightline.store.store import LoggedValue, Store
-from sightline.store.summary import PriceList, price_list
+from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
 from sightline.transport.http.dialling import Trust
 from sightline.transport.http.target import Proxies
@@ -52,7 +58,6 @@ from sightline.workbench.workbench import Access, ExampleRecord, Workbench
 
 if TYPE_CHECKING:
     from sightline.app.rooms import OpenRooms
-    from sightline.plugins.loading import Plugins
     from sightline.workbench.api import Api
 
 
@@ -61,9 +66,8 @@ class Sending:
     """What sends requests to providers: for clients, for commands beside the server, and for the page. `aside` records
     nothing."""
 
-    loaded: Configuration
     folder: Path
-    means: SendingMeans
+    means: RelayResources
     relay: Relay
     aside: Relay
     resending: Resender
@@ -103,18 +107,13 @@ class Parts:
     hub: Hub
     store: Store
     memory: Memory
-    catalog: Catalog
-    has_key: Callable[[Provider], bool]
+    loaded: Configuration
     address: str
     now: Callable[[], float]
-    prices: PriceList
     sending: Sending | None = None
-    toolsets: Sequence[str] = ()
     workers: Workers | None = None
     further: Calls = field(default_factory=dict)
     example: ExampleRecord | None = None
-    plugins: "Plugins | None" = None
-    redacted_patterns: Sequence[str] = ()
     retention: Retention | None = None
     record_place: str = ""
     _rooms: _Rooms = field(default_factory=_Rooms)
@@ -198,14 +197,9 @@ async def open_server(
             Parts,
             access=Access(token, port),
             store=record,
-            catalog=loaded.catalog,
-            has_key=loaded.has_key,
+            loaded=loaded,
             address=address,
             now=clock.now,
-            prices=price_list(loaded.catalog),
-            toolsets=tuple(loaded.settings.tools),
-            plugins=loaded.plugins,
-            redacted_patterns=loaded.settings.export.patterns,
             retention=retention,
             record_place=_record_place(store or loaded.settings.store.url, folder),
         )
@@ -329,9 +323,10 @@ async def open_parts(
     )
     commands = _command_calls(loaded, means, relay, hub, aside)
     return parts(
+        loaded=loaded,
         hub=hub,
         memory=means.memory,
-        sending=Sending(loaded, folder, means, relay, aside, resending, commands, metrics),
+        sending=Sending(folder, means, relay, aside, resending, commands, metrics),
         workers=None if workers == 1 else _make_workers(for_worker, folder, workers - 1, at, guard, shared, store),
     )
 
@@ -370,7 +365,7 @@ def _make_workers(
     return Workers(count, parts, folder, loaded, parameters)
 
 
-def _command_calls(loaded: Configuration, means: SendingMeans, relay: Relay, hub: Hub, aside: Relay) -> CommandCalls:
+def _command_calls(loaded: Configuration, means: RelayResources, relay: Relay, hub: Hub, aside: Relay) -> CommandCalls:
     """What sends the requests of commands that run beside this server."""
     unrecorded = Hub(nowhere)
 

@@ -85,11 +85,14 @@ def _network(loaded: Configuration) -> McpNetwork:
     return McpNetwork(Trust(ca_file=loaded.settings.network.ca_file, environment=loaded.environment).context, proxy)
 
 
-def toolsets_of(loaded: Configuration) -> Toolsets:
-    """The toolsets `[tools.NAME]`, opened on first use; the caller closes them."""
+def toolsets_of(loaded: Configuration, folder: Path | None = None) -> Toolsets:
+    """The toolsets `[tools.NAME]`, opened on first use; the caller closes them. They run in this folder, by default in
+    the current one."""
 
     async def opening(names: Sequence[str]) -> Opened:
-        return await open_toolsets({name: loaded.settings.tools[name] for name in names}, tool_surroundings(loaded))
+        where = tool_surroundings(loaded, None if loaded.path else folder)
+        toolsets = {name: loaded.settings.tools[name] for name in names}
+        return await open_toolsets(toolsets, replace(where, folder=folder or where.folder))
 
     return Toolsets(tuple(loaded.settings.tools), opening)
 

@@ -224,7 +224,12 @@ class ServingWorker:
             async def ending() -> None:
                 await self._relay.close(GRACE)
 
-            app = WorkerApp(guard, gateway)
+            def app(scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
+                refusal = guard.refusal(scope["headers"])
+                if refusal is not None:
+                    return gateway.refusal(scope, refusal).to(send)
+                return gateway.serve(scope, receive, send)
+
             self._server = ListeningServer(
                 app, ending=ending, grace=GRACE + 2, heeds_signals=False, begin=gateway.begin
             )
@@ -293,21 +298,6 @@ class ServingWorker:
         await self._relay.wait_until_learned()
         self._learning.save()
         return b""
-
-
-class WorkerApp:
-    """The application of a worker: the gateway, behind the guard."""
-
-    def __init__(self, guard: OriginGuard, gateway: Gateway) -> None:
-        self._guard = guard
-        self._gateway = gateway
-
-    def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
-        """Answer one request, once this is awaited."""
-        refusal = self._guard.refusal(scope["headers"])
-        if refusal is not None:
-            return self._gateway.refusal(scope, refusal).to(send)
-        return self._gateway.serve(scope, receive, send)
 
 
 def main() -> None:

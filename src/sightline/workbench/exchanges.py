@@ -55,12 +55,6 @@ class Exchanges:
         self._now = now
         self._holds = holds
 
-    @property
-    def trouble(self) -> str:
-        """Why the record cannot be written now; empty if it can."""
-        fault = self._records.store.trouble
-        return "" if fault is None else fault.message
-
     async def newest(self, count: int) -> list[Summary]:
         await self._records.store.settle()
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
