@@ -47,15 +47,7 @@ from sightline.evals.api.suites import EvalParts
 from sightline.evals.core.run_state import EvalBegan, is_cached, read
 from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.service.case_worker import Worker, open_case_worker
-from sightline.evals.service.cluster.host import (
-    FarLogbook,
-    FarMemory,
-    FarSharing,
-    FarSpending,
-    Host,
-    HostLine,
-    recording,
-)
+from sightline.evals.service.cluster import host
 from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, Needs
 from sightline.evals.service.cluster.messages import Begin, Introduction, host_folder, pack, unpack
 from sightline.evals.service.context import EvalContext, EvalRun
@@ -322,7 +314,9 @@ def introduction() -> Introduction:
 
 
 @asynccontextmanager
-async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mapping[str, str]) -> AsyncIterator[Worker]:
+async def open_host(
+    begin: Begin, line: host.HostLine, root: Path, environment: Mapping[str, str]
+) -> AsyncIterator[Worker]:
     """A worker that runs cases below `root`. It uses the keys that the main process sends, never those of this
     machine."""
     began = read(begin.began)
@@ -331,16 +325,16 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
     loaded = Configuration(begin.catalog, begin.settings, root / begin.config if begin.config else None, around)
     clock, where = SystemClock(), _context(loaded, root)
     async with AsyncExitStack() as stack:
-        memory = FarMemory(line, begin.calibration, root / _NO_FOLDER, clock.now)
+        memory = host.FarMemory(line, begin.calibration, root / _NO_FOLDER, clock.now)
         means = RelayResources(memory, make_embedded_model(loaded), http_client(loaded))
         stack.push_async_callback(means.embedded.close)
         stack.push_async_callback(means.client.close)
         aside, _ = await make_relay(loaded, means, nowhere, stack)
-        relay, _ = await make_relay(loaded, means, partial(recording, line), stack)
+        relay, _ = await make_relay(loaded, means, partial(host.recording, line), stack)
         relay.holds.set_masks(msgspec.to_builtins(begin.masks))
-        sharing = FarSharing(line, where.prices, is_cached=is_cached(began.suite, began.options))
+        sharing = host.FarSharing(line, where.prices, is_cached=is_cached(began.suite, began.options))
         engine = Engine(relay, aside, RequestCounter(memory), memory, clock, limits=sharing.rates.wait)
-        logbook, options = FarLogbook(line), RunnerOptions(begin.catalog, where.make_id, begin.process, is_alive)
+        logbook, options = host.FarLogbook(line), RunnerOptions(begin.catalog, where.make_id, begin.process, is_alive)
         toolsets = toolsets_of(loaded, root)
         stack.push_async_callback(toolsets.close)
         where = replace(
@@ -351,7 +345,7 @@ async def open_host(begin: Begin, line: HostLine, root: Path, environment: Mappi
             client=means.client,
         )
         specs = [spec for spec in began.targets if spec.name in begin.targets]
-        run = EvalRun(begin.run, began, engine, logbook, where, FarSpending(line))
+        run = EvalRun(begin.run, began, engine, logbook, where, host.FarSpending(line))
         async with open_case_worker(run, specs, sharing) as worker:
             yield worker
 
@@ -369,7 +363,7 @@ class HostProcess:
         self._root = self._folder / "files"
         self._root.mkdir()
         self._loop = asyncio.new_event_loop()
-        self._host = Host(self._open, SystemClock())
+        self._host = host.Host(self._open, SystemClock())
         self.thread = threading.Thread(target=self._live, name="sightline-host", daemon=True)
         self.thread.start()
 
@@ -395,7 +389,7 @@ class HostProcess:
             self._end(0)
 
     @asynccontextmanager
-    async def _open(self, begin: Begin, line: HostLine) -> AsyncIterator[Worker]:
+    async def _open(self, begin: Begin, line: host.HostLine) -> AsyncIterator[Worker]:
         try:
             async with open_host(begin, line, self._root, os.environ) as worker:
                 yield worker

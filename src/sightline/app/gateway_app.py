@@ -13,16 +13,8 @@ from sightline.app.machine import SystemClock
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
 from sightline.server.listener import GRACE
+from sightline.web import asgi
 from sightline.web.access import LOOPBACK, OriginGuard
-from sightline.web.asgi import (
-    AsgiScope,
-    Headers,
-    RequestEvent,
-    ResponseChunk,
-    ResponseStart,
-    response_body,
-    response_start,
-)
 
 _LOG = logging.getLogger("sightline.gateway")
 
@@ -118,9 +110,9 @@ class _Client:
         self._receive = receive
         self._has_body = asyncio.Event()
 
-    async def receive(self) -> RequestEvent:
+    async def receive(self) -> asgi.RequestEvent:
         """The next piece of the body."""
-        event: RequestEvent = await self._receive()
+        event: asgi.RequestEvent = await self._receive()
         if event["type"] == "http.disconnect" or not event.get("more_body"):
             self._has_body.set()
         return event
@@ -132,7 +124,7 @@ class _Client:
             pass
 
 
-def _scope_within(scope: AsgiMessage) -> AsgiScope:
+def _scope_within(scope: AsgiMessage) -> asgi.AsgiScope:
     """The request as the gateway takes it: with the path below the place where it is mounted."""
     root = str(scope.get("root_path") or "").rstrip("/")
     # The path as it was sent; servers need not say, and what they decoded is then written again.
@@ -159,18 +151,18 @@ class _PlainWriter:
 
     def __init__(self, send: AsgiSend) -> None:
         self._send = send
-        self._kept: list[ResponseStart | ResponseChunk] = []
+        self._kept: list[asgi.ResponseStart | asgi.ResponseChunk] = []
 
     @property
     def is_paused(self) -> bool:
         return bool(self._kept)
 
-    def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
-        self._kept += [response_start(status, headers), response_body(body, more=False)]
+    def respond(self, status: int, headers: asgi.Headers, body: bytes, /) -> None:
+        self._kept += [asgi.response_start(status, headers), asgi.response_body(body, more=False)]
 
     def write(self, data: bytes, /) -> None:
         if data:
-            self._kept.append(response_body(data, more=True))
+            self._kept.append(asgi.response_body(data, more=True))
 
     def chunk_writer(self) -> None:
         """None: the other server frames the body."""
@@ -179,7 +171,7 @@ class _PlainWriter:
         """Nothing: the body comes from the other server, piece by piece."""
         return None
 
-    def write_interim(self, status: int, headers: Headers, /) -> None:
+    def write_interim(self, status: int, headers: asgi.Headers, /) -> None:
         """ASGI has no responses of 1xx, and they change nothing in the one that follows."""
 
     async def until_writable(self) -> None:
@@ -187,7 +179,7 @@ class _PlainWriter:
         for message in kept:
             await self._send(message)
 
-    async def __call__(self, message: ResponseStart | ResponseChunk, /) -> None:
+    async def __call__(self, message: asgi.ResponseStart | asgi.ResponseChunk, /) -> None:
         """Send a message behind what is kept."""
         await self.until_writable()
         await self._send(message)

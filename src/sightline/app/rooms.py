@@ -54,9 +54,9 @@ from sightline.workbench.api import Api, Providers, about, calibration_calls
 from sightline.workbench.cache_report import CacheReports
 from sightline.workbench.cache_turns import TurnExaminer
 from sightline.workbench.context import ContextMeter
-from sightline.workbench.costs import CostReport
+from sightline.workbench.costs import report_costs
 from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Documents, Exchanges, Forgetting, Replays
+from sightline.workbench.exchanges import Exchanges, Forgetting
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters, cap_calls
 from sightline.workbench.session_lines import SessionLines
@@ -127,7 +127,6 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
     sending, loaded = parts.sending, parts.loaded
     catalog = loaded.catalog
     holds = Holds(parts.memory, parts.now) if sending is None else sending.relay.holds
-    resending = None if sending is None else sending.resending
     records = Records(parts.store, parts.now, price_list(catalog), parts.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
     viewing = Viewer(holds, records, catalog, parts.memory)
@@ -136,8 +135,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
     return Api(
         exchanges=exchanges,
         showing=showing,
-        replays=Replays(exchanges, resending),
-        documents=Documents(resending),
+        resending=None if sending is None else sending.resending,
         forgetting=Forgetting(records, parts.hub, parts.now, None if own is None else own.chat.chats.erase),
         about=lambda: about(
             version("sightline"),
@@ -172,7 +170,7 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Sho
     meter = ContextMeter(viewing, parts.now)
     examiner = TurnExaminer(viewing, parts.now)
     caches = CacheReports(examiner)
-    costs = CostReport(parts.store, price_list(parts.loaded.catalog), parts.now)
+    prices = price_list(parts.loaded.catalog)
     sessions = Sessions(examiner, parts.now)
     lines = SessionLines(records, parts.now)
     return {
@@ -185,7 +183,7 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Sho
         "turns": {"GET": lambda call: sessions.details(Query(call.query))},
         "exchanges/*/conversation": {"GET": lambda call: showing.conversation(call.name)},
         "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
-        "costs": {"GET": lambda call: costs.read(Query(call.query))},
+        "costs": {"GET": lambda call: report_costs(parts.store, prices, parts.now, Query(call.query))},
     }
 
 

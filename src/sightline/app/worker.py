@@ -16,23 +16,12 @@ from pathlib import Path
 
 import msgspec
 
+from sightline.app import worker_messages as messages
 from sightline.app.configuration import Configuration, load_named
 from sightline.app.engine import RelayResources, http_client, make_caps, make_embedded_model, make_relay
 from sightline.app.machine import SystemClock
 from sightline.app.worker_memory import WorkerLedger, WorkerMemory
-from sightline.app.worker_messages import (
-    FEW_FACTS,
-    NO_FACTS,
-    Connection,
-    End,
-    FactsShared,
-    Message,
-    Peer,
-    Ready,
-    TurnOver,
-    decode_recorded,
-    encode_facts,
-)
+from sightline.app.worker_messages import Peer
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
 from sightline.exchange.hub import SHOWN, Announced, FactQueue, Hub, News
@@ -105,15 +94,15 @@ class BorrowedModel(EmbeddedModel):
             yield turn
         except Fault as fault:
             # The main process knows whether its model has ended, and then says so in place of a broken connection.
-            await self._peer.call("turn over", _pack(TurnOver(number, write_fault(fault))))
+            await self._peer.call("turn over", _pack(messages.TurnOver(number, write_fault(fault))))
             raise
         except BaseException:
-            self._peer.tell("turn over", _pack(TurnOver(number, is_cancelled=True)))
+            self._peer.tell("turn over", _pack(messages.TurnOver(number, is_cancelled=True)))
             raise
         if turn.fault is not None:
-            self._peer.tell("turn over", _pack(TurnOver(number, write_fault(turn.fault))))
+            self._peer.tell("turn over", _pack(messages.TurnOver(number, write_fault(turn.fault))))
         else:
-            await self._peer.call("turn over", _pack(TurnOver(number)))
+            await self._peer.call("turn over", _pack(messages.TurnOver(number)))
 
 
 class BorrowedRecords:
@@ -124,7 +113,7 @@ class BorrowedRecords:
 
     async def read(self, exchange: str) -> RecordedExchange:
         """All of an exchange; a fault if the record does not hold it."""
-        return decode_recorded(await self._peer.call("recorded", exchange.encode()))
+        return messages.decode_recorded(await self._peer.call("recorded", exchange.encode()))
 
     async def list_ids(self, _wanted: Expression) -> list[str]:
         """Nothing is listed here: only the main process serves what is not a POST."""
@@ -158,7 +147,7 @@ class FactTeller(FactQueue):
         has_more = self.has_more
         facts = [each for each in self.take_waiting() if not isinstance(each, Announced)]
         if facts:
-            self._peer.send(FactsShared(encode_facts(facts), has_more))
+            self._peer.send(messages.FactsShared(messages.encode_facts(facts), has_more))
 
 
 class ServingWorker:
@@ -239,7 +228,7 @@ class ServingWorker:
             settle_down()
             serving = asyncio.create_task(self._server.run_on([]))
             await asyncio.sleep(0)
-            self._peer.send(Ready())
+            self._peer.send(messages.Ready())
             await serving
             if self._teller is not None:
                 self._teller.flush()
@@ -252,14 +241,14 @@ class ServingWorker:
 
     def _give_to_main(self, first: bytes, descriptor: int) -> bool:
         """Where that fails, the connection ends: a rule could be for this request, so that it is not served here."""
-        self._peer.send(Connection(first), descriptor)
+        self._peer.send(messages.Connection(first), descriptor)
         return True
 
-    def _on_message(self, message: Message, descriptor: int) -> None:
+    def _on_message(self, message: messages.Message, descriptor: int) -> None:
         match message:
-            case Connection(first):
+            case messages.Connection(first):
                 self._server.adopt(socket.socket(fileno=descriptor), self._main, first)
-            case End():
+            case messages.End():
                 self._server.end()
             case _:
                 raise AssertionError(message)
@@ -274,19 +263,19 @@ class ServingWorker:
 
     async def _watch(self, data: bytes) -> bytes:
         """Tell facts from now on, all of them or those for brief watchers; or no more."""
-        is_brief = data == FEW_FACTS
-        if self._teller is not None and (data == NO_FACTS or self._teller.is_brief != is_brief):
+        is_brief = data == messages.FEW_FACTS
+        if self._teller is not None and (data == messages.NO_FACTS or self._teller.is_brief != is_brief):
             self._teller.flush()
             self._teller.close()
             self._teller = None
-        if self._teller is None and data != NO_FACTS:
+        if self._teller is None and data != messages.NO_FACTS:
             self._teller = FactTeller(self._hub, self._peer, is_brief=is_brief)
             self._hub.add_watcher(self._teller)
         return b""
 
     async def _unwritten(self, data: bytes) -> bytes:
         """Facts of an exchange of this worker that are not on record yet."""
-        return encode_facts(self._relay.unwritten(data.decode()))
+        return messages.encode_facts(self._relay.unwritten(data.decode()))
 
     async def _pack_metrics(self, _data: bytes) -> bytes:
         """What was counted here; from the first time on, everything is."""

@@ -16,24 +16,10 @@ from typing import Final
 
 import msgspec
 
+from sightline.app import worker_messages as messages
 from sightline.app.configuration import Configuration
 from sightline.app.worker_memory import WorkerCounts, WorkerMemory
-from sightline.app.worker_messages import (
-    ALL_FACTS,
-    FEW_FACTS,
-    NO_FACTS,
-    Connection,
-    End,
-    FactsShared,
-    Message,
-    Peer,
-    Ready,
-    Serve,
-    TurnOver,
-    decode_facts,
-    decode_news,
-    encode_recorded,
-)
+from sightline.app.worker_messages import Peer
 from sightline.errors import Fault
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
@@ -66,7 +52,7 @@ _CALL_TIMEOUT_S: Final = 2.0
 _LOOK, _MOST_LATE = 0.2, 10.0
 """Seconds between two looks for the ends of exchanges that a worker has left, and in which they come."""
 _TURN = msgspec.msgpack.Decoder(int)
-_TURN_OVER = msgspec.msgpack.Decoder(TurnOver)
+_TURN_OVER = msgspec.msgpack.Decoder(messages.TurnOver)
 _CAP_USE = msgspec.msgpack.Decoder(CapUse)
 
 
@@ -138,7 +124,7 @@ class _Running:
     was_ready: bool = False
     metrics: bytes = b""
     """What it had counted when it was last asked."""
-    asked_for: bytes = NO_FACTS
+    asked_for: bytes = messages.NO_FACTS
     """Which facts it was asked for."""
     exchanges: set[str] = field(default_factory=set)
     turns: dict[int, _Turn] = field(default_factory=dict)
@@ -197,7 +183,7 @@ class Workers:
         self._next = (self._next + 1) % (len(ready) + 1)
         if not self._next or not self._parts.holds.is_idle:
             return False
-        if not ready[self._next - 1].peer.send(Connection(), accepted.fileno()):
+        if not ready[self._next - 1].peer.send(messages.Connection(), accepted.fileno()):
             return False
         accepted.close()
         return True
@@ -208,7 +194,7 @@ class Workers:
 
     def _send_back(self, first: bytes, descriptor: int) -> bool:
         ready = self._ready
-        return bool(ready) and ready[self._next % len(ready)].peer.send(Connection(first), descriptor)
+        return bool(ready) and ready[self._next % len(ready)].peer.send(messages.Connection(first), descriptor)
 
     def _show_rules(self) -> None:
         for each in self._running:
@@ -234,12 +220,14 @@ class Workers:
     @property
     def _wanted_facts(self) -> bytes:
         hub = self._parts.hub
-        return ALL_FACTS if hub.is_watched_closely else FEW_FACTS if hub.is_watched else NO_FACTS
+        if hub.is_watched_closely:
+            return messages.ALL_FACTS
+        return messages.FEW_FACTS if hub.is_watched else messages.NO_FACTS
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange of a worker that are not on record yet."""
         found = await self._call_all("unwritten", exchange.encode())
-        return [entry for each in found for entry in decode_facts(each)]
+        return [entry for each in found for entry in messages.decode_facts(each)]
 
     async def wait_until_learned(self) -> None:
         """Wait until their estimates have learned from everything that providers have counted so far."""
@@ -271,7 +259,7 @@ class Workers:
             return
         self._closing.set()
         for each in self._running:
-            each.peer.send(End())
+            each.peer.send(messages.End())
 
     async def close(self, grace: float) -> None:
         """Wait so many seconds for their clients, and a few until they know of the end; then end what is left."""
@@ -333,10 +321,10 @@ class Workers:
             there.close()
         worker: _Running
 
-        def on_message(message: Message, descriptor: int) -> None:
+        def on_message(message: messages.Message, descriptor: int) -> None:
             self._hear(worker, message, descriptor, first)
 
-        calls: dict[str, Serve] = {}
+        calls: dict[str, messages.Serve] = {}
         peer = Peer(calls, on_message)
         worker = _Running(process, memory, WorkerCounts(memory, self._parts.ledger, self._parts.now), peer)
         calls |= self.calls_for(worker)
@@ -347,7 +335,7 @@ class Workers:
             process.stdin.write(parameters)
             process.stdin.close()
             if self._closing.is_set():
-                peer.send(End())
+                peer.send(messages.End())
             code = await process.wait()
         finally:
             self._lose(worker)
@@ -358,9 +346,11 @@ class Workers:
             memory.close()
         return (f"signal {-code}" if code < 0 else f"exit code {code}"), worker.was_ready
 
-    def _hear(self, worker: _Running, message: Message, descriptor: int, first: "asyncio.Future[None]") -> None:
+    def _hear(
+        self, worker: _Running, message: messages.Message, descriptor: int, first: "asyncio.Future[None]"
+    ) -> None:
         match message:
-            case Ready():
+            case messages.Ready():
                 worker.is_ready = worker.was_ready = True
                 worker.asked_for = self._wanted_facts
                 worker.peer.tell("watch", worker.asked_for)
@@ -368,14 +358,14 @@ class Workers:
                     worker.peer.tell("metrics", b"")  # it counts from now on
                 if not first.done():
                     first.set_result(None)
-            case Connection(data):
+            case messages.Connection(data):
                 accepted = socket.socket(fileno=descriptor)
                 if self._server is None:
                     accepted.close()
                 else:
                     self._server.adopt(accepted, self._worker, data)
-            case FactsShared(packed, has_more):
-                self._show(worker, decode_news(packed))
+            case messages.FactsShared(packed, has_more):
+                self._show(worker, messages.decode_news(packed))
                 if has_more:
                     self._parts.hub.leave_out()
             case _:
@@ -422,7 +412,7 @@ class Workers:
 
     # --- the embedded model ---
 
-    def calls_for(self, worker: _Running) -> dict[str, Serve]:
+    def calls_for(self, worker: _Running) -> dict[str, messages.Serve]:
         """What a worker may call here."""
         return {
             "model": lambda _data: self._find_model(),
@@ -433,7 +423,7 @@ class Workers:
         }
 
     async def _read_recorded(self, exchange: bytes) -> bytes:
-        return encode_recorded(await self._parts.read(exchange.decode()))
+        return messages.encode_recorded(await self._parts.read(exchange.decode()))
 
     async def _notice_cap(self, use: bytes) -> bytes:
         if self._parts.on_cap is not None:
@@ -463,7 +453,7 @@ class Workers:
             if (fault := await over) is not None:
                 raise fault
 
-    async def _end_turn(self, worker: _Running, over: TurnOver) -> bytes:
+    async def _end_turn(self, worker: _Running, over: messages.TurnOver) -> bytes:
         """Its turn is over. Raises the fault that the worker's client gets, if there is one."""
         turn = worker.turns.pop(over.number, None)
         if turn is None:

@@ -26,19 +26,9 @@ from sightline.model.exchange import (
 )
 from sightline.model.json import Json, JsonObject
 from sightline.store.entries import BodyEntry, FactEntry, KeptEntry, plain_entries
+from sightline.telemetry import spans
 from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.otlp import attributes
-from sightline.telemetry.spans import (
-    attempt_of,
-    case_span,
-    eval_span,
-    fault_events,
-    find_received,
-    result_events,
-    run_span,
-    span,
-    tool_span,
-)
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.target import Timeouts
 from sightline.wire.cache import BoundedCache
@@ -175,7 +165,7 @@ class Exporter:
                         continue  # it began before this process did
                     run = self._runs.pop(entry.exchange) or _run_of(facts)
                     self._end(EndedExchange(tuple(facts), kept, run))
-                    self._log(*fault_events(facts, run))
+                    self._log(*spans.fault_events(facts, run))
 
     def observe_run(self, run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
         """A run went on: its requests belong to its trace, and its end is the span above them."""
@@ -184,21 +174,21 @@ class Exporter:
         for _, fact in facts[len(facts) - fresh :]:
             if isinstance(fact, RequestStarted):
                 self._runs.put(fact.exchange, run)
-        if fresh and (shown := run_span(run, facts)) is not None:
+        if fresh and (shown := spans.run_span(run, facts)) is not None:
             self._end(shown)
 
     def observe_tool(self, run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
         if self._metrics is not None:
             self._metrics.observe_tool(run, call, began, ended, outcome)
-        self._end(tool_span(run, call, began, ended, outcome, with_content=self._with_content))
+        self._end(spans.tool_span(run, call, began, ended, outcome, with_content=self._with_content))
 
     def observe_eval(self, run: str, fact: EvalFact, standing: EvalState) -> None:
         """A run of a suite went on: each case is a span with its scores, and its end the span above them."""
         if isinstance(fact, CaseDone):
-            self._end(case_span(run, fact.result))
-            self._log(*result_events(run, fact.result, with_content=self._with_content))
+            self._end(spans.case_span(run, fact.result))
+            self._log(*spans.result_events(run, fact.result, with_content=self._with_content))
         elif isinstance(fact, EvalEnded):
-            self._end(eval_span(run, standing))
+            self._end(spans.eval_span(run, standing))
 
     def _end(self, ended: EndedExchange | JsonObject) -> None:
         self._spans.put(ended)
@@ -289,8 +279,10 @@ class Exporter:
         end, cost = ended.facts[-1].fact, None
         if self._metrics is not None and isinstance(end, _WITH_USAGE) and end.usage is not None:
             answered = (end.model,) if isinstance(end, ExchangeFinished) else ()
-            cost = self._metrics.cost(attempt_of(ended.facts), find_received(ended.facts), end.usage, answered)
-        return span(ended.facts, ended.bodies, ended.run, cost=cost)
+            cost = self._metrics.cost(
+                spans.attempt_of(ended.facts), spans.find_received(ended.facts), end.usage, answered
+            )
+        return spans.span(ended.facts, ended.bodies, ended.run, cost=cost)
 
     async def _send_metrics(self) -> None:
         """What was counted so far. Counts only grow: what does not arrive now is in the next report."""

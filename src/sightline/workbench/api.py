@@ -17,6 +17,7 @@ from sightline.dialects.registry import dialects
 from sightline.errors import Code, Fault
 from sightline.exchange.memory import Memory
 from sightline.exchange.recording.formats import ShareFormat
+from sightline.exchange.resend import Resender
 from sightline.gateway.models import list_models
 from sightline.model.json import Json
 from sightline.model.parts import Text
@@ -30,7 +31,7 @@ from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls, Handler, Routes
 from sightline.wire.call import HttpRequest, RequestTemplate
 from sightline.workbench.exchange_views import Showing
-from sightline.workbench.exchanges import Documents, Exchanges, Filtering, Forgetting, Replays
+from sightline.workbench.exchanges import Exchanges, Forgetting, describe_filter, open_document, start_replay
 from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.shapes import About, ClientShown, DialectShown, ModelShown, PanelShown, Place, ProviderShown
 
@@ -193,28 +194,26 @@ def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | N
 
 
 class Api:
-    """`deciding` and `interceptions` are None if this server answers from the record: nothing is held there. `further`
-    are the calls of the page's other views."""
+    """`resending`, `deciding` and `interceptions` are None if this server answers from the record: nothing is sent
+    or held there. `further` are the calls of the page's other views."""
 
     def __init__(
         self,
         *,
         exchanges: Exchanges,
         showing: Showing,
-        replays: Replays,
-        documents: Documents,
+        resending: Resender | None,
         forgetting: Forgetting,
         about: Callable[[], About],
         deciding: HoldDecisions | None = None,
         interceptions: Interceptions | None = None,
         further: Calls | None = None,
     ) -> None:
-        filtering = Filtering(exchanges)
         self._routes = Routes(
             {
                 "exchanges": {
                     "GET": lambda call: exchanges.list_exchanges(Query(call.query)),
-                    "POST": lambda call: documents.open(call.receive),
+                    "POST": lambda call: open_document(resending, call.receive),
                 },
                 "exchanges/*": {
                     "GET": lambda call: showing.view(call.name, Query(call.query)),
@@ -225,8 +224,10 @@ class Api:
                 "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, Query(call.query))},
                 "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
                 "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, Query(call.query))},
-                "exchanges/*/replay": {"POST": lambda call: replays.start(call.name, call.receive)},
-                "filter": {"GET": lambda call: filtering.describe(Query(call.query))},
+                "exchanges/*/replay": {
+                    "POST": lambda call: start_replay(exchanges, resending, call.name, call.receive)
+                },
+                "filter": {"GET": lambda call: describe_filter(exchanges, Query(call.query))},
                 "about": {"GET": _value(about)},
                 **_deciding(deciding),
                 **_intercepting(interceptions),

@@ -14,23 +14,9 @@ from msgspec.structs import replace
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
+from sightline.exchange import relay_messages as messages
 from sightline.exchange.interception.holds import changes_while_held
 from sightline.exchange.relay import Relay
-from sightline.exchange.relay_messages import (
-    EndFrame,
-    FactFrame,
-    Frame,
-    HeadFrame,
-    PieceFrame,
-    RelayCall,
-    read_relay_call,
-    read_wait_call,
-    write_call,
-    write_changes,
-    write_fact_entry,
-    write_fault,
-    write_frame,
-)
 from sightline.model.exchange import Released
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Ledger
@@ -74,7 +60,7 @@ class CommandCalls:
         self._make_relay = make_relay
         self._others: BoundedCache[tuple[str, bool, bytes], Relay] = BoundedCache(MOST_OTHERS)
 
-    def relay_for(self, call: RelayCall) -> Relay:
+    def relay_for(self, call: messages.RelayCall) -> Relay:
         """The relay for a call.
 
         A provider that this server has as well is used with this server's keys; the command's keys are used where one
@@ -96,7 +82,7 @@ class CommandCalls:
         return self._other(call, provider, call.variables, call.variables)
 
     def _other(
-        self, call: RelayCall, provider: Provider, brought: Mapping[str, str], environment: Mapping[str, str]
+        self, call: messages.RelayCall, provider: Provider, brought: Mapping[str, str], environment: Mapping[str, str]
     ) -> Relay:
         """A relay with these variables, of which the command `brought` some."""
         name = call.asked.provider
@@ -115,25 +101,25 @@ class CommandCalls:
 
     async def wait(self, receive: Receive, send: Send) -> None:
         try:
-            wait_call = read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
+            wait_call = messages.read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
         now = self._clock.now()
         wait = self._ledger.wait(wait_call.provider, wait_call.model, wait_call.tokens, now, wait_call.facts)
-        await WebResponse(200, write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
+        await WebResponse(200, messages.write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
 
     async def relay(self, receive: Receive, send: Send) -> None:
         """Send a request and report what happens. If the command disconnects, the request is cancelled as for any
         client."""
         try:
-            call = read_relay_call(await read_bytes(receive, MOST_WITH_BODY))
+            call = messages.read_relay_call(await read_bytes(receive, MOST_WITH_BODY))
             relay = self.relay_for(call)
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
         await send(response_start(200, [_TYPE, *replies.GUARDED]))
-        outbox: asyncio.Queue[Frame | None] = asyncio.Queue()
+        outbox: asyncio.Queue[messages.Frame | None] = asyncio.Queue()
         writing = asyncio.get_running_loop().create_task(_write(outbox, send))
         try:
             await self._relay_call(call, relay, outbox)
@@ -142,7 +128,9 @@ class CommandCalls:
         finally:
             writing.cancel()
 
-    async def _relay_call(self, call: RelayCall, relay: Relay, outbox: "asyncio.Queue[Frame | None]") -> None:
+    async def _relay_call(
+        self, call: messages.RelayCall, relay: Relay, outbox: "asyncio.Queue[messages.Frame | None]"
+    ) -> None:
         request = replace(call.asked, received=self._clock.monotonic())
 
         def on_recorded(entry: FactEntry) -> None:
@@ -150,33 +138,35 @@ class CommandCalls:
 
         async with await relay.start(request, on_recorded) as relayed:
             fault = relayed.fault
-            error = None if fault is None else write_fault(fault)
-            outbox.put_nowait(HeadFrame(relayed.exchange, relayed.status, tuple(relayed.headers), error))
+            error = None if fault is None else messages.write_fault(fault)
+            outbox.put_nowait(messages.HeadFrame(relayed.exchange, relayed.status, tuple(relayed.headers), error))
             try:
                 async for piece in relayed:
                     error = None
                     if relayed.fault is not fault and relayed.fault is not None:
-                        fault, error = relayed.fault, write_fault(relayed.fault)
-                    outbox.put_nowait(PieceFrame(bytes(piece), error))
+                        fault, error = relayed.fault, messages.write_fault(relayed.fault)
+                    outbox.put_nowait(messages.PieceFrame(bytes(piece), error))
                     await outbox.join()  # the provider is read no faster than the command reads
             except Fault as broken:
-                outbox.put_nowait(EndFrame(write_fault(broken)))
+                outbox.put_nowait(messages.EndFrame(messages.write_fault(broken)))
             else:
-                outbox.put_nowait(EndFrame())
+                outbox.put_nowait(messages.EndFrame())
 
 
-async def _write(outbox: "asyncio.Queue[Frame | None]", send: Send) -> None:
+async def _write(outbox: "asyncio.Queue[messages.Frame | None]", send: Send) -> None:
     """Send the frames in their order, until None."""
     while (frame := await outbox.get()) is not None:
-        await send(response_body(write_frame(frame), more=True))
+        await send(response_body(messages.write_frame(frame), more=True))
         outbox.task_done()
     await send(response_body(b"", more=False))
 
 
-def _fact(entry: FactEntry, relay: Relay, sent_body: bytes) -> FactFrame:
+def _fact(entry: FactEntry, relay: Relay, sent_body: bytes) -> messages.FactFrame:
     """A fact as a frame. If the user released another body than the command's, that body is included."""
     hold = relay.holds.find(entry.exchange) if isinstance(entry.fact, Released) else None
     if hold is None or hold.draft.data == sent_body:
-        return FactFrame(write_fact_entry(entry))
+        return messages.FactFrame(messages.write_fact_entry(entry))
     changes = tuple(change for each in changes_while_held(relay.holds, entry) for change in each)
-    return FactFrame(write_fact_entry(entry), hold.draft.data, hold.phase, write_changes(changes))
+    return messages.FactFrame(
+        messages.write_fact_entry(entry), hold.draft.data, hold.phase, messages.write_changes(changes)
+    )

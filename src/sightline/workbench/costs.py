@@ -270,16 +270,10 @@ def plain(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-class CostReport:
-    """The HTTP call: `GET /api/costs?by=day,model&filter=…`."""
-
-    def __init__(self, store: Store, prices: PriceList, now: Callable[[], float]) -> None:
-        self._store, self._prices, self._now = store, prices, now
-
-    async def read(self, query: Query) -> CostsShown:
-        """The costs of the exchanges that a filter takes, in groups."""
-        accounting = Accounting((query.text("by") or "day").split(","), self._prices)
-        wanted = list_filter(query)
-        await self._store.settle()
-        await accounting.add_all(self._store, wanted, self._now())
-        return accounting.result()
+async def report_costs(store: Store, prices: PriceList, now: Callable[[], float], query: Query) -> CostsShown:
+    """The HTTP call `GET /api/costs?by=day,model&filter=…`: the costs of what a filter takes, in groups."""
+    accounting = Accounting((query.text("by") or "day").split(","), prices)
+    wanted = list_filter(query)
+    await store.settle()
+    await accounting.add_all(store, wanted, now())
+    return accounting.result()

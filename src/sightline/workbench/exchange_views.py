@@ -46,19 +46,7 @@ from sightline.store.summary import Summary
 from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode, encode
-from sightline.workbench.shapes import (
-    Changed,
-    ConversationShown,
-    Diff,
-    ExchangeDetails,
-    Hashes,
-    HoldShown,
-    RawBodyShown,
-    RawShown,
-    ReplyShown,
-    Thread,
-    TokensShown,
-)
+from sightline.workbench import shapes
 
 ALWAYS = ("id", "state", "dialect", "provider", "model", "session", "at")
 
@@ -75,17 +63,17 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
     """One exchange with all its facts; with `has_frames` also the bytes of its answer."""
     happened = [entry.fact for entry in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
-    hashes = Hashes(
+    hashes = shapes.Hashes(
         _last(fact.sha256 for fact in happened if isinstance(fact, Received)) or _sha256_of_passed(happened),
         _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)) or _sha256_of_passed(happened),
         _last(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
     )
-    details = ExchangeDetails(
+    details = shapes.ExchangeDetails(
         losses=tuple(loss for fact in happened if isinstance(fact, Translated) for loss in fact.report),
         additions=tuple(each for fact in happened if isinstance(fact, Translated) for each in fact.additions),
         hashes=hashes,
         facts=tuple(fact_shown(entry, has_data=has_frames) for entry in facts),
-        thread=Thread(summary.previous, summary.title, summary.is_side),
+        thread=shapes.Thread(summary.previous, summary.title, summary.is_side),
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
         transport=_last(fact.transport for fact in happened if isinstance(fact, Received)),
@@ -100,18 +88,18 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
     return shown | _plain(details)
 
 
-def raw_shown(facts: list[Fact]) -> RawShown | None:
+def raw_shown(facts: list[Fact]) -> shapes.RawShown | None:
     """The bodies of a raw exchange; None for any other."""
     received = next((fact for fact in facts if isinstance(fact, Received) and fact.dialect == RAW_HTTP), None)
     if received is None:
         return None
     passed = {
-        fact.of: RawBodyShown(fact.media_type, fact.size, fact.sha256, fact.kept, fact.coding, fact.is_whole)
+        fact.of: shapes.RawBodyShown(fact.media_type, fact.size, fact.sha256, fact.kept, fact.coding, fact.is_whole)
         for fact in facts
         if isinstance(fact, BodyPassed)
     }
     is_read = has_readable_reply(received.path)
-    return RawShown(received.method, received.path, passed.get("request"), passed.get("reply"), is_read)
+    return shapes.RawShown(received.method, received.path, passed.get("request"), passed.get("reply"), is_read)
 
 
 def _sha256_of_passed(facts: list[Fact]) -> str | None:
@@ -119,11 +107,11 @@ def _sha256_of_passed(facts: list[Fact]) -> str | None:
     return next((fact.sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), None)
 
 
-def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> TokensShown:
+def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> shapes.TokensShown:
     """What the provider counted or an estimate of it, and the estimate before it was sent."""
     ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed | ExchangeCancelled))
     usage = next((usage for usage in ended if usage is not None), Usage())
-    counted = msgspec.convert(usage, TokensShown, from_attributes=True)
+    counted = msgspec.convert(usage, shapes.TokensShown, from_attributes=True)
     if budget is None:
         return counted
     estimate = budget.estimate
@@ -281,10 +269,10 @@ class Showing:
             "masks": self._holds.outcomes(exchange),
         }
 
-    def hold_change(self, hold: Hold, look: DocumentState, before: DocumentState | None = None) -> Changed:
+    def hold_change(self, hold: Hold, look: DocumentState, before: DocumentState | None = None) -> shapes.Changed:
         """The view of a hold; with `before`, only what has changed since."""
         order = None if before is None else tuple(section.id for section in look.sections)
-        return Changed(
+        return shapes.Changed(
             id=hold.exchange,
             state="held",
             body_sha256=look.draft.sha256,
@@ -295,7 +283,7 @@ class Showing:
             tokens=tokens([], look.budget),
             sections=look.sections if before is None else look.since(before),
             order=order,
-            hold=HoldShown(
+            hold=shapes.HoldShown(
                 phase=hold.phase,
                 since=hold.since,
                 deadline=hold.deadline,
@@ -316,7 +304,7 @@ class Showing:
 
     # --- the reply ---
 
-    async def reply(self, exchange: str) -> ReplyShown:
+    async def reply(self, exchange: str) -> shapes.ReplyShown:
         """The reply so far as one value; the user's version if there is one."""
         facts = await self._records.facts(exchange)
         raw = reply_of(facts)
@@ -327,12 +315,12 @@ class Showing:
         by_hand = await self._records.store.body(exchange, written[-1]) if written else None
         if by_hand is not None:
             value = decode(by_hand)
-            return ReplyShown(value if isinstance(value, dict) else None, text, len(events), by_hand=True)
-        return ReplyShown(reply_json(fold(events, came.spoken)) if events else None, text, len(events))
+            return shapes.ReplyShown(value if isinstance(value, dict) else None, text, len(events), by_hand=True)
+        return shapes.ReplyShown(reply_json(fold(events, came.spoken)) if events else None, text, len(events))
 
     # --- differences ---
 
-    async def diff(self, exchange: str, query: Query) -> Diff:
+    async def diff(self, exchange: str, query: Query) -> shapes.Diff:
         """Compare section by section with what came (`original`), with the request before it (`previous`), or with
         another exchange."""
         against = query.text("against") or "original"
@@ -343,16 +331,16 @@ class Showing:
             if against != "original":
                 hint = "Compare them with the original; the request itself can be compared once they are released."
                 raise Fault(Code.INVALID_REQUEST, "these are the tool calls of a reply", hint=hint, status=422)
-            return Diff(against, _calls(draft), None)
+            return shapes.Diff(against, _calls(draft), None)
         if isinstance(draft, RawDraft):
             raise _not_compared()
         before = await self._before(exchange, against, draft, hold)
         prefix = look.cost if look.follows and against in ("original", "previous") else None
-        return Diff(against, tuple(compare_drafts(before, draft)), prefix)
+        return shapes.Diff(against, tuple(compare_drafts(before, draft)), prefix)
 
-    async def conversation(self, exchange: str) -> ConversationShown:
+    async def conversation(self, exchange: str) -> shapes.ConversationShown:
         """The request that was sent, section by section, also while the tool calls of its reply are held."""
-        return ConversationShown((await self._look_at_record(exchange)).sections)
+        return shapes.ConversationShown((await self._look_at_record(exchange)).sections)
 
     async def _look_at_record(self, exchange: str) -> DocumentState:
         facts = await self._records.facts(exchange)

@@ -301,27 +301,20 @@ _SCOPES: Final[Mapping[str, FilterScope]] = {
 _REMEMBERED: Final = ("model", "provider", "session", "client", "path", "finish", "fault")
 
 
-class Filtering:
-    """Checks filters for the traffic list, and with `for=rules` for a rule."""
-
-    def __init__(self, exchanges: Exchanges) -> None:
-        self._exchanges = exchanges
-
-    async def describe(self, query: Query) -> FilterShown:
-        """Describe the filter in a query. `at` is the cursor, by default at the end."""
-        text, scope = query.text("text"), _SCOPES.get(query.text("for"))
-        if scope is None:
-            hint = "for is traffic or rules."
-            raise Fault(Code.INVALID_REQUEST, "unknown kind of filter", hint=hint, status=400)
-        at = cursor(text, query, "at")
-        offers = completions(text, at, scope=scope, known=await self._values_in_use())
-        error = error_in(text, lambda: parse(text, scope=scope))
-        return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
-
-    async def _values_in_use(self) -> Mapping[str, Sequence[str]]:
-        latest = await self._exchanges.newest(MOST_LOOKED_AT)
-        known = {name: [str(getattr(summary, name)) for summary in latest] for name in _REMEMBERED}
-        return known | {"tool": [tool for summary in latest for tool in summary.tools]}
+async def describe_filter(exchanges: Exchanges, query: Query) -> FilterShown:
+    """Describe the filter in a query, for the traffic list, or with `for=rules` for a rule. `at` is the cursor, by
+    default at the end."""
+    text, scope = query.text("text"), _SCOPES.get(query.text("for"))
+    if scope is None:
+        hint = "for is traffic or rules."
+        raise Fault(Code.INVALID_REQUEST, "unknown kind of filter", hint=hint, status=400)
+    at = cursor(text, query, "at")
+    latest = await exchanges.newest(MOST_LOOKED_AT)
+    known = {name: [str(getattr(summary, name)) for summary in latest] for name in _REMEMBERED}
+    known["tool"] = [tool for summary in latest for tool in summary.tools]
+    offers = completions(text, at, scope=scope, known=known)
+    error = error_in(text, lambda: parse(text, scope=scope))
+    return FilterShown(error is None, error, tuple(offer(text, each) for each in offers))
 
 
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
@@ -340,34 +333,9 @@ class _Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     masks: bool | UnsetType = UNSET
 
 
-class Replays:
-    """`resending` is None if this server answers from the record and sends nothing."""
-
-    def __init__(self, exchanges: Exchanges, resending: Resender | None) -> None:
-        self._exchanges = exchanges
-        self._resending = resending
-
-    async def start(self, exchange: str, receive: Receive) -> JsonObject:
-        """Send it again and return the id of the new exchange, which is already recorded."""
-        model, body, masks = await _read_replay(receive)
-        resender = _need(self._resending)
-        summary = await self._exchanges.summary(exchange)
-        try:
-            return {"id": await resender.start(summary, model=model, body=body, masks=masks)}
-        except Fault as fault:
-            if fault.status is None:
-                fault.status = _STATUS.get(fault.code)
-            raise
-
-
-def _need(resender: Resender | None) -> Resender:
-    if resender is None:
-        message = "this server answers from the record and sends nothing"
-        raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
-    return resender
-
-
-async def _read_replay(receive: Receive) -> tuple[str, bytes | None, bool | None]:
+async def start_replay(exchanges: Exchanges, resender: Resender | None, exchange: str, receive: Receive) -> JsonObject:
+    """Send it again and return the id of the new exchange, which is already recorded. `resender` is None if this server
+    answers from the record and sends nothing."""
     replay = await read_body(receive, _Replay, hint=_REPLAY_HINT, status=400)
     if replay.model and replay.body is not UNSET:
         raise _wrong("model and body cannot be combined")
@@ -375,7 +343,22 @@ async def _read_replay(receive: Receive) -> tuple[str, bytes | None, bool | None
         body = None if replay.body is UNSET else replay.body.encode()
     except UnicodeEncodeError:
         raise _wrong("the body has half a surrogate pair, which UTF-8 cannot encode") from None
-    return replay.model or "", body, None if replay.masks is UNSET else replay.masks
+    masks = None if replay.masks is UNSET else replay.masks
+    sender = _need(resender)
+    summary = await exchanges.summary(exchange)
+    try:
+        return {"id": await sender.start(summary, model=replay.model or "", body=body, masks=masks)}
+    except Fault as fault:
+        if fault.status is None:
+            fault.status = _STATUS.get(fault.code)
+        raise
+
+
+def _need(resender: Resender | None) -> Resender:
+    if resender is None:
+        message = "this server answers from the record and sends nothing"
+        raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
+    return resender
 
 
 def _wrong(message: str) -> Fault:
@@ -394,21 +377,15 @@ class DocumentToOpen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str = ""
 
 
-class Documents:
-    """`resending` is None if this server answers from the record and sends nothing."""
-
-    def __init__(self, resending: Resender | None) -> None:
-        self._resending = resending
-
-    async def open(self, receive: Receive) -> JsonObject:
-        """Hold the document as a new exchange and return its id. It is translated like a client's request, so the
-        editor shows what would be sent."""
-        resender = _need(self._resending)
-        hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(names())}.'
-        document = await read_body(receive, DocumentToOpen, hint=hint, status=400)
-        if find_dialect(document.dialect) is None:
-            raise Fault(Code.INVALID_REQUEST, f"unknown dialect {document.dialect[:40]!r}", hint=hint, status=400)
-        return {"id": await resender.send(document_request(document))}
+async def open_document(resender: Resender | None, receive: Receive) -> JsonObject:
+    """Hold the document as a new exchange and return its id. It is translated like a client's request, so the editor
+    shows what would be sent. `resender` is None if this server answers from the record and sends nothing."""
+    sender = _need(resender)
+    hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(names())}.'
+    document = await read_body(receive, DocumentToOpen, hint=hint, status=400)
+    if find_dialect(document.dialect) is None:
+        raise Fault(Code.INVALID_REQUEST, f"unknown dialect {document.dialect[:40]!r}", hint=hint, status=400)
+    return {"id": await sender.send(document_request(document))}
 
 
 def document_request(document: DocumentToOpen) -> ClientRequest:
