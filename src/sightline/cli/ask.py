@@ -83,7 +83,6 @@ def _display_path(path: str) -> str:
 def run(arguments: argparse.Namespace) -> int:
     _refuse_half_characters(arguments)
     refuse_without_tools(arguments)
-
     loaded = configuration(arguments.config)
     choice = loaded.choice(arguments.model)
     prompt, is_shown = _prompt(arguments, loaded, choice.model), arguments.dry_run or arguments.form
@@ -101,7 +100,6 @@ def run(arguments: argparse.Namespace) -> int:
     tell_losses(ready.report)
     if not is_shown:
         return _ask(arguments, ready, loaded)
-
     return _show(arguments, with_kept_edits(ready, arguments.data, session=SESSION), loaded)
 
 
@@ -140,7 +138,6 @@ def _refuse_half_characters(arguments: argparse.Namespace) -> None:
 def _schema(path: str | None) -> JsonObject | None:
     if path is None:
         return None
-
     try:
         schema = decode(read(path))
     except Fault as fault:

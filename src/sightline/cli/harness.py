@@ -74,7 +74,6 @@ async def _run_script(
     spoken: str,
     url: str,
 ) -> int:
-
     # The only provider is the script, and no proxy is asked.
     speaking = Provider(dialect=spoken, base_url=url)
     catalog = Catalog(providers={PROVIDER: speaking}, models={MODEL: Model(providers=(PROVIDER,), tools=True)})

@@ -43,7 +43,6 @@ def _check_name(name: str, views: tuple[str, ...], option: str) -> None:
     known = (*names(), *views)
     if name in known:
         return
-
     near = get_close_matches(name, known, 1)
     meant = f"Did you mean {near[0]}? " if near else ""
     raise Fault(Code.USAGE, f"{option}: unknown dialect {name!r}", hint=f"{meant}Known: {', '.join(known)}.")
@@ -78,7 +77,6 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> Facts | None:
     will be asked."""
     if arguments.target == arguments.source or arguments.target == "canonical":
         return None
-
     is_canonical = arguments.source == "canonical"
     named = read_canonical(data) if is_canonical else _client_request(data, arguments.source)
     model = arguments.model or named.model
@@ -167,6 +165,5 @@ def _save(report: Report, path: str) -> None:
 def _exit_code(fault: Fault | None) -> int:
     if fault is None:
         return 0
-
     print_fault(fault)
     return EXIT_PROVIDER
