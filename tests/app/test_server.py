@@ -14,7 +14,6 @@ from sightline.app.machine import SystemClock
 from sightline.app.rooms import chat_settings, open_chat
 from sightline.app.server import open_server
 from sightline.chat.core.sizing import ChatSettings
-from sightline.errors import Fault
 from sightline.exchange import memory as memory_module
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
@@ -78,12 +77,6 @@ def test_what_is_configured_is_what_the_chat_goes_by(tmp_path: Path) -> None:
     settings = chat_settings(loaded(tmp_path))
     assert (settings.user_request_allowance, settings.style_directives) == (600, ("Be short.",))
     assert settings.max_trim_attempts == 10
-
-
-def test_a_wrong_key_names_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(Fault) as caught:
-        loaded(tmp_path, "[chat]\nuser_request_alowance = 1\n")
-    assert "user_request_allowance" in caught.value.hint
 
 
 async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:

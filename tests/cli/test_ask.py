@@ -199,8 +199,11 @@ def test_a_schema_is_sent(acme: Upstream, tmp_path: Path, capsysbinary: Captured
     (tmp_path / "s.json").write_text('{"type": "object", "properties": {"n": {"type": "integer"}}}')
     assert main(["ask", "--dry-run", "--schema", "s.json", "n?"]) == 0
     assert json.loads(capsysbinary.readouterr().out)["response_format"]["type"] == "json_schema"
-    (tmp_path / "s.json").write_text("[]")
-    assert main(["ask", "--dry-run", "--schema", "s.json", "n?"]) == 2
+    for wrong in ("[]", "{"):
+        (tmp_path / "s.json").write_text(wrong)
+        assert main(["ask", "--schema", "s.json", "n?"]) == 2
+        assert capsysbinary.readouterr().err.startswith(b"error[usage]: s.json: ")
+    assert acme.seen == []
 
 
 @pytest.mark.parametrize(
@@ -273,14 +276,29 @@ def test_an_answer_that_breaks_off_is_kept_and_is_no_success(acme: Upstream, cap
     assert len(acme.seen) == 1
 
 
+CALL = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
 @pytest.mark.parametrize(
-    ("finish", "code", "words"),
-    [("length", 0, b"truncated at its token limit"), ("content_filter", 1, b"filter stopped"), ("stop", 0, b"")],
+    ("delta", "finish", "code", "words"),
+    [
+        ({"content": "Hel"}, "length", 0, b"truncated at its token limit"),
+        ({"content": "Hel"}, "content_filter", 1, b"filter stopped"),
+        ({"content": "Hel"}, "stop", 0, b""),
+        (
+            {"reasoning_content": "Well, "},
+            "length",
+            1,
+            b"there is no answer: the limit of tokens was reached before any",
+        ),
+        ({"tool_calls": [CALL]}, "tool_calls", 0, b"called a tool"),
+        ({}, "stop", 0, b"note: the model's answer is empty"),
+    ],
 )
-def test_finish_reason_is_reported(
-    acme: Upstream, capsysbinary: Captured, finish: str, code: int, words: bytes
+def test_how_an_answer_ended_is_reported(
+    acme: Upstream, capsysbinary: Captured, delta: dict[str, object], finish: str, code: int, words: bytes
 ) -> None:
-    acme.script = [streams(HELLO[0], event({}, finish), DONE)]
+    acme.script = [streams(event(delta), event({}, finish), DONE)]
     assert main(["ask", "hi"]) == code
     assert words in capsysbinary.readouterr().err
 
@@ -317,19 +335,6 @@ def test_tools_that_the_model_s_api_has_are_offered_where_its_family_has_them(
     assert tools == [{"type": "web_search"}]
     assert main(["ask", "--dry-run", "-m", "openai/gpt-5", "--builtin", "local_shell", "hi"]) == 2
     assert b"the tool 'local_shell' cannot be offered" in capsysbinary.readouterr().err
-
-
-def test_an_answer_cut_before_any_text_is_a_failure(acme: Upstream, capsysbinary: Captured) -> None:
-    acme.script = [streams(event({"reasoning_content": "Well, "}), event({}, "length"), DONE)]
-    assert main(["ask", "hi"]) == 1
-    assert b"there is no answer: the limit of tokens was reached before any text" in capsysbinary.readouterr().err
-
-
-def test_call_of_a_tool_that_was_not_offered_is_noted(acme: Upstream, capsysbinary: Captured) -> None:
-    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    acme.script = [streams(event({"tool_calls": [call]}), event({}, "tool_calls"), DONE)]
-    assert main(["ask", "hi"]) == 0
-    assert b"called a tool" in capsysbinary.readouterr().err
 
 
 def test_token_counting_endpoint_of_the_provider_is_used(
@@ -415,16 +420,3 @@ def test_unwritable_data_folder_is_noted(acme: Upstream, capsys: pytest.CaptureF
     acme.script = [streams(*HELLO, DONE)]
     assert main(["ask", "--data", "/proc/nowhere", "hi"]) == 0
     assert "note: the calibration of token estimates could not be saved: /proc/nowhere" in capsys.readouterr().err
-
-
-def test_empty_answer_is_noted(acme: Upstream, capsys: pytest.CaptureFixture[str]) -> None:
-    acme.script = [streams(event({}, "stop"), DONE)]
-    assert main(["ask", "hi"]) == 0
-    assert "note: the model's answer is empty" in capsys.readouterr().err
-
-
-def test_a_schema_that_is_no_json_is_named(acme: Upstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s.json").write_text("{")
-    assert main(["ask", "--schema", "s.json", "hi"]) == 2
-    assert capsys.readouterr().err.startswith("error[usage]: s.json: ")
-    assert acme.seen == []

@@ -70,35 +70,10 @@ def test_every_problem_is_named_by_file_and_line_with_the_nearest_key(
     assert sum(line.startswith("error[config]: ") for line in lines) == 5
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("[providers]\nopenai = 3\n", "sightline.toml:2: providers.openai must be a table, not 3"),
-        ("[providers.openai]\nbase_url = 'no'\n", "sightline.toml:2: providers.openai.base_url must be an http(s) URL"),
-    ],
-)
-def test_mistake_in_a_builtin_provider_is_reported_for_the_user_file_only(
-    tmp_path: Path, capsys: Captured, text: str, line: str
-) -> None:
-    (tmp_path / "sightline.toml").write_text(text)
-    assert main(["config", "check"]) == 2
-    said = [each for each in capsys.readouterr().err.splitlines() if each.startswith("error")]
-    assert len(said) == 1
-    assert said[0].startswith(f"error[config]: {line}")
-
-
 def test_other_commands_refuse_such_a_configuration(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "sightline.toml").write_text("[server]\nprot = 7700\n")
     assert main(["ask", "hi"]) == 2
     assert capsys.readouterr().err.startswith("error[config]: sightline.toml:2: ")
-
-
-def test_a_toolset_from_two_places_is_named_by_its_line(tmp_path: Path, capsys: Captured) -> None:
-    (tmp_path / "sightline.toml").write_text('[tools.mine]\npython = "a.py"\nfolder = "."\n')
-    assert main(["config", "check"]) == 2
-    problem, hint = capsys.readouterr().err.splitlines()
-    assert problem == "error[config]: sightline.toml:1: [tools.mine] names python and folder"
-    assert hint.startswith("hint: Name one:")
 
 
 def test_invalid_toml_is_reported_with_its_line(tmp_path: Path, capsys: Captured) -> None:
@@ -138,7 +113,6 @@ def test_effective_configuration_merges_file_and_environment(
     [
         ('[ask]\nmodel = "nosuch"\n', 'sightline.toml: no provider is known for the model "nosuch"'),
         ('[network]\nca_file = "/nowhere.pem"\n', "sightline.toml: "),
-        ("providers = 3\n", "sightline.toml:1: providers must be a table, not 3\n"),
     ],
 )
 def test_what_is_well_formed_and_cannot_work_is_found_too(

@@ -8,7 +8,6 @@ import pytest
 from sightline.agent.core.limits import RunLimits
 from sightline.app.configuration import configuration
 from sightline.cli.options import (
-    add_shared,
     add_tool_options,
     amount,
     count,
@@ -21,12 +20,6 @@ from sightline.cli.program import main, parser
 from sightline.cli.tool_run import limits_in, tools_in
 from sightline.dialects.registry import NAMES
 from sightline.errors import Code, Fault
-
-
-def test_the_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "translate" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [[], ["--port", "0", "--no-open"], ["--no-open"]])
@@ -136,15 +129,6 @@ def test_options_and_words_come_in_any_order(words: list[str], name: str, value:
     arguments = parser().parse_args(words)
     assert getattr(arguments, name) == value
     assert getattr(arguments, "limit", 5) in (5, 20)
-
-
-def test_every_command_takes_a_configuration_and_a_data_folder() -> None:
-    parser = argparse.ArgumentParser()
-    add_shared(parser)
-    told = parser.parse_args(["--config", "a.toml", "--data", "d", "--log-level", "debug"])
-    assert (told.config, told.data, told.log_level) == ("a.toml", "d", "debug")
-    silent = parser.parse_args([])
-    assert (silent.config, silent.data, silent.log_level) == (None, None, "info")
 
 
 def test_numbers_that_options_take() -> None:

@@ -18,7 +18,6 @@ from sightline.evals.core.graders.grade import GRADERS, remove_grader
 from sightline.filters.fields import remove_field
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import Known, matches
-from sightline.plugins import ExchangeField, Panel, Plugin
 from sightline.plugins.adding import AskedExchange
 from sightline.plugins.guard import LoadedPlugin, call_within
 from sightline.plugins.loading import load_plugins
@@ -162,10 +161,14 @@ def test_a_dialect_that_cannot_be_loaded_fails_its_provider_alone(tmp_path: Path
             assert configuration(file).catalog.providers["gone"].sign  # it is refused, not a mistake that ends it all
         assert main(["config", "check", "--config", file]) == 2
         with served(tmp_path, text) as server:
-            for path in ("/p/gone/v1/chat/completions", "/p/gone/v1/files"):
+            for path, words in (
+                ("/p/gone/v1/chat/completions", "these plug-ins have failed: broken.py"),
+                ("/p/gone/v1/files", "these plug-ins have failed: broken.py"),
+                ("/p/unsigned/v1/chat/completions", "nothing signs requests as 'nobody'"),
+            ):
                 status, body = server.post(path, json.dumps(REQUESTS["openai-chat"]).encode())
                 assert status == 400
-                assert "these plug-ins have failed: broken.py" in json.dumps(body)
+                assert words in json.dumps(body)
             assert server.api("/api/plugins") == [
                 {
                     "name": "broken.py",
@@ -328,18 +331,16 @@ def test_a_field_can_ask_for_all_that_the_record_knows() -> None:
         ("redactors={'key': len}", "redactor key", "is built in"),
         ("redactors={'a {b}': len}", "redactor a {b}", "not a valid name for a redactor"),
         ("signers={'aws-sigv4': len}", "signer aws-sigv4", "is built in"),
+        ("dialects=(raw,)", "dialect raw", "the dialect 'raw' is built in. Give yours another name."),
     ],
 )
 def test_what_cannot_be_added_is_named(tmp_path: Path, parts: str, what: str, words: str) -> None:
-    loaded = load(tmp_path, f"def ok():\n    'Fine.'\nPLUGIN = Plugin(name='p', tools=(ok,), {parts})")
+    head = "from sightline.dialects.registry import dialect\nraw = dialect('raw')\n"
+    loaded = load(tmp_path, f"{head}def ok():\n    'Fine.'\nPLUGIN = Plugin(name='p', tools=(ok,), {parts})")
     assert list(loaded.failures) == [what]
     fault = loaded.fault_of(what, loaded.failures[what])
     assert words in fault.message
     assert loaded.plugin is not None  # the rest is used
-
-
-def test_types_of_the_kinds_can_be_imported_by_an_author() -> None:
-    assert Plugin(name="p", panels={"p": Panel("P", "")}, fields={"t": ExchangeField("text", "t", lambda _: None)})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from sightline.app.configuration import configuration, load_with_problems
 from sightline.cli.program import main
-from sightline.dialects.registry import find_dialect, unregister
 from sightline.errors import Fault
 from sightline.plugins.loading import load_plugins
 from tests.background import upstream_in_background
@@ -165,47 +164,6 @@ def test_a_signer_that_fails_fails_its_request_alone_and_nothing_is_sent_unsigne
                 assert words in json.loads(answer.read())["error"]["message"]
             assert b"Hello" in post(server, "/p/open/v1/chat/completions", REQUESTS["openai-chat"])
     assert len(upstream.seen) == 1
-
-
-def test_a_signer_that_is_not_there_refuses_every_request(tmp_path: Path) -> None:
-    write(tmp_path, "broken.py", "1 / 0")
-    with upstream_in_background() as upstream:
-        tables = f'[plugins]\nuse = ["broken.py"]\n[providers.acme]\nbase_url = "{upstream.url}/v1"\nsign = "gone"\n'
-        with served(tmp_path, tables) as server, pytest.raises(urllib.error.HTTPError) as caught:
-            post(server, "/p/acme/v1/chat/completions", REQUESTS["openai-chat"])
-        with caught.value as answer:
-            assert "nothing signs requests as 'gone'" in json.loads(answer.read())["error"]["message"]
-    assert not upstream.seen
-
-
-def test_a_dialect_that_fails_fails_its_request_alone(tmp_path: Path) -> None:
-    text = f"""{HEAD}
-from dataclasses import replace
-from sightline.dialects.registry import dialect
-CHAT = dialect("openai-chat")
-def write(request, target, report): raise KeyError("turns")
-PLUGIN = Plugin(name="d", dialects=(replace(CHAT, name="faulty", write_request=write), replace(CHAT, name="raw")))
-"""
-    write(tmp_path, "faulty.py", text)
-    with upstream_in_background() as upstream:
-        tables = f"""
-            [plugins]
-            use = ["faulty.py"]
-            [providers.acme]
-            dialect = "faulty"
-            base_url = "{upstream.url}/v1"
-            """
-        try:
-            with served(tmp_path, tables) as server, pytest.raises(urllib.error.HTTPError) as caught:
-                post(server, "/p/acme/v1/messages", REQUESTS["anthropic"])
-            with caught.value as answer:
-                assert "the plug-in 'faulty.py' (dialect faulty) failed: KeyError" in str(json.loads(answer.read()))
-        finally:
-            unregister("faulty")
-    assert find_dialect("faulty") is None
-    failures = load_plugins(["faulty.py"], tmp_path).loaded[0].failures
-    unregister("faulty")
-    assert failures == {"dialect raw": "the dialect 'raw' is built in. Give yours another name."}
 
 
 @pytest.mark.parametrize(

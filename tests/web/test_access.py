@@ -133,12 +133,6 @@ def test_a_folder_and_a_file_that_others_could_read_are_shut(tmp_path: Path) -> 
     assert mode(tmp_path) == 0o700
 
 
-def test_permissions_of_a_shared_folder_are_kept(tmp_path: Path) -> None:
-    tmp_path.chmod(0o1777)
-    load_token(tmp_path, lambda: FRESH)
-    assert mode(tmp_path) == 0o1777
-
-
 @pytest.mark.parametrize("kept", [b"", b"short\n", b"with spaces in between which no token has\n", b"\xff" * 40])
 def test_a_file_that_holds_no_token_is_written_anew(tmp_path: Path, kept: bytes) -> None:
     (tmp_path / "token").write_bytes(kept)
