@@ -5,12 +5,11 @@ in it can reach a key of the user, and nothing of it gets into the user's record
 `python -m tools.example` makes the file.
 """
 
-import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -147,30 +146,3 @@ def _temporary_folder(above: Path) -> Iterator[Path]:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
-
-
-class Example:
-    """The example as the server has it: opened when the page first asks for it, and closed when the user leaves it."""
-
-    def __init__(self, open_workbench: Callable[[], AbstractAsyncContextManager[Workbench]]) -> None:
-        self._open = open_workbench
-        self._lock = asyncio.Lock()
-        self._stack = AsyncExitStack()
-        self._workbench: Workbench | None = None
-
-    @property
-    def workbench(self) -> Workbench | None:
-        """Its workbench; None while it is not open."""
-        return self._workbench
-
-    async def open(self) -> None:
-        """Make its workbench, unless it is there."""
-        async with self._lock:
-            if self._workbench is None:
-                self._workbench = await self._stack.enter_async_context(self._open())
-
-    async def close(self) -> None:
-        """Remove everything of it. The next call of `open` begins anew."""
-        async with self._lock:
-            self._workbench = None
-            await self._stack.aclose()

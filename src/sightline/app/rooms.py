@@ -41,7 +41,7 @@ from sightline.exchange.interception.viewer import Viewer
 from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import RequestCounter
 from sightline.gateway.models import list_models
-from sightline.plugins.loading import list_panels, plugin_calls
+from sightline.plugins.loading import Plugins, list_panels, plugin_calls
 from sightline.store.store import Logbook
 from sightline.store.summary import price_list
 from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
@@ -131,7 +131,16 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
     exchanges = Exchanges(records, parts.now, holds)
     viewing = Viewer(holds, records, catalog, parts.memory)
     showing = Showing(holds, records, viewing)
-    sharing = SharingCalls(parts.store, catalog, parts.now, loaded.settings.export.patterns, loaded.plugins)
+    plugins = loaded.plugins or Plugins()
+    sharing = SharingCalls(
+        parts.store,
+        catalog,
+        parts.now,
+        loaded.settings.export.patterns,
+        finders=plugins.redactors(),
+        exporters=plugins.exporters(),
+        read_foreign=None if loaded.plugins is None else loaded.plugins.read_foreign,
+    )
     return Api(
         exchanges=exchanges,
         showing=showing,
@@ -146,7 +155,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
             program=own_command(),
             toolsets=tuple(loaded.settings.tools),
             workers=1 if parts.workers is None else parts.workers.serving,
-            panels=list_panels(loaded.plugins),
+            panels=list_panels(plugins),
             formats=sharing.formats.values(),
         ),
         deciding=None if sending is None else HoldDecisions(holds, records, viewing, showing),
@@ -159,7 +168,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
             **({} if own is None else chat_calls(own.chat, records)),
             **({} if own is None else run_calls(own.runs)),
             **({} if own is None else eval_calls(own.evals)),
-            **plugin_calls(loaded.plugins),
+            **plugin_calls(plugins),
             **parts.further,
         },
     )

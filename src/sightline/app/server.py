@@ -5,7 +5,7 @@ import logging
 import secrets
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
@@ -54,7 +54,7 @@ from sightline.web.access import LOOPBACK, OriginGuard, host_name, load_token
 from sightline.web.bodies import Query, read_body
 from sightline.web.routes import ApiCall, Calls
 from sightline.workbench.command_relay import CommandCalls
-from sightline.workbench.workbench import Access, ExampleRecord, Workbench
+from sightline.workbench.workbench import Access, Example, Workbench
 
 if TYPE_CHECKING:
     from sightline.app.rooms import OpenRooms
@@ -113,7 +113,7 @@ class Parts:
     sending: Sending | None = None
     workers: Workers | None = None
     further: Calls = field(default_factory=dict)
-    example: ExampleRecord | None = None
+    example: Example | None = None
     retention: Retention | None = None
     record_place: str = ""
     _rooms: _Rooms = field(default_factory=_Rooms)
@@ -273,11 +273,15 @@ def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, OriginG
     return address, OriginGuard(port, frozenset({*LOOPBACK, name}), origins)
 
 
-def _make_example(folder: Path, access: Access, address: str, guard: OriginGuard) -> ExampleRecord:
+def _make_example(folder: Path, access: Access, address: str, guard: OriginGuard) -> Example:
     """The example that this server's page can show."""
-    from sightline.app.example import Example, open_example  # few ever ask for it
 
-    return Example(lambda: open_example(folder, access, address, guard))
+    def open_workbench() -> AbstractAsyncContextManager[Workbench]:
+        from sightline.app.example import open_example  # few ever ask for it
+
+        return open_example(folder, access, address, guard)
+
+    return Example(open_workbench)
 
 
 async def open_parts(

@@ -72,16 +72,18 @@ _SHOWN = 60
 def run_export(arguments: argparse.Namespace) -> int:
     loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
     wanted = parse_filter(arguments.filter)
-    formats = {} if loaded.plugins is None else loaded.plugins.exporters()
+    plugins = loaded.plugins or Plugins()
+    formats = plugins.exporters()
     if arguments.form not in (*FORMS, *formats):
         hint = f"Formats are {', '.join((*FORMS, *formats))}. See `sightline export --help`."
         raise Fault(Code.USAGE, f"there is no format {arguments.form!r}", hint=hint)
     redactor = None
     if arguments.redact or arguments.preview or arguments.pattern or arguments.without or arguments.sections:
         patterns = (*loaded.settings.export.patterns, *arguments.pattern)
-        finders = {} if loaded.plugins is None else loaded.plugins.redactors()
         without = [name.strip() for each in arguments.without for name in each.split(",") if name.strip()]
-        redactor = Redactor(patterns, finders, sections=without, kept=arguments.keep, lists_sections=arguments.sections)
+        redactor = Redactor(
+            patterns, plugins.redactors(), sections=without, kept=arguments.keep, lists_sections=arguments.sections
+        )
 
     async def export() -> None:
         async with open_record(loaded, arguments.data, arguments.store) as store:

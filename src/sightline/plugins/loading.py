@@ -234,19 +234,18 @@ class _GuardedSigner:
 # --- for the page ---------------------------------------------------------------------------------
 
 
-def list_panels(plugins: Plugins | None) -> list[PanelShown]:
-    found = {} if plugins is None else plugins.panels()
-    return [PanelShown(name, panel.title, owner) for name, (owner, panel) in found.items()]
+def list_panels(plugins: Plugins) -> list[PanelShown]:
+    return [PanelShown(name, panel.title, owner) for name, (owner, panel) in plugins.panels().items()]
 
 
-def plugin_calls(plugins: Plugins | None) -> Calls:
+def plugin_calls(plugins: Plugins) -> Calls:
     """`GET /api/plugins`, and `GET /api/panels/NAME` with the module of a panel."""
-    panels = {} if plugins is None else plugins.panels()
+    panels = plugins.panels()
 
     async def list_plugins(_call: ApiCall) -> list[PluginShown]:
         return [
             PluginShown(each.named, each.place, tuple(each.plugin.contents()) if each.plugin else (), each.failures)
-            for each in (() if plugins is None else plugins.loaded)
+            for each in plugins.loaded
         ]
 
     async def panel(call: ApiCall) -> WebResponse:

@@ -4,7 +4,6 @@ into the record."""
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
@@ -74,39 +73,26 @@ class SharePreview(msgspec.Struct, frozen=True):
     all_sections: int = 0
 
 
-class SharingPlugins(Protocol):
-    """What plug-ins add."""
-
-    def redactors(self) -> Mapping[str, Callable[[str], Iterable[str]]]:
-        """What finds values that are not to be shared, by name."""
-        ...
-
-    def exporters(self) -> Mapping[str, WriteFormat]:
-        """Formats of files, by name."""
-        ...
-
-    def read_foreign(self, data: bytes, /) -> JsonObject | None:
-        """The HTTP archive of a file of such a format; None where it is of none."""
-        ...
-
-
 class SharingCalls:
-    """The calls `POST /api/share` and `POST /api/import`. `patterns` are those of the configuration. `formats` are
-    all formats of files, by name."""
+    """The calls `POST /api/share` and `POST /api/import`. `patterns` are those of the configuration. Plug-ins add
+    `finders` of values that are not to be shared and `exporters` of other formats, both by name, and `read_foreign`,
+    which gives the HTTP archive of a file of another format, or None; without plug-ins a file is not read for it.
+    `formats` are all formats of files, by name."""
 
     def __init__(
         self,
         store: Store,
         catalog: Catalog,
         now: Callable[[], float],
-        patterns: Sequence[str] = (),
-        plugins: SharingPlugins | None = None,
+        patterns: Sequence[str],
+        *,
+        finders: Mapping[str, Callable[[str], Iterable[str]]],
+        exporters: Mapping[str, WriteFormat],
+        read_foreign: Callable[[bytes], JsonObject | None] | None,
     ) -> None:
         self._store, self._catalog, self._now = store, catalog, now
-        self._patterns = patterns
-        self._finders = {} if plugins is None else plugins.redactors()
-        self._read_foreign = None if plugins is None else plugins.read_foreign
-        self._exporters = {} if plugins is None else plugins.exporters()
+        self._patterns, self._finders = patterns, finders
+        self._exporters, self._read_foreign = exporters, read_foreign
         added = {name: plugin_format(name) for name in self._exporters}
         self.formats: Mapping[str, ShareFormat] = {**FORMS, **added}
 

@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from sightline.errors import Fault
@@ -206,17 +207,27 @@ _RELAY = PATH.encode()
 _COMMANDS = (_RELAY, WAIT_PATH.encode())
 
 
-class ExampleRecord(Protocol):
-    """A record that comes with the package, for users who have none yet."""
+class Example:
+    """A record that comes with the package, for users who have none yet: opened when the page first asks for it, and
+    closed when the user leaves it. Its `workbench` is None while it is not open."""
 
-    @property
-    def workbench(self) -> "Workbench | None":
-        """Its workbench; None while it is not open."""
-        ...
+    def __init__(self, open_workbench: Callable[[], AbstractAsyncContextManager["Workbench"]]) -> None:
+        self._open = open_workbench
+        self._lock = asyncio.Lock()
+        self._stack = AsyncExitStack()
+        self.workbench: Workbench | None = None
 
-    async def open(self) -> None: ...
+    async def open(self) -> None:
+        """Make its workbench, unless it is there."""
+        async with self._lock:
+            if self.workbench is None:
+                self.workbench = await self._stack.enter_async_context(self._open())
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Remove everything of it. The next call of `open` begins anew."""
+        async with self._lock:
+            self.workbench = None
+            await self._stack.aclose()
 
 
 class Workbench:
@@ -231,7 +242,7 @@ class Workbench:
         hub: Hub,
         trouble: Callable[[], str],
         commands: CommandCalls | None = None,
-        example: ExampleRecord | None = None,
+        example: Example | None = None,
     ) -> None:
         self._access = access
         self._open_api = open_api
