@@ -250,37 +250,32 @@ def test_yes_to_everything_skips_the_questions(desk: Desk) -> None:
     assert desk.decided(Typed([]), EDIT, SHELL, says_yes=True) == [Allowed(), Allowed()]
 
 
-def test_always_rule_is_as_narrow_as_entered_and_is_shown_for_confirmation(desk: Desk) -> None:
-    typed = Typed(["A", "src/**", "", "y"])
-    kept = KeptRule("edit_file", PLACE, {"/path": "src/**", "/lines": "[1,2]"})
-    assert desk.decided(typed) == [Allowed(rule=kept.rule)]
-    assert KeptRules(desk.folder).all() == (kept,)
-    assert typed.prompts[-1] == (
-        "Always run edit_file (/path like src/**, /lines like [1,2]); any other arguments that a call may have, "
-        "of folder /project? [y/N] "
-    )
+NARROW = KeptRule("edit_file", PLACE, {"/path": "src/**", "/lines": "[1,2]"})
+OTHER = RunnableCall(key="1.1", id="a", name="other", arguments={})
+ASKED = (
+    "Always run edit_file (/path like src/**, /lines like [1,2]); any other arguments that a call may have, "
+    "of folder /project? [y/N] "
+)
 
 
-def test_always_rule_for_any_argument_must_be_confirmed_per_argument(desk: Desk) -> None:
-    assert desk.decided(Typed(["A", "-", "-", "y"])) == [Allowed(rule=ApprovalRule("edit_file", "allow"))]
-
-
-def test_always_that_is_not_confirmed_is_nothing(desk: Desk) -> None:
-    assert desk.decided(Typed(["A", "", "", "", "y"])) == [Allowed()]
-    assert KeptRules(desk.folder).all() == ()
-
-
-def test_star_in_a_value_is_not_taken_as_an_unintended_wildcard(desk: Desk, capsys: Told) -> None:
-    typed = Typed(["A", "", "rm build/*", "y"])
-    kept = KeptRule("shell", PLACE, {"": "rm build/*"})
-    assert desk.decided(typed, SHELL) == [Allowed(rule=kept.rule)]
-    assert "a * in it would be a wildcard" in capsys.readouterr().err
-
-
-def test_a_tool_of_unknown_origin_cannot_be_allowed_for_ever(desk: Desk, capsys: Told) -> None:
-    other = RunnableCall(key="1.1", id="a", name="other", arguments={})
-    assert desk.decided(Typed(["A", "y"]), other) == [Allowed()]
-    assert "The origin of this tool is unknown" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("lines", "call", "kept", "said"),
+    [
+        (["A", "src/**", "", "y"], EDIT, NARROW, ASKED),
+        (["A", "-", "-", "y"], EDIT, KeptRule("edit_file", PLACE, {}), ""),
+        (["A", "", "", "", "y"], EDIT, None, ""),
+        (["A", "", "rm build/*", "y"], SHELL, KeptRule("shell", PLACE, {"": "rm build/*"}), "would be a wildcard"),
+        (["A", "y"], OTHER, None, "The origin of this tool is unknown"),
+    ],
+    ids=["as narrow as entered", "any argument", "not confirmed", "a star in a value", "unknown origin"],
+)
+def test_always_is_confirmed_and_stored_as_narrow_as_it_was_entered(
+    desk: Desk, capsys: Told, lines: list[str], call: RunnableCall, kept: KeptRule | None, said: str
+) -> None:
+    typed = Typed(lines)
+    assert desk.decided(typed, call) == [Allowed() if kept is None else Allowed(rule=kept.rule)]
+    assert KeptRules(desk.folder).all() == (() if kept is None else (kept,))
+    assert said in capsys.readouterr().err + "".join(typed.prompts)
 
 
 def test_rules_that_cannot_be_kept_are_not_followed_either(desk: Desk, capsys: Told) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,6 +25,7 @@ STREAM = (
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 
 Put = Callable[[str, object], str]
+Captured = pytest.CaptureFixture[bytes]
 
 
 @pytest.fixture
@@ -38,178 +40,163 @@ def put(tmp_path: Path) -> Put:
     return put_file
 
 
-def test_a_request_goes_to_stdout_and_the_losses_to_stderr(
-    put: Put, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    path = put("r.json", {**CHAT, "seed": 7})
-    assert main(["translate", "request", "--from", "openai-chat", "--to", "anthropic", path]) == 0
-    captured = capsysbinary.readouterr()
-    body = json.loads(captured.out)
-    assert body["system"] == "be kind"
-    assert b"lost (option) /seed: seed" in captured.err
-    assert b"added /max_tokens" in captured.err
+class Translated(NamedTuple):
+    """How `translate` ended, and what it printed."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def value(self) -> Any:
+        """The JSON on stdout."""
+        return json.loads(self.out)
 
 
-def test_equal_dialects_give_the_very_bytes(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+Translate = Callable[..., Translated]
+
+
+@pytest.fixture
+def translate(put: Put, capsysbinary: Captured) -> Translate:
+    """Runs `translate KIND --from … --to …` on this content, or on the file of this path."""
+
+    def run(kind: str, source: str, target: str, content: object, *words: str) -> Translated:
+        path = content if isinstance(content, str) else put(f"{kind}.input", content)
+        code = main(["translate", kind, "--from", source, "--to", target, *words, path])
+        out, err = capsysbinary.readouterr()
+        return Translated(code, out, err.decode())
+
+    return run
+
+
+def test_a_request_goes_to_stdout_and_the_losses_to_stderr(translate: Translate) -> None:
+    done = translate("request", "openai-chat", "anthropic", {**CHAT, "seed": 7})
+    assert (done.code, done.value["system"]) == (0, "be kind")
+    assert "lost (option) /seed: seed" in done.err
+    assert "added /max_tokens" in done.err
+
+
+def test_equal_dialects_give_the_very_bytes(translate: Translate) -> None:
     data = b'{"model" : "gpt",\n "messages": [ ] , "temperature":1.0}'
-    assert main(["translate", "request", "--from", "openai-chat", "--to", "openai-chat", put("r.json", data)]) == 0
-    captured = capsysbinary.readouterr()
-    assert captured.out == data
-    assert captured.err == b""
+    assert translate("request", "openai-chat", "openai-chat", data) == (0, data, "")
 
 
-def test_the_report_is_json(put: Put, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_the_report_is_json(translate: Translate, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    path = put("r.json", {**CHAT, "seed": 7})
-    words = ["translate", "request", "--from", "openai-chat", "--to", "anthropic", "--report", str(report), path]
-    assert main(words) == 0
+    done = translate("request", "openai-chat", "anthropic", {**CHAT, "seed": 7}, "--report", str(report))
+    assert (done.code, done.err) == (0, "")
     told = json.loads(report.read_bytes())
-    assert {"pointer": "/seed", "what": "seed", "why": "anthropic has no such option", "severity": "option"} in told[
-        "losses"
-    ]
+    loss = {"pointer": "/seed", "what": "seed", "why": "anthropic has no such option", "severity": "option"}
+    assert loss in told["losses"]
     assert told["additions"][0].keys() == {"pointer", "what", "why", "severity"}
-    assert capsysbinary.readouterr().err == b""
 
 
-def test_strict_refuses_and_lists_the_losses(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    path = put("r.json", {**CHAT, "seed": 7})
-    assert main(["translate", "request", "--from", "openai-chat", "--to", "anthropic", "--strict", path]) == 1
-    captured = capsysbinary.readouterr()
-    assert captured.out == b""
-    error, hint, first, *_ = captured.err.decode().splitlines()
+def test_strict_refuses_and_lists_the_losses(translate: Translate) -> None:
+    done = translate("request", "openai-chat", "anthropic", {**CHAT, "seed": 7}, "--strict")
+    assert (done.code, done.out) == (1, b"")
+    error, hint, first, *_ = done.err.splitlines()
     assert error == "error[translation_loss]: 1 thing cannot be translated to anthropic"
     assert hint.startswith("hint: ")
     assert first.startswith("lost (option) /seed")
 
 
-def test_model_and_system_policy_are_options(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_model_and_system_policy_are_options(translate: Translate) -> None:
     late = {"model": "gpt", "messages": [{"role": "user", "content": "hi"}, {"role": "system", "content": "late"}]}
-    words = ["translate", "request", "--from", "openai-chat", "--to", "anthropic", "--model", "claude"]
-    assert main([*words, "--system", "merge_all", put("r.json", late)]) == 0
-    body = json.loads(capsysbinary.readouterr().out)
+    words = ("--model", "claude", "--system", "merge_all")
+    body = translate("request", "openai-chat", "anthropic", late, *words).value
     assert (body["model"], body["system"]) == ("claude", "late")
 
 
-def test_canonical_is_a_form_of_requests_both_ways(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert main(["translate", "request", "--from", "openai-chat", "--to", "canonical", put("r.json", CHAT)]) == 0
-    canonical = capsysbinary.readouterr().out
-    assert json.loads(canonical)["messages"][0]["role"] == "system"
-    path = put("c.json", canonical)
-    assert main(["translate", "request", "--from", "canonical", "--to", "openai-chat", path]) == 0
-    assert json.loads(capsysbinary.readouterr().out) == CHAT
-    words = ["translate", "request", "--from", "canonical", "--to", "canonical", "--model", "other", path]
-    assert main(words) == 0
-    assert json.loads(capsysbinary.readouterr().out)["model"] == "other"
+def test_canonical_is_a_form_of_requests_both_ways(translate: Translate) -> None:
+    canonical = translate("request", "openai-chat", "canonical", CHAT)
+    assert canonical.value["messages"][0]["role"] == "system"
+    assert translate("request", "canonical", "openai-chat", canonical.out).value == CHAT
+    assert translate("request", "canonical", "canonical", canonical.out, "--model", "other").value["model"] == "other"
 
 
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"{", b"not JSON"),
-        ({"messages": [{"role": "user", "content": 5}]}, b"/messages/0/content: expected a string or a list"),
+        (b"{", "not JSON"),
+        ({"messages": [{"role": "user", "content": 5}]}, "/messages/0/content: expected a string or a list"),
     ],
 )
-def test_a_bad_body_is_one_clear_line_with_its_pointer(
-    put: Put, data: object, told: bytes, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    assert main(["translate", "request", "--from", "openai-chat", "--to", "anthropic", put("r.json", data)]) == 2
-    captured = capsysbinary.readouterr()
-    assert captured.err.startswith(b"error[invalid_request]: ")
-    assert told in captured.err
-    assert captured.out == b""
+def test_a_bad_body_is_one_clear_line_with_its_pointer(translate: Translate, data: object, told: str) -> None:
+    done = translate("request", "openai-chat", "anthropic", data)
+    assert (done.code, done.out) == (2, b"")
+    assert done.err.startswith("error[invalid_request]: ")
+    assert told in done.err
 
 
-def test_a_wrong_dialect_names_the_nearest(put: Put, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["translate", "request", "--from", "openai_chat", "--to", "anthropic", put("r.json", CHAT)]) == 2
-    assert "Did you mean openai-chat?" in capsys.readouterr().err
-    assert main(["translate", "reply", "--from", "raw", "--to", "qqqq", put("r.json", REPLY)]) == 2
-    assert "Did you mean" not in capsys.readouterr().err
+def test_a_wrong_dialect_names_the_nearest(translate: Translate) -> None:
+    done = translate("request", "openai_chat", "anthropic", CHAT)
+    assert (done.code, "Did you mean openai-chat?" in done.err) == (2, True)
+    done = translate("reply", "raw", "qqqq", REPLY)
+    assert (done.code, "Did you mean" in done.err) == (2, False)
 
 
-@pytest.mark.parametrize("option", ["--report", "FILE"])
-def test_unusable_path_is_reported(put: Put, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["translate", "request", "--from", "openai-chat", "--to", "anthropic"]
-    words += ["/nowhere/at/all"] if option == "FILE" else ["--report", "/nowhere/at/all", put("r.json", CHAT)]
-    assert main(words) == 2
-    assert "error[usage]: /nowhere/at/all: No such file or directory" in capsys.readouterr().err
+@pytest.mark.parametrize(("content", "words"), [("/nowhere/at/all", ()), (CHAT, ("--report", "/nowhere/at/all"))])
+def test_unusable_path_is_reported(translate: Translate, content: object, words: tuple[str, ...]) -> None:
+    done = translate("request", "openai-chat", "anthropic", content, *words)
+    assert done.code == 2
+    assert "error[usage]: /nowhere/at/all: No such file or directory" in done.err
 
 
-def test_a_reply_is_translated(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    path = put("r.json", REPLY)
-    assert main(["translate", "reply", "--from", "openai-chat", "--to", "anthropic", path]) == 0
-    assert json.loads(capsysbinary.readouterr().out)["stop_reason"] == "end_turn"
-    assert main(["translate", "reply", "--from", "openai-chat", "--to", "reply", path]) == 0
-    assert json.loads(capsysbinary.readouterr().out)["finish"] == "stop"
+def test_a_reply_is_translated(translate: Translate) -> None:
+    assert translate("reply", "openai-chat", "anthropic", REPLY).value["stop_reason"] == "end_turn"
+    assert translate("reply", "openai-chat", "reply", REPLY).value["finish"] == "stop"
 
 
-@pytest.mark.parametrize("kind", ["reply", "stream"])
-def test_an_answer_can_be_given_another_models_name(kind: str, put: Put, capsysbinary) -> None:
-    path = put("r", REPLY if kind == "reply" else STREAM)
-    assert main(["translate", kind, "--from", "openai-chat", "--to", "reply", "--model", "mine", path]) == 0
-    assert json.loads(capsysbinary.readouterr().out)["model"] == "mine"
+@pytest.mark.parametrize(("kind", "content"), [("reply", REPLY), ("stream", STREAM)])
+def test_an_answer_can_be_given_another_models_name(kind: str, content: object, translate: Translate) -> None:
+    assert translate(kind, "openai-chat", "reply", content, "--model", "mine").value["model"] == "mine"
 
 
-def test_a_body_without_a_model_is_pointed_out(put: Put, capsysbinary) -> None:
-    path = put("g.json", {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]})
-    assert main(["translate", "request", "--from", "gemini", "--to", "openai-chat", path]) == 0
-    assert b"note: the body names no model; give one with --model" in capsysbinary.readouterr().err
-    words = ["translate", "request", "--from", "gemini", "--to", "canonical", "--model", "mine", path]
-    assert main(words) == 0
-    assert json.loads(capsysbinary.readouterr().out)["model"] == "mine"
+def test_a_body_without_a_model_is_pointed_out(translate: Translate) -> None:
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    done = translate("request", "gemini", "openai-chat", body)
+    assert (done.code, "note: the body names no model; give one with --model" in done.err) == (0, True)
+    assert translate("request", "gemini", "canonical", body, "--model", "mine").value["model"] == "mine"
 
 
-def test_a_reply_that_is_an_error_is_translated_and_exits_3(
-    put: Put, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    path = put("r.json", {"error": {"message": "full", "type": "server_error", "code": "server_is_overloaded"}})
-    assert main(["translate", "reply", "--from", "openai-chat", "--to", "anthropic", path]) == 3
-    captured = capsysbinary.readouterr()
-    assert json.loads(captured.out)["error"]["type"] == "overloaded_error"
-    assert b"error[overloaded]: full" in captured.err
+def test_a_reply_that_is_an_error_is_translated_and_exits_3(translate: Translate) -> None:
+    error = {"error": {"message": "full", "type": "server_error", "code": "server_is_overloaded"}}
+    done = translate("reply", "openai-chat", "anthropic", error)
+    assert (done.code, done.value["error"]["type"]) == (3, "overloaded_error")
+    assert "error[overloaded]: full" in done.err
 
 
-def test_the_clients_request_gives_tools_their_names_back(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_the_clients_request_gives_tools_their_names_back(translate: Translate, put: Put) -> None:
     request = put("q.json", {"model": "m", "input": "hi", "tools": [{"type": "custom", "name": "patch"}]})
     called = {"id": "c", "type": "function", "function": {"name": "patch", "arguments": '{"input": "x"}'}}
     message = {"role": "assistant", "content": None, "tool_calls": [called]}
     reply = {**REPLY, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    words = ["translate", "reply", "--from", "openai-chat", "--to", "openai-responses", "--request", request]
-    assert main([*words, put("r.json", reply)]) == 0
-    item = json.loads(capsysbinary.readouterr().out)["output"][0]
+    item = translate("reply", "openai-chat", "openai-responses", reply, "--request", request).value["output"][0]
     assert (item["type"], item["input"]) == ("custom_tool_call", "x")
 
 
-def test_the_clients_request_is_of_the_dialect_of_the_output(put: Put, capsys: pytest.CaptureFixture[str]) -> None:
-    path = put("q.json", CHAT)
-    assert main(["translate", "reply", "--from", "raw", "--to", "events", "--request", path, path]) == 2
-    assert "--request needs a dialect" in capsys.readouterr().err
+def test_the_clients_request_is_of_the_dialect_of_the_output(translate: Translate, put: Put) -> None:
+    done = translate("reply", "raw", "events", CHAT, "--request", put("q.json", CHAT))
+    assert (done.code, "--request needs a dialect" in done.err) == (2, True)
 
 
-def test_a_stream_is_translated(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    path = put("s.sse", STREAM)
-    assert main(["translate", "stream", "--from", "openai-chat", "--to", "anthropic", path]) == 0
-    assert b"event: message_stop" in capsysbinary.readouterr().out
-    assert main(["translate", "stream", "--from", "openai-chat", "--to", "reply", path]) == 0
-    assert json.loads(capsysbinary.readouterr().out)["parts"] == [{"type": "text", "text": "hi"}]
+def test_a_stream_is_translated(translate: Translate) -> None:
+    assert b"event: message_stop" in translate("stream", "openai-chat", "anthropic", STREAM).out
+    assert translate("stream", "openai-chat", "reply", STREAM).value["parts"] == [{"type": "text", "text": "hi"}]
 
 
-def test_a_cut_stream_gives_what_arrived_and_exits_3(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    path = put("s.sse", STREAM[:90])
-    assert main(["translate", "stream", "--from", "openai-chat", "--to", "reply", path]) == 3
-    captured = capsysbinary.readouterr()
-    reply = json.loads(captured.out)
-    assert reply["finish"] == "error"
-    assert reply["fault"]["code"] == "upstream_protocol"
-    assert b"error[upstream_protocol]" in captured.err
+def test_a_cut_stream_gives_what_arrived_and_exits_3(translate: Translate) -> None:
+    done = translate("stream", "openai-chat", "reply", STREAM[:90])
+    assert (done.code, done.value["finish"], done.value["fault"]["code"]) == (3, "error", "upstream_protocol")
+    assert "error[upstream_protocol]" in done.err
 
 
-def test_a_strict_stream_gives_nothing_when_it_loses(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    lossy = put("s.sse", STREAM.replace(b'"model":"m",', b'"model":"m","brand_new":1,'))
-    words = ["translate", "stream", "--from", "openai-chat", "--to", "anthropic", "--strict"]
-    assert main([*words, lossy]) == 1
-    assert capsysbinary.readouterr().out == b""
-    assert main([*words, put("ok.sse", STREAM)]) == 0
-    assert b"message_stop" in capsysbinary.readouterr().out
+def test_a_strict_stream_gives_nothing_when_it_loses(translate: Translate) -> None:
+    lossy = STREAM.replace(b'"model":"m",', b'"model":"m","brand_new":1,')
+    done = translate("stream", "openai-chat", "anthropic", lossy, "--strict")
+    assert (done.code, done.out) == (1, b"")
+    done = translate("stream", "openai-chat", "anthropic", STREAM, "--strict")
+    assert (done.code, b"message_stop" in done.out) == (0, True)
 
 
 def test_a_terminal_gets_a_line_end(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,25 +238,22 @@ def test_a_reader_that_leaves_early_is_no_error(put: Put) -> None:
 @pytest.mark.parametrize(
     ("model", "kept", "lost"),
     [
-        ("claude-opus-4-8", set(), {b"temperature 0.2: claude-opus-4-8 does not take it", b"/top_p"}),
+        ("claude-opus-4-8", set(), {"temperature 0.2: claude-opus-4-8 does not take it", "/top_p"}),
         ("some-model", {"temperature", "top_p"}, set()),
     ],
 )
 def test_what_the_target_model_refuses_is_left_out(
-    put: Put, capsysbinary: pytest.CaptureFixture[bytes], model: str, kept: set[str], lost: set[bytes]
+    translate: Translate, model: str, kept: set[str], lost: set[str]
 ) -> None:
-    path = put("r.json", {**CHAT, "temperature": 0.2, "top_p": 0.9})
-    assert main(["translate", "request", "--from", "openai-chat", "--to", "anthropic", "--model", model, path]) == 0
-    captured = capsysbinary.readouterr()
-    assert json.loads(captured.out).keys() & {"temperature", "top_p"} == kept
-    assert all(words in captured.err for words in lost)
-    arguments = ["--strict", "--from", "openai-chat", "--to", "anthropic", "--model", model, path]
-    assert (main(["translate", "request", *arguments]) == 0) is not bool(lost)
+    body = {**CHAT, "temperature": 0.2, "top_p": 0.9}
+    done = translate("request", "openai-chat", "anthropic", body, "--model", model)
+    assert (done.code, done.value.keys() & {"temperature", "top_p"}) == (0, kept)
+    assert all(words in done.err for words in lost)
+    strict = translate("request", "openai-chat", "anthropic", body, "--model", model, "--strict")
+    assert strict.code == (1 if lost else 0)
 
 
-def test_the_model_of_a_canonical_request_counts_too(put: Put, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    arguments = ["translate", "request", "--from", "openai-chat", "--to", "canonical"]
-    main([*arguments, put("r.json", {**CHAT, "model": "claude-opus-4-8", "temperature": 0.2})])
-    canonical = put("c.json", capsysbinary.readouterr().out)
-    main(["translate", "request", "--from", "canonical", "--to", "anthropic", canonical])
-    assert "temperature" not in json.loads(capsysbinary.readouterr().out)
+def test_the_model_of_a_canonical_request_counts_too(translate: Translate) -> None:
+    body = {**CHAT, "model": "claude-opus-4-8", "temperature": 0.2}
+    canonical = translate("request", "openai-chat", "canonical", body).out
+    assert "temperature" not in translate("request", "canonical", "anthropic", canonical).value
