@@ -16,7 +16,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.wire.jsontext import decode
-from sightline.workbench.costs import CostsShown
+from sightline.workbench.costs import CostRow, CostsShown
 
 _HINT = (
     "Give the JSON of OpenAI's or Anthropic's usage or cost report, or CSV with a head that names day, model, and "
@@ -79,27 +79,24 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 def reconcile(reported: Iterable[Reported], ours: CostsShown) -> tuple[Difference, ...]:
     """Both accounts by day and model, with `ours` grouped by these two. A day that only one side has is there too."""
     theirs = _sum_up(reported)
-    own: dict[tuple[str, str], list[int | float]] = {}
+    own: dict[tuple[str, str], list[CostRow]] = {}
     for row in ours.rows:
-        sums = own.setdefault((row.keys[0], base_name(row.keys[1])), [0, 0, 0.0, 0, 0, 0])
-        counts = (row.input_tokens, row.output_tokens, row.cost, row.requests, row.unpriced, row.estimated)
-        for index, count in enumerate(counts):
-            sums[index] += count
+        own.setdefault((row.keys[0], base_name(row.keys[1])), []).append(row)
     days = {each.day for each in theirs.values()}
     differences = []
     for day, model in sorted({*theirs, *(key for key in own if key[0] in days)}):
-        given, sums = theirs.get((day, model)), own.get((day, model), [0, 0, 0.0, 0, 0, 0])
+        given, rows = theirs.get((day, model), Reported(day=day, model=model)), own.get((day, model), [])
         differences.append(
             Difference(
                 day=day,
                 model=model,
-                input_tokens=(given.input_tokens if given else None, int(sums[0])),
-                output_tokens=(given.output_tokens if given else None, int(sums[1])),
-                cost=(given.cost if given else None, float(sums[2])),
-                requests=int(sums[3]),
-                unpriced=int(sums[4]),
+                input_tokens=(given.input_tokens, sum(row.input_tokens for row in rows)),
+                output_tokens=(given.output_tokens, sum(row.output_tokens for row in rows)),
+                cost=(given.cost, fsum(row.cost for row in rows)),
+                requests=sum(row.requests for row in rows),
+                unpriced=sum(row.unpriced for row in rows),
                 filter=f"date:{day} & model:*{model}*",
-                estimated=int(sums[5]),
+                estimated=sum(row.estimated for row in rows),
             )
         )
     return tuple(differences)
