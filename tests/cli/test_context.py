@@ -62,6 +62,16 @@ def test_without_a_session_the_latest_request_is_shown(capsys: pytest.CaptureFix
     assert "MCP servers" in said
 
 
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_half_a_character_in_the_name_of_a_tool_can_be_printed(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    half = {"model": "m", "tools": [tool("odd\ud83d", 9)], "messages": [{"role": "user", "content": "hi"}]}
+    fill(tmp_path / "data", exchange("x_3", json.dumps(half).encode(), session="half", at=NOON + 20))
+    assert main(["context", "half", *words]) == 0
+    assert "odd" in capsys.readouterr().out
+
+
 def test_a_session_that_is_not_on_record_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["context", "nobody"]) == 2
     assert "no request of the session" in capsys.readouterr().err

@@ -15,10 +15,11 @@ from sightline.app.configuration import configuration, data_folder
 from sightline.app.engine import open_viewer
 from sightline.app.machine import SystemClock
 from sightline.app.running_server import call_server, find_server
-from sightline.cli.terminal import harmless, is_terminal, many, write
+from sightline.cli.terminal import harmless, is_terminal, many, write, write_lines
 from sightline.editing.masks import project_of, with_id
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.store import KeptInterception
+from sightline.wire.jsontext import encode
 from sightline.workbench.cache_report import CacheReport, CacheReports
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import ContextMeter, ContextRow, ContextShown
@@ -29,10 +30,17 @@ _MOST_LINES = 40
 def run_cache(arguments: argparse.Namespace) -> int:
     report = asyncio.run(_cache_report(arguments))
     if arguments.keep:
-        write(_keep_edit(report, arguments).encode())
-        return 0
-    write(msgspec.json.encode(report) + b"\n" if arguments.json else _cache_page(report).encode())
+        write_lines([_keep_edit(report, arguments)])
+    elif arguments.json:
+        _write_json(report)
+    else:
+        write_lines(_cache_page(report))
     return 0
+
+
+def _write_json(value: object) -> None:
+    """Names of tools and words of requests may have half a character, which JSON can escape."""
+    write(encode(msgspec.to_builtins(value)) + b"\n")
 
 
 def _keep_edit(report: CacheReport, arguments: argparse.Namespace) -> str:
@@ -62,7 +70,7 @@ def _keep_edit(report: CacheReport, arguments: argparse.Namespace) -> str:
         kept.write(interception, (*(each for each in masks if each.id != mask.id), mask), counts)
     where = f"{scope} {harmless(names[scope])}" if names[scope] else "all requests"
     about = harmless(edit.words) or edit.action
-    return f"Kept for {where}: {edit.label} ({about}). To undo it, stop it on the page under Kept edits.\n"
+    return f"Kept for {where}: {edit.label} ({about}). To undo it, stop it on the page under Kept edits."
 
 
 async def _cache_report(arguments: argparse.Namespace) -> CacheReport:
@@ -71,7 +79,7 @@ async def _cache_report(arguments: argparse.Namespace) -> CacheReport:
         return await reports.report(arguments.session, arguments.filter, arguments.by)
 
 
-def _cache_page(report: CacheReport) -> str:
+def _cache_page(report: CacheReport) -> list[str]:
     named = f"session {harmless(report.session)}, " if report.session else ""
     share = f" ({report.read_tokens / report.could_tokens:.0%})" if report.could_tokens else ""
     head = f"{named}{many(len(report.turns), 'turn')}: read {report.read_tokens:,} of {report.could_tokens:,}"
@@ -107,7 +115,7 @@ def _cache_page(report: CacheReport) -> str:
                 worth = f"{edit.saved_tokens:,} tokens" + ("" if edit.money is None else f", ${edit.money:.4f}")
                 about = f" “{harmless(edit.words)[:60]}”" if edit.words else ""
                 lines.append(f"    --keep {number}  {edit.label}{about}: {worth}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _money(known: float, unpriced: int) -> str:
@@ -149,10 +157,10 @@ _MOST_TOOLS = 12
 def run_context(arguments: argparse.Namespace) -> int:
     shown = asyncio.run(_measure_context(arguments))
     if arguments.json:
-        write(msgspec.json.encode(shown) + b"\n")
+        _write_json(shown)
     else:
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else _CONTEXT_WIDTH
-        write(_context_page(shown, width).encode())
+        write_lines(_context_page(shown, width))
     return 0
 
 
@@ -161,7 +169,7 @@ async def _measure_context(arguments: argparse.Namespace) -> ContextShown:
         return await ContextMeter(viewer, SystemClock().now).measure(arguments.session)
 
 
-def _context_page(shown: ContextShown, width: int) -> str:
+def _context_page(shown: ContextShown, width: int) -> list[str]:
     of_window = f" of {shown.window:,} ({shown.tokens / shown.window:.0%})" if shown.window else ""
     head = f"{harmless(shown.model)}  {shown.tokens:,} tokens{of_window}"
     if shown.counted is not None:
@@ -179,7 +187,7 @@ def _context_page(shown: ContextShown, width: int) -> str:
         more = len(shown.tools) - _MOST_TOOLS
         lines += ["", "Tools", *_context_rows(shown.tools[:_MOST_TOOLS], shown.tokens, width)]
         lines += [f"  and {more} more"] if more > 0 else []
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _context_rows(rows: tuple[ContextRow, ...], whole: int, width: int) -> list[str]:
