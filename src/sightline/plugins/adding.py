@@ -2,7 +2,7 @@
 has the name of another is refused."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -30,9 +30,7 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
         **{f"field {name}": partial(_add_field, name, field, owner) for name, field in plugin.fields.items()},
         **{f"grader {name}": partial(_add_grader, name, grade, owner) for name, grade in plugin.graders.items()},
         **{
-            f"{kind} {name}": partial(check_name, kind, name)
-            for kind, names in _parts_without_registry(plugin)
-            for name in names
+            f"{kind} {name}": partial(check_name, kind, name) for kind in _TAKEN for name in getattr(plugin, f"{kind}s")
         },
     }
     for what, add in adding.items():
@@ -49,14 +47,6 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
     STAND_INS.difference_update(each.name for each in plugin.dialects)
 
 
-def _parts_without_registry(plugin: Plugin) -> Iterator[tuple[str, Iterable[str]]]:
-    yield "signer", plugin.signers
-    yield "exporter", plugin.exporters
-    yield "importer", plugin.importers
-    yield "redactor", plugin.redactors
-    yield "panel", plugin.panels
-
-
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
 _TAKEN: Final[Mapping[str, Collection[str]]] = {
     "signer": BUILT_IN,
@@ -65,7 +55,7 @@ _TAKEN: Final[Mapping[str, Collection[str]]] = {
     "redactor": KINDS,
     "panel": (),
 }
-"""The names of what is built in, by kind."""
+"""The names of what is built in, by kind: those kinds of parts that no registry takes up."""
 
 
 def check_name(kind: str, name: str) -> None:

@@ -94,7 +94,7 @@ def raw_shown(facts: list[Fact]) -> shapes.RawShown | None:
     if received is None:
         return None
     passed = {
-        fact.of: shapes.RawBodyShown(fact.media_type, fact.size, fact.sha256, fact.kept, fact.coding, fact.is_whole)
+        fact.of: msgspec.convert(fact, shapes.RawBodyShown, from_attributes=True)
         for fact in facts
         if isinstance(fact, BodyPassed)
     }
