@@ -15,6 +15,7 @@ from sightline.store.importer import Importer, note_trouble, open_wake, trouble_
 from sightline.store.journal import JournalWriter, Torn, encode_entries, frame_record, records, segments, slots_in
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.summary import Unfinished
+from sightline.store.whole import decode_entries
 from tests.store.traffic import chat_body, received
 
 FULL = Fault(Code.CONFIG, "the disk is full", hint="Free some space.")
@@ -22,6 +23,8 @@ FULL = Fault(Code.CONFIG, "the disk is full", hint="Free some space.")
 
 class Ledger:
     """A database that notes what it is given, waits when told to, and fails as often as told to."""
+
+    decode = staticmethod(decode_entries)
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []

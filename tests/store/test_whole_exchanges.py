@@ -21,7 +21,7 @@ from sightline.store.journal import JournalWriter, encode_entries, records
 from sightline.store.sqlite_database import FILE_NAME, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.summary import FOLDED, WHOLE_COLUMNS, WHOLE_VALUES
+from sightline.store.summary import FOLDED, HEAD_COLUMNS, OWN_COLUMNS, SHARED_COLUMNS, WHOLE_VALUES
 from sightline.store.whole import RecordBeginning, WholeExchange, decode_record, join_entries, unfold
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, prices, sha256, whole
 
@@ -92,7 +92,8 @@ def test_it_is_on_record_as_its_facts_one_by_one(
 ) -> None:
     batch: list[KeptEntry] = []
     wholes: list[object] = []
-    for number, (received, attempt, frames, end, body) in enumerate(drawn):
+    copies = data.draw(st.sampled_from([1, 20]), "how many there are of each kind")
+    for number, (received, attempt, frames, end, body) in enumerate(drawn * copies):
         name = sha256(body)
         facts = [
             msgspec.structs.replace(received, sha256=name),
@@ -126,7 +127,7 @@ def test_it_is_on_record_as_its_facts_one_by_one(
 
 
 def test_a_row_has_every_column() -> None:
-    assert sorted((*WHOLE_COLUMNS, *WHOLE_VALUES)) == sorted(FOLDED)
+    assert sorted((*HEAD_COLUMNS, *SHARED_COLUMNS, *OWN_COLUMNS, *WHOLE_VALUES)) == sorted(FOLDED)
 
 
 def exchange_in_a_record(exchange: str, body: bytes = b"{}") -> list[KeptEntry]:

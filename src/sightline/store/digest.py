@@ -142,7 +142,7 @@ MOST_IN_TITLE = 120
 _LOG = logging.getLogger(__name__)
 
 
-class Digest(msgspec.Struct, frozen=True):
+class Digest(msgspec.Struct, frozen=True, gc=False):
     """`new_text` are the words since the last turn of the model, `system` the instructions in pieces, `thread` the
     fingerprints of the conversation's beginnings, `continues` the id of the reply that the request names as its last.
     With `has_history` there are turns before what is new. `previous`, which takes a look at other exchanges, is the one
@@ -158,27 +158,26 @@ class Digest(msgspec.Struct, frozen=True):
     has_history: bool = False
 
 
-def digest_of(name: str, body: bytes, read: "Callable[[Dialect, bytes], Digest] | None" = None) -> Digest:
+def read_whole(spoken: Dialect, body: bytes) -> Digest:
+    """What a request of this dialect tells. Raises a Fault where it is none."""
+    return digest_request(request := spoken.read_request(decode(body)), fingerprints(request))
+
+
+def digest_of(name: str, body: bytes, read: "Callable[[Dialect, bytes], Digest]" = read_whole) -> Digest:
     """What the request with this body tells; one that is not of its dialect is text all the same. What is more than
     texts is read by `read`, which may know some of it from an earlier request."""
     spoken = find_dialect(name)
     if spoken is None:
         return _unread(body)
     try:
-        texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
-        if texts is not None and (digest := _read_texts(texts)) is not None:
-            return digest
-        return (read or read_whole)(spoken, body)
+        plain = spoken.plain_texts
+        texts = None if plain is None else plain.request(body)
+        return (texts and _read_texts(texts)) or read(spoken, body)
     except Fault:
         return _unread(body)
     except Exception:  # noqa: BLE001 - a mistake of ours in reading one body must not end the recording of all
         _LOG.exception("a request could not be read for search; it is on record all the same")
         return _unread(body)
-
-
-def read_whole(spoken: Dialect, body: bytes) -> Digest:
-    """What a request of this dialect tells. Raises a Fault where it is none."""
-    return digest_request(request := spoken.read_request(decode(body)), fingerprints(request))
 
 
 def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:

@@ -7,6 +7,7 @@ say is known: only what stands behind them is even decoded.
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -160,11 +161,12 @@ class DigestReader:
 
     def read(self, name: str, body: bytes, beginning: Beginning | None = None) -> Digest:
         """What the request with this body tells; see `digest_of`."""
-        return digest_of(name, body, lambda spoken, body: self._read(spoken, body, beginning))
+        return digest_of(name, body, partial(self._read, beginning) if len(body) >= LEAST_SIZE else read_whole)
 
-    def _read(self, spoken: Dialect, body: bytes, beginning: Beginning | None) -> Digest:
-        is_long = len(body) >= LEAST_SIZE and spoken.editing.reads_items_alone
-        conversation = (self._find_begun(spoken, body, beginning) or self._read_anew(spoken, body)) if is_long else None
+    def _read(self, beginning: Beginning | None, spoken: Dialect, body: bytes) -> Digest:
+        conversation = None
+        if spoken.editing.reads_items_alone:
+            conversation = self._find_begun(spoken, body, beginning) or self._read_anew(spoken, body)
         if conversation is None:
             return read_whole(spoken, body)
         if (known := self._known.pop(conversation.key, None)) is not None:

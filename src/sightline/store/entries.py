@@ -25,7 +25,7 @@ class FactEntry(msgspec.Struct, frozen=True, tag_field="type", tag="fact"):
     fact: Fact
 
 
-class BodyEntry(msgspec.Struct, frozen=True, tag_field="type", tag="body"):
+class BodyEntry(msgspec.Struct, frozen=True, tag_field="type", tag="body", gc=False):
     """A body. `near` names others that it is likely to resemble, such as those of its session, so that what they share
     need not be stored again."""
 

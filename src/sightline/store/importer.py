@@ -8,7 +8,7 @@ aside, so that it does not block others. Everything may be imported twice withou
 import logging
 import os
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -32,7 +32,7 @@ from sightline.store.journal import (
     unwritable,
 )
 from sightline.store.summary import Unfinished, interruptions
-from sightline.store.whole import RecordedEntry, unfold
+from sightline.store.whole import RecordedEntry, decode_entries, unfold
 
 _LOG = logging.getLogger(__name__)
 Fsync: TypeAlias = Literal["never", "batches", "records"]
@@ -50,6 +50,11 @@ class Sink(Protocol):
 
     A Fault means: not now, try again. Any other error means that it cannot be done with these entries.
     """
+
+    @property
+    def decode(self) -> Callable[[memoryview], Sequence[RecordedEntry]]:
+        """Returns the entries of a record as `apply` takes them. Raises a `DecodeError` where it is none."""
+        ...
 
     def apply(self, batch: Sequence[RecordedEntry], slot: int) -> None:
         """Bring all of these in, or none, as a process with this slot has recorded them; what is there already changes
@@ -188,7 +193,8 @@ class Importer:
             if state is None or (is_living and not state.has_head):
                 continue  # a process of an earlier version brings its records in itself
             at = state.imported
-            for record in records(path, at, state.end, is_certain=is_living):
+            decode = self._get_sink().decode if at < state.end else decode_entries
+            for record in records(path, at, state.end, decode, is_certain=is_living):
                 if isinstance(record, Torn):
                     if is_living:
                         self._import(batch, slot)
@@ -198,8 +204,10 @@ class Importer:
                         self.torn.append(record)
                     at = state.end
                     break
-                batch.append(record[0])
-                size, at = size + record[1] - at, record[1]
+                entries, end = record
+                batch.append(entries)
+                size += end - at
+                at = end
                 if len(batch) >= _MOST_IN_BATCH or size >= _MOST_BYTES:
                     self._import(batch, slot)
                     _mark(reached | ({path: at} if state.has_head else {}), done)
@@ -220,7 +228,7 @@ class Importer:
             return
         sink = self._get_sink()
         try:
-            sink.apply([entry for record in batch for entry in record], slot)
+            sink.apply(list(chain.from_iterable(batch)), slot)
         except Fault:
             raise
         except Exception as error:  # noqa: BLE001 - what is wrong with one record must not keep back others

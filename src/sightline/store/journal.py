@@ -13,7 +13,7 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
@@ -25,7 +25,7 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.platform.files import BINARY, lock, map_file, write_at
 from sightline.store.entries import BodyEntry, KeptEntry
-from sightline.store.whole import RecordedEntry, decode_record, unfold
+from sightline.store.whole import RecordedEntry, decode_entries
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
@@ -274,7 +274,7 @@ def _remove_refused(path: Path, exchanges: Collection[str]) -> None:
     for record in records(path):
         if isinstance(record, Torn):
             break
-        entries = unfold(record[0])
+        entries: Sequence[KeptEntry] = record[0]  # type: ignore[assignment]
         if any(not isinstance(entry, BodyEntry) and entry.exchange in exchanges for entry in entries):
             is_changed = True
         else:
@@ -378,7 +378,12 @@ def mark_imported(path: Path, at: int) -> None:
 
 
 def records(
-    path: Path, start: int = 0, stop: int | None = None, *, is_certain: bool = False
+    path: Path,
+    start: int = 0,
+    stop: int | None = None,
+    decode: Callable[[memoryview], Sequence[RecordedEntry]] = decode_entries,
+    *,
+    is_certain: bool = False,
 ) -> Iterator[tuple[Sequence[RecordedEntry], int] | Torn]:
     """The records of a file from one byte to another, each with the place behind it; a torn end comes last.
 
@@ -386,23 +391,20 @@ def records(
     end of a machine loses pages of a file, and no process survives that: what a living one has written is as it was.
     """
     whole, size = map_file(path)
-    if stop is not None:
-        size, whole = stop, whole[:stop]
-    whole = whole[start:]
-    at, end = 0, size - start
+    at, end = start, size if stop is None else stop
+    whole = whole[:end]
     while at < end:
         here = at + RECORD_HEAD.size
-        length, checksum = RECORD_HEAD.unpack_from(whole, at) if here <= len(whole) else (size, 0)
-        at = here + length
-        data = whole[here:at]  # a torn head may name any length
+        length, checksum = RECORD_HEAD.unpack_from(whole, at) if here <= len(whole) else (end, 0)
+        data = whole[here : here + length]  # a torn head may name any length
         try:
             if len(data) == length and (is_certain or zlib.crc32(data) == checksum):
-                yield decode_record(data), start + at
+                at = here + length
+                yield decode(data), at
                 continue
         except msgspec.DecodeError:
-            pass
-        here += start - RECORD_HEAD.size
-        yield Torn(path, here, size - here)
+            at = here - RECORD_HEAD.size
+        yield Torn(path, at, end - at)
         return
 
 

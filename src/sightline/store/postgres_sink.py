@@ -53,7 +53,7 @@ from sightline.store.summary import (
     row_of,
     storable,
 )
-from sightline.store.whole import RecordedEntry, unfold
+from sightline.store.whole import RecordedEntry, decode_entries, unfold
 
 _CHAIN = """
 WITH RECURSIVE chain (base, prefix, suffix, data, step) AS (
@@ -179,6 +179,8 @@ WHERE replica = $1 AND slot <> ALL($2::integer[]) AND state = ANY($3::text[]) OR
 
 class PostgresSink:
     """See `Sink`. `replica` names the data folder among those of all replicas."""
+
+    decode = staticmethod(decode_entries)
 
     def __init__(self, address: PostgresAddress, *, replica: str, prices: PriceList, now: Callable[[], float]) -> None:
         self._address = address

@@ -55,15 +55,15 @@ class RecordBlockWriter:
 
     def add(self, row: int, entries: Sequence[KeptEntry | dict[str, object]]) -> int:
         """Add what came of the exchange in this row; returns the number of the block."""
-        return self.add_written(row, _ENCODER.encode(entries))
+        return self.add_written(row, b"", _ENCODER.encode(entries))
 
-    def add_written(self, row: int, *entries: bytes | memoryview) -> int:
-        """The same with entries as they are written, in pieces that stand one behind the other."""
-        size = _PAIR.size + sum(map(len, entries))
-        if self._count and self._size + size > _BLOCK:
+    def add_written(self, row: int, beginning: bytes, entries: bytes | memoryview) -> int:
+        """The same with entries as they are written, and what stands before them."""
+        size = _PAIR.size + len(beginning) + len(entries)
+        if self._size + size > _BLOCK and self._count:
             self._close()
             self._number += 1
-        self._parts += (_PAIR.pack(_TWO, _NUMBER, row), *entries)
+        self._parts += (_PAIR.pack(_TWO, _NUMBER, row), beginning, entries)
         self._count += 1
         self._size += size
         return self._number

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from sightline.dialects.stored import exchange_in
-from sightline.store.digest import Digest, read_history, read_reply
+from sightline.store.digest import Digest, read_history
 from sightline.store.digest_reader import Beginning, DigestReader
 from sightline.store.entries import Codec
 from sightline.store.sqlite_words import append_words
@@ -35,10 +35,11 @@ def _hash_text(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
-DIGEST_COLUMNS = ("title", "is_side", "thread", "previous", "continues")
-"""What a request tells, as columns of its exchange."""
-DigestValues: TypeAlias = tuple[str, int, bytearray | str, str, str]
+DIGEST_COLUMNS = ("title", "thread", "is_side", "continues")
+"""What a request tells by itself, as columns of its exchange."""
+DigestValues: TypeAlias = tuple[str, bytearray | str, int, str]
 """Their values. What is missing is an empty text, and bytes are a `bytearray`; see `row_of_whole`."""
+TELLS_NOTHING: DigestValues = "", "", 0, ""
 _Asked: TypeAlias = tuple[int, str, str, str, bytes, Digest]
 """A request that was read: its row, its exchange, its session, its dialect, its body, and what it tells."""
 
@@ -77,40 +78,36 @@ class SqliteDigests:
 
     def add_request(
         self, row: int, exchange: str, session: str, dialect: str, body: bytes, beginning: Beginning | None = None
-    ) -> None:
-        """Read a request; one that cannot be read tells nothing."""
+    ) -> DigestValues:
+        """Read a request, and return its columns; one that cannot be read tells nothing."""
         try:
             digest = self._reader.read(dialect, body, beginning)
         except _UNREADABLE:
             _LOG.exception("a request could not be read for search; it is on record all the same")
-        else:
-            self._asked.append((row, exchange, session, dialect, body, digest))
+            return TELLS_NOTHING
+        self._asked.append((row, exchange, session, dialect, body, digest))
+        continues = storable(digest.continues) if digest.continues else ""
+        if digest.is_side:
+            return storable(digest.title), "", 1, continues
+        return storable(digest.title), bytearray(digest.thread[-1]) if digest.thread else "", 0, continues
 
-    def add_reply(self, row: int, exchange: str, dialect: str, raw: bytes) -> None:
-        """Read a reply."""
-        words, name = read_reply(dialect, raw)
+    def add_reply(self, row: int, exchange: str, words: str, name: str = "") -> None:
+        """Take the words of a reply, and the id by which a later request can name it."""
         if words:
-            self.add_words(row, words)
+            self._words.append((row, searchable(words)))
         if name:
             self._named.append((storable(name), row, exchange))
 
-    def add_words(self, row: int, words: str) -> None:
-        """Take the words of a reply that was read before."""
-        self._words.append((row, searchable(words)))
-
-    def link(self) -> dict[int, DigestValues]:
-        """The columns of each request that was added, by its row. The rows of this transaction need not be there."""
+    def link(self) -> dict[int, str]:
+        """The exchange that each request continues which was added, by its row. The rows of this transaction need not
+        be there. Their words are noted, too."""
         previous = self._find_previous()
         new = self._note_texts(previous)
-        found: dict[int, DigestValues] = {}
-        for row, _, _, _, _, digest in self._asked:
-            words = "\n".join([*new[row], digest.new_text]) if row in new else digest.new_text
-            if words:
-                self._words.append((row, searchable(words)))
-            thread = bytearray(digest.thread[-1]) if digest.thread and not digest.is_side else ""
-            continues = storable(digest.continues) if digest.continues else ""
-            found[row] = storable(digest.title), +digest.is_side, thread, previous.get(row, ""), continues
-        return found
+        said = [(asked[0], asked[5].new_text) for asked in self._asked]
+        if new:
+            said = [(row, "\n".join([*new[row], words]) if row in new else words) for row, words in said]
+        self._words += [(row, searchable(words)) for row, words in said if words]
+        return previous
 
     def end(self) -> None:
         """Write the words, and what replies are called, once the rows are there."""
@@ -132,19 +129,22 @@ class SqliteDigests:
         likely: set[bytes] = set()
         long: list[tuple[str, tuple[bytes, ...]]] = []
         names: list[str] = []
+        ends: set[bytes] = set()
         for row, _, session, _, _, digest in self._asked:
-            if len(digest.thread) > 1 and not digest.is_side:
-                beginnings[row] = own = digest.thread[-_BEGINNINGS:-1]
+            thread = digest.thread
+            if len(thread) > 1 and not digest.is_side:
+                beginnings[row] = own = thread[-_BEGINNINGS:-1]
                 # As a rule the last turn of the model, and what led to it, is all that is new.
                 likely.update(own[-_LIKELY:])
                 if len(own) > _LIKELY:
                     long.append((session, own))
             if digest.continues:
                 names.append(digest.continues)
-        if not beginnings and not names:
+            ends.update(thread[-1:])
+        latest = self._find_threads(likely)
+        if not (latest or names or long) and likely.isdisjoint(ends):
             return {}
         called = self._find_called(names)
-        latest = self._find_threads(likely)
         others = [
             own[:-_LIKELY] for session, own in long if not any((session, name) in latest for name in own[-_LIKELY:])
         ]
@@ -187,9 +187,12 @@ class SqliteDigests:
         """The latest exchange of each session that asked one of these, by the session and the name."""
         # SQLite takes the other columns from the row with the highest number.
         latest = "SELECT session, thread, id, max(seq) FROM exchanges WHERE thread IN ({}) GROUP BY session, thread"
-        return {(session, name): exchange for session, name, exchange, _ in self._select(latest, names)}
+        found = self._select(latest, list(map(bytearray, names)))  # for `bytes`, `sqlite3` looks for an adapter
+        return {(session, name): exchange for session, name, exchange, _ in found}
 
-    def _select(self, question: str, values: Collection[str] | Collection[bytes]) -> Iterator[tuple[Any, ...]]:
+    def _select(
+        self, question: str, values: Collection[str] | Collection[bytes] | Collection[bytearray]
+    ) -> Iterator[tuple[Any, ...]]:
         wanted = list(values)
         for at in range(0, len(wanted), MOST_VALUES):
             some = wanted[at : at + MOST_VALUES]

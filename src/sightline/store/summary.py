@@ -9,6 +9,7 @@ What only the request itself tells is in `DIGESTED`: it needs a field of `Digest
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
+from math import nan
 from operator import itemgetter, or_
 from typing import Any, NamedTuple, TypeAlias, assert_never, get_type_hints
 
@@ -148,52 +149,60 @@ def _make_storable(row: list[Any]) -> Row:
     return row
 
 
-WHOLE_COLUMNS = (
+HEAD_COLUMNS = (
     "dialect", "provider", "model", "session", "client", "path", "origin", "method", "transport", "tag", "is_stream",
-    "attempts", "at", "status", "finish", "message", "input_tokens", "output_tokens", "cached_tokens", "cost", "tools",
-    "first_byte", "elapsed", "saved", "is_estimated",
+    "attempts",
 )  # fmt: skip
-"""The columns of `row_of_whole`."""
+"""The columns of `columns_of_head`."""
+SHARED_COLUMNS = "status", "finish", "message", "tools", "is_estimated"
+OWN_COLUMNS = "at", "input_tokens", "output_tokens", "cached_tokens", "cost", "first_byte", "elapsed", "saved"
+"""The columns of `row_of_whole`: those that many exchanges have in common, and others."""
 WHOLE_VALUES = {"state": "'finished'", "fault": "''", "losses": "0", "stored": "''", "is_masked": "0"}
 """Those that are always the same, as SQL."""
 
 
-def row_of_whole(whole: WholeExchange, prices: PriceList) -> Row:
-    """What `row_of` makes of the facts of this exchange, in a third of the time: they are always the same. What is true
-    is 1 here, and a number that is missing is an empty text, because `sqlite3` looks for an adapter of each `bool` and
-    `None`, which takes half a microsecond or more."""
+def row_of_whole(whole: WholeExchange, prices: PriceList) -> tuple[tuple[int | str, ...], list[Any]]:
+    """What `row_of` makes of the facts of this exchange beside what its head tells, in a third of the time. What is
+    true is 1 here, and a number that is missing is NaN, which SQLite stores as NULL: `sqlite3` looks for an adapter of
+    each `bool` and `None`, which takes half a microsecond or more."""
     head, finished = whole.head, whole.finished.fact
     usage = finished.usage or _NOT_COUNTED
-    cost, saved, tools = None, None, "[]"
-    if finished.usage is not None:
+    asked, written, cached = usage.input_tokens, usage.output_tokens, usage.cached_tokens
+    cost: float | None = None
+    saved: float | None = None
+    if usage is not _NOT_COUNTED:
         models = finished.model, head.attempt.model, head.received.model
         found = find_prices(prices, head.attempt.provider, models, head.attempt.url)
-        cost, saved = cost_of(usage, found), savings_of(usage, found)
-    if finished.tools:
-        tools = msgspec.json.encode(list(map(storable, finished.tools))).decode()
-    finish, message = finished.finish, finished.warning
-    if not (finish + message).isascii() or "\0" in finish + message:
+        if found is not None or usage.cost is not None:
+            cost, saved = _cost_of(usage, found), savings_of(usage, found)
+    tools = msgspec.json.encode(list(map(storable, finished.tools))).decode() if finished.tools else "[]"
+    finish, message, status = finished.finish, finished.warning, finished.status
+    if message or not finish.isascii() or "\0" in finish:
         finish, message = storable(finish), storable(message)
-    counts = usage.input_tokens, usage.output_tokens, usage.cached_tokens
-    asked, written, cached = counts
-    status = finished.status
     # The bits of all together: a negative one makes this negative, and a large one makes it large.
     if not 0 <= status | (asked or 0) | (written or 0) | (cached or 0) <= _LARGEST:
         status = _bound(status)
-        asked, written, cached = (each and _bound(each) for each in counts)
-    return [
-        *(head.columns or _fill_columns(head)), whole.received.at, status, finish, message,
-        "" if asked is None else asked, "" if written is None else written, "" if cached is None else cached,
-        "" if cost is None else cost.dollars, tools, finished.first_byte, finished.elapsed,
-        "" if saved is None else saved, +usage.is_estimated,
+        asked, written, cached = (each and _bound(each) for each in (asked, written, cached))
+    return (status, finish, message, tools, +usage.is_estimated), [
+        whole.received.at, nan if asked is None else asked, nan if written is None else written,
+        nan if cached is None else cached, nan if cost is None else cost, finished.first_byte, finished.elapsed,
+        nan if saved is None else saved,
     ]  # fmt: skip
+
+
+def _cost_of(usage: Usage, prices: Prices | None) -> float | None:
+    cost = cost_of(usage, prices)
+    return None if cost is None else cost.dollars
 
 
 def _bound(count: int) -> int:
     return max(-_LARGEST, min(count, _LARGEST))
 
 
-def _fill_columns(head: RequestHead) -> tuple[str | int, ...]:
+def columns_of_head(head: RequestHead) -> tuple[str | int, ...]:
+    """What the exchanges of this head have in common."""
+    if head.columns:
+        return head.columns
     received, attempt = head.received, head.attempt
     texts = [
         received.dialect, attempt.provider, received.model, received.session, received.client, received.path,
@@ -338,10 +347,9 @@ def _note_usage(
     if usage is None:
         return
     found = find_prices(prices, columns["provider"], (answered, sent.model, columns["model"]), sent.url)
-    cost = cost_of(usage, found)
     columns["input_tokens"], columns["output_tokens"] = usage.input_tokens, usage.output_tokens
     columns["cached_tokens"], columns["is_estimated"] = usage.cached_tokens, usage.is_estimated
-    columns["cost"], columns["saved"] = None if cost is None else cost.dollars, savings_of(usage, found)
+    columns["cost"], columns["saved"] = _cost_of(usage, found), savings_of(usage, found)
 
 
 OPEN_STATES: tuple[State, ...] = ("received", "held", "sending")

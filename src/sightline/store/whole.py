@@ -114,10 +114,10 @@ class WholeExchange(msgspec.Struct, array_like=True, gc=False):
     data: memoryview = memoryview(b"")
     head: RequestHead = _NO_HEAD
 
-    def entries(self) -> "tuple[bytes | memoryview, ...]":
-        """The entries, as they were written, in one piece or two."""
+    def entries(self) -> "tuple[bytes, memoryview]":
+        """The entries, as they were written, in two pieces."""
         if not self.words:
-            return (self.data,)
+            return b"", self.data
         return b"\x95", self.data[1 : -len(_ENCODER.encode(self.words))]
 
     def without_body(self) -> bytes:
@@ -170,6 +170,9 @@ _MOST_HEADS = 64
 _heads: dict[tuple[bytes, ...], RequestHead] = {}
 """Those that came last. A row whose texts are those of an earlier one costs three microseconds less."""
 
+_latest: dict[None, tuple[tuple[bytes, ...], RequestHead]] = {}
+"""The head of the last record, with its key."""
+
 
 def _find_head(received: msgspec.Raw, attempt: msgspec.Raw, sha256: str) -> RequestHead | None:
     """What these facts say; None where they name another body. Raises a `ValidationError` where they are others."""
@@ -179,11 +182,15 @@ def _find_head(received: msgspec.Raw, attempt: msgspec.Raw, sha256: str) -> Requ
     if not behind[:_HASH_SIZE] == rest[:_HASH_SIZE] == sha256.encode():
         return None
     key = before, behind[_HASH_SIZE:], begun, rest[_HASH_SIZE:]
+    latest = _latest.get(None)
+    if latest is not None and latest[0] == key:  # to hash it takes ten times as long
+        return latest[1]
     head = _heads.get(key)
     if head is None:
         if len(_heads) >= _MOST_HEADS:
             _heads.clear()
         head = _heads[key] = RequestHead(_RECEIVED.decode(arrival), _ATTEMPT.decode(sending))
+    _latest[None] = key, head
     return head
 
 
