@@ -13,7 +13,7 @@ from sightline.store.sqlite import JOURNAL, SqliteLogbook, SqliteStore, open_sto
 from sightline.store.sqlite_database import FILE_NAME, asking, body_of, changing, open_database
 from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
-from sightline.store.store import Store, load_migrations, overtaken
+from sightline.store.store import load_migrations, overtaken
 from tests.store.conformance import Opening, StoreConformance
 from tests.store.golden_record import FOLDER, bodies
 from tests.store.logbook_conformance import LogbookConformance
@@ -271,27 +271,6 @@ def test_a_change_is_whole_or_nothing(tmp_path: Path) -> None:
     with pytest.raises(Fault), asking():
         raise sqlite3.OperationalError("odd")
     connection.close()
-
-
-def test_a_store_has_twelve_verbs_and_its_logs_and_ours_has_them_all() -> None:
-    verbs = {name for name in vars(Store) if not name.startswith("_")}
-    state = {"trouble", "logbook", "hear"}
-    known = {
-        "record",
-        "append",
-        "settle",
-        "facts",
-        "body",
-        "entries",
-        "find",
-        "sums",
-        "prune",
-        "forget",
-        "export",
-        "close",
-    }
-    assert verbs - state == known
-    assert verbs <= set(dir(SqliteStore))
 
 
 def test_concurrent_change_is_reported_with_log_and_hint() -> None:

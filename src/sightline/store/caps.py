@@ -99,7 +99,6 @@ class FolderCounts:
         self._lock: int | None = None
 
     async def reserve(self, claims: Sequence[Claim]) -> list[CapUse]:
-        """Reserve all claims, or none."""
         try:
             return self._reserve_all(claims)
         except CapFullError:
@@ -172,7 +171,6 @@ class FolderCounts:
         return self._path.with_name(f"caps-{holder}.lock")
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
-        """What was reserved took so much."""
         try:
             # What was taken back meanwhile is not reserved any more.
             is_held = self._open().execute(_FREE, (*_place(key), reserved, self._holder)).rowcount > 0
@@ -181,7 +179,6 @@ class FolderCounts:
         return self._change(_SETTLE, key, reserved if is_held else 0, spent)
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
-        """Allow so much in this bucket."""
         return self._change(_RAISE, key, limit)
 
     def _change(self, statement: str, key: BucketKey, *values: int) -> CapUse:
@@ -193,7 +190,6 @@ class FolderCounts:
             raise self._fault(error) from None
 
     async def uses(self) -> list[CapUse]:
-        """All buckets."""
         self._take_back()
         try:
             return [CapUse(BucketKey(*row[:4]), *row[4:]) for row in self._open().execute(_ALL)]
@@ -201,7 +197,6 @@ class FolderCounts:
             raise self._fault(error) from None
 
     async def close(self) -> None:
-        """Close the file."""
         if self._connection is not None:
             if self._lock is not None:
                 self._leave(self._holder, self._lock)

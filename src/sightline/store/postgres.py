@@ -6,7 +6,7 @@ little later, also after the database was away for a while. Everything can be re
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -14,7 +14,7 @@ from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.importer import Fsync, Importer
-from sightline.store.journal import JournalWriter, scrub
+from sightline.store.journal import JournalWriter
 from sightline.store.postgres_connection import (
     TROUBLE,
     PostgresAddress,
@@ -71,7 +71,6 @@ class PostgresLogbook:
         self._ask = ask
 
     async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
-        """Add these lines behind line number `after`, or none if that is not the last one."""
         tries = 0
 
         async def insert(connection: PostgresConnection) -> None:
@@ -87,17 +86,13 @@ class PostgresLogbook:
             await self._ask(insert)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
-        """The lines behind line number `after`, in their order."""
         return await self._ask(lambda connection: _lines(connection, log, after))
 
     async def logs(self, prefix: str = "") -> list[Log]:
-        """The logs whose names begin so, the one that was added to latest first."""
         rows = await self._ask(lambda connection: connection.fetch(_LOGS, prefix))
         return [Log(row["name"], row["lines"], row["began"], row["latest"]) for row in rows]
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
-        """Put other data into these lines."""
-
         async def write(connection: PostgresConnection) -> None:
             await connection.executemany(_REWRITE, [(log, n, data) for n, data in lines.items()])
 
@@ -105,7 +100,6 @@ class PostgresLogbook:
             await self._ask(write)
 
     async def forget(self, log: str) -> None:
-        """Take a log away with all its lines."""
         await self._ask(lambda connection: connection.execute(_FORGET, log))
 
 
@@ -276,59 +270,34 @@ class PostgresStore(JournaledStore):
         super().__init__(journal, folder, importer, recorder)
         self._address = address
         self._readers = readers
-        self._logbook = PostgresLogbook(self._ask)
-
-    @property
-    def logbook(self) -> PostgresLogbook:
-        """The logs beside the record."""
-        return self._logbook
+        self.logbook = PostgresLogbook(self._ask)
 
     async def facts(self, exchange: str) -> list[FactEntry]:
-        """The facts of an exchange in their order; none if there is no such exchange."""
         return await self._ask(lambda connection: facts_of(connection, exchange))
 
     async def body(self, exchange: str, sha256: str) -> bytes | None:
-        """The body of an exchange with this hash."""
         return await self._ask(lambda connection: body_of(connection, Codec(), sha256))
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
-        """Exchanges that the filter takes, newest first, from behind the exchange `before`."""
         return await self._ask(lambda connection: newest(connection, wanted, now=now, before=before, limit=limit))
 
     async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
-        """The sums of all exchanges that the filter takes; see `Store`."""
         return await self._ask(lambda connection: sums(connection, wanted, by, now=now))
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
-        """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
         return await self._ask(lambda connection: prune(connection, older_than=older_than, larger_than=larger_than))
 
-    async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
-        """Remove these exchanges from the database and from the journal of this data folder; see `Store`."""
-        await self.settle()  # what waits in the journal would come back
-        found = await self._ask(lambda connection: forget(connection, exchanges, is_dry_run=is_dry_run))
-        if not is_dry_run:
-            await asyncio.to_thread(scrub, self._folder, set(exchanges))
-        return found
-
-    async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
-        """All entries of these exchanges, oldest first, each body before the fact that names it."""
-        after = ""
-        while ids := await self._ids(wanted, now, after):
-            for after in ids:
-                for entry in await self.entries(after):
-                    yield entry
+    async def _forget(self, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
+        return await self._ask(lambda connection: forget(connection, exchanges, is_dry_run=is_dry_run))
 
     async def close(self) -> None:
-        """Finish what is under way."""
         await super().close()
         await self._readers.close()
 
-    async def _ids(self, wanted: Expression, now: float, after: str) -> list[str]:
+    async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
         return await self._ask(lambda connection: oldest(connection, wanted, now=now, after=after))
 
     async def entries(self, exchange: str) -> list[Entry]:
-        """All entries of one exchange, each body before the fact that names it."""
         return await self._ask(lambda connection: entries_of(connection, exchange))
 
     async def _ask(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
@@ -373,11 +342,7 @@ async def open_postgres(
     importer = Importer(folder, lambda: PostgresSink(address, replica=replica, prices=prices, now=now), now)
     recorder = make_recorder and make_recorder(replica)
     store = PostgresStore(address, await pool(address), journal, folder, importer, recorder)
-    try:
-        await store.open()
-    except BaseException:
-        await store.close()
-        raise
+    await store.open()
     return store
 
 

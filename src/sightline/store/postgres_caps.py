@@ -77,8 +77,6 @@ class PostgresCounts:
         self._presence: PostgresConnection | None = None
 
     async def reserve(self, claims: Sequence[Claim]) -> list[CapUse]:
-        """Reserve all claims, or none."""
-
         await self._be_present()
 
         async def reserve_all(connection: PostgresConnection) -> list[CapUse]:
@@ -137,15 +135,12 @@ class PostgresCounts:
         return CapUse(claim.key, row[0], row[1], row[2])
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
-        """What was reserved took so much."""
         return await self._ask(lambda connection: _change(connection, _SETTLE, key, reserved, spent, self._holder))
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
-        """Allow so much in this bucket."""
         return await self._ask(lambda connection: _change(connection, _RAISE, key, limit))
 
     async def uses(self) -> list[CapUse]:
-        """All buckets."""
         await self._ask(self._take_back)
         rows = await self._ask(lambda connection: connection.fetch(_ALL))
         return [
@@ -154,7 +149,6 @@ class PostgresCounts:
         ]
 
     async def close(self) -> None:
-        """End the connections."""
         if self._presence is not None:
             await self._presence.close()
             self._presence = None

@@ -8,16 +8,18 @@ one at a time for a data folder, and it brings in what all processes have record
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
 
 from sightline.errors import Code, Fault
-from sightline.store.entries import KeptEntry
+from sightline.filters.expression import Expression
+from sightline.store.entries import Entry, KeptEntry
 from sightline.store.importer import Importer, trouble_of, wake
-from sightline.store.journal import JournalWriter, Torn, encode_entries, is_imported, pending, slots_in
+from sightline.store.journal import JournalWriter, Torn, encode_entries, is_imported, pending, scrub, slots_in
+from sightline.store.store import Forgotten
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.1
@@ -30,7 +32,8 @@ _GRACE = 30.0
 
 
 class JournaledStore:
-    """The way into one database. `unwritten` is why the latest entries could not even be written to the journal."""
+    """The way into one database, and what is the same for each of them of a `Store`. `unwritten` is why the latest
+    entries could not even be written to the journal."""
 
     def __init__(
         self, journal: JournalWriter, folder: Path, importer: Importer, recorder: "RecorderProcess | None"
@@ -62,7 +65,14 @@ class JournaledStore:
         return tuple(self._importer.torn)
 
     async def open(self) -> None:
-        """Return once what ended processes left is in the database, or raise why it is not."""
+        """Return once what ended processes left is in the database; close, and raise why, if it is not."""
+        try:
+            await self._open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _open(self) -> None:
         if self._recorder is None:
             await self._run(self._take_over)
             return
@@ -104,6 +114,34 @@ class JournaledStore:
             if self._recorder.failures > failures + 1 and self._recorder.trouble is not None:
                 raise self._recorder.trouble
             _raise_new(known, trouble_of(self._folder))
+
+    async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
+        """Remove these exchanges from the database and from the journal of this data folder; see `Store`."""
+        await self.settle()  # what waits in the journal would come back
+        found = await self._forget(exchanges, is_dry_run=is_dry_run)
+        if not is_dry_run:
+            await asyncio.to_thread(scrub, self._folder, set(exchanges))
+        return found
+
+    async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
+        """All entries of these exchanges, oldest first; see `Store`."""
+        after = ""
+        while ids := await self._oldest(wanted, now=now, after=after):
+            for after in ids:
+                for entry in await self.entries(after):
+                    yield entry
+
+    async def entries(self, exchange: str) -> list[Entry]:
+        """All entries of one exchange; see `Store`."""
+        raise NotImplementedError
+
+    async def _forget(self, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
+        """Remove these exchanges from the database, or only measure them."""
+        raise NotImplementedError
+
+    async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
+        """The ids of some exchanges that the filter takes, oldest first, from behind one."""
+        raise NotImplementedError
 
     async def close(self) -> None:
         """Bring in what can be brought in. What cannot stays in the journal."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TypeVar
 from sightline.filters.expression import Expression
 from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.importer import Fsync, Importer
-from sightline.store.journal import JournalWriter, scrub
+from sightline.store.journal import JournalWriter
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.sqlite_blocks import block_numbers, forget_pieces, measure_pieces
 from sightline.store.sqlite_database import (
@@ -44,8 +44,6 @@ class SqliteLogbook:
         self._connection: sqlite3.Connection | None = None
 
     async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
-        """Add these lines behind line number `after`, or none if that is not the last one."""
-
         def insert(connection: sqlite3.Connection) -> None:
             with changing(connection):
                 size = sum(map(len, data))
@@ -61,7 +59,6 @@ class SqliteLogbook:
             await self._do(insert)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
-        """The lines behind line number `after`, in their order."""
         wanted = (
             "SELECT n, at, data FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?) AND n > ? ORDER BY n"
         )
@@ -72,7 +69,6 @@ class SqliteLogbook:
         return await self._do(read)
 
     async def logs(self, prefix: str = "") -> list[Log]:
-        """The logs whose names begin so, the one that was added to latest first."""
         wanted = (
             "SELECT name, lines, began, latest FROM logs WHERE substr(name, 1, ?) = ? ORDER BY latest DESC, id DESC"
         )
@@ -83,8 +79,6 @@ class SqliteLogbook:
         return await self._do(read)
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
-        """Put other data into these lines."""
-
         def write(connection: sqlite3.Connection) -> None:
             with changing(connection):
                 row = connection.execute("SELECT id FROM logs WHERE name = ?", (log,)).fetchone()
@@ -98,8 +92,6 @@ class SqliteLogbook:
             await self._do(write)
 
     async def forget(self, log: str) -> None:
-        """Take a log away with all its lines."""
-
         def forgotten(connection: sqlite3.Connection) -> None:
             with changing(connection):
                 connection.execute("DELETE FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?)", (log,))
@@ -286,67 +278,43 @@ class SqliteStore(JournaledStore):
         super().__init__(journal, folder, importer, recorder)
         self._path = data / FILE_NAME
         self._reading = SqliteReader(self._path)
-        self._logbook = SqliteLogbook(self._path)
-
-    @property
-    def logbook(self) -> SqliteLogbook:
-        """The logs beside the record."""
-        return self._logbook
+        self.logbook = SqliteLogbook(self._path)
 
     async def facts(self, exchange: str) -> list[FactEntry]:
-        """The facts of an exchange in their order; none if there is no such exchange."""
         return await asyncio.to_thread(self._reading.facts, exchange)
 
     async def body(self, exchange: str, sha256: str) -> bytes | None:
-        """The body of an exchange with this hash."""
         return await asyncio.to_thread(self._reading.body, exchange, sha256)
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
-        """Exchanges that the filter takes, newest first, from behind the exchange `before`."""
         return await asyncio.to_thread(self._reading.find, wanted, now=now, before=before, limit=limit)
 
     async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
-        """The sums of all exchanges that the filter takes; see `Store`."""
         return await asyncio.to_thread(self._reading.sums, wanted, by, now=now)
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
-        """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
-
         def run() -> Pruned:
             with closing(connect_database(self._path)) as connection:
                 return prune(connection, older_than=older_than, larger_than=larger_than)
 
         return await asyncio.to_thread(run)
 
-    async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
-        """Remove these exchanges from the database and from the journal; see `Store`."""
-
+    async def _forget(self, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
         def run() -> Forgotten:
             with closing(connect_database(self._path)) as connection:
-                found = forget(connection, exchanges, is_dry_run=is_dry_run)
-            if not is_dry_run:
-                scrub(self._folder, set(exchanges))
-            return found
+                return forget(connection, exchanges, is_dry_run=is_dry_run)
 
-        await self.settle()  # what waits in the journal would come back
         return await asyncio.to_thread(run)
 
     async def entries(self, exchange: str) -> list[Entry]:
-        """All entries of one exchange, each body before the fact that names it."""
         return await asyncio.to_thread(self._reading.entries, exchange)
 
-    async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
-        """All entries of these exchanges, oldest first, each body before the fact that names it."""
-        after = ""
-        while ids := await asyncio.to_thread(self._reading.oldest, wanted, now=now, after=after):
-            for after in ids:
-                for entry in await self.entries(after):
-                    yield entry
+    async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
+        return await asyncio.to_thread(self._reading.oldest, wanted, now=now, after=after)
 
     async def close(self) -> None:
-        """Finish what is under way."""
         self._reading.close()
-        await asyncio.to_thread(self._logbook.close)
+        await asyncio.to_thread(self.logbook.close)
         await super().close()
 
 
@@ -361,9 +329,5 @@ async def open_store(
     """The record of a data folder. What earlier processes left behind is in it when this returns. With a `recorder`,
     that process brings in what is recorded."""
     store = await asyncio.to_thread(SqliteStore, data, prices=prices, now=now, recorder=recorder, fsync=fsync)
-    try:
-        await store.open()
-    except BaseException:
-        await store.close()
-        raise
+    await store.open()
     return store
