@@ -92,7 +92,7 @@ def test_it_is_on_record_as_its_facts_one_by_one(
 ) -> None:
     batch: list[KeptEntry] = []
     wholes: list[object] = []
-    copies = data.draw(st.sampled_from([1, 20]), "how many there are of each kind")
+    copies = data.draw(st.sampled_from([1, 17]), "how many there are of each kind")
     for number, (received, attempt, frames, end, body) in enumerate(drawn * copies):
         name = sha256(body)
         facts = [

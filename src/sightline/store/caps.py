@@ -9,9 +9,11 @@ import contextlib
 import os
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import astuple
 
 from sightline.errors import Code, Fault
 from sightline.platform.files import lock
@@ -107,8 +109,7 @@ class FolderCounts:
         return self._reserve_all(claims)
 
     def _reserve_all(self, claims: Sequence[Claim]) -> list[CapUse]:
-        try:
-            database = self._open()
+        with self._counting() as database:
             if self._lock is None:
                 self._lock = self._take_lock(self._holder)
             database.execute("BEGIN IMMEDIATE")
@@ -117,15 +118,13 @@ class FolderCounts:
             except BaseException as error:
                 database.execute("ROLLBACK")
                 if isinstance(error, CapFullError):  # a person can look for what is full, and raise it
-                    database.execute(_FIRST, _place(error.claim.key))
+                    database.execute(_FIRST, astuple(error.claim.key))
                 raise
             database.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
         return uses
 
     def _reserve(self, database: sqlite3.Connection, claim: Claim) -> CapUse:
-        place = _place(claim.key)
+        place = astuple(claim.key)
         database.execute(_FIRST, place)
         row = database.execute(_RESERVE, (*place, claim.amount, claim.limit)).fetchone()
         if row is None:
@@ -135,8 +134,8 @@ class FolderCounts:
 
     def _take_back(self) -> bool:
         """Free what processes had reserved that have ended without settling it; whether there was anything."""
-        try:
-            database, found = self._open(), False
+        found = False
+        with self._counting() as database:
             for (holder,) in database.execute(_HOLDERS).fetchall():
                 locked = None if holder == self._holder else self._take_lock(holder)
                 if locked is None:
@@ -148,8 +147,6 @@ class FolderCounts:
                 database.execute(_FORGET, (holder,))
                 database.execute("COMMIT")
                 self._leave(holder, locked)
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
         return found
 
     def _take_lock(self, holder: str) -> int | None:
@@ -171,30 +168,23 @@ class FolderCounts:
         return self._path.with_name(f"caps-{holder}.lock")
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
-        try:
+        with self._counting() as database:
             # What was taken back meanwhile is not reserved any more.
-            is_held = self._open().execute(_FREE, (*_place(key), reserved, self._holder)).rowcount > 0
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
+            is_held = database.execute(_FREE, (*astuple(key), reserved, self._holder)).rowcount > 0
         return self._change(_SETTLE, key, reserved if is_held else 0, spent)
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
         return self._change(_RAISE, key, limit)
 
     def _change(self, statement: str, key: BucketKey, *values: int) -> CapUse:
-        try:
-            database = self._open()
-            database.execute(_FIRST, _place(key))
-            return CapUse(key, *database.execute(statement, (*_place(key), *values)).fetchone())
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
+        with self._counting() as database:
+            database.execute(_FIRST, astuple(key))
+            return CapUse(key, *database.execute(statement, (*astuple(key), *values)).fetchone())
 
     async def uses(self) -> list[CapUse]:
         self._take_back()
-        try:
-            return [CapUse(BucketKey(*row[:4]), *row[4:]) for row in self._open().execute(_ALL)]
-        except sqlite3.Error as error:
-            raise self._fault(error) from None
+        with self._counting() as database:
+            return [CapUse(BucketKey(*row[:4]), *row[4:]) for row in database.execute(_ALL)]
 
     async def close(self) -> None:
         if self._connection is not None:
@@ -203,6 +193,14 @@ class FolderCounts:
                 self._lock = None
             self._connection.close()
             self._connection = None
+
+    @contextlib.contextmanager
+    def _counting(self) -> Iterator[sqlite3.Connection]:
+        """The database; what it refuses is a Fault."""
+        try:
+            yield self._open()
+        except sqlite3.Error as error:
+            raise self._fault(error) from None
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -225,7 +223,3 @@ class FolderCounts:
         why = error.strerror if isinstance(error, OSError) else str(error)
         hint = "Make the file writable, or remove it to count all caps from nothing."
         return Fault(Code.CONFIG, f"caps cannot be counted: {self._path}: {why}", hint=hint)
-
-
-def _place(key: BucketKey) -> tuple[str, str, str, str]:
-    return key.cap, key.unit, key.bucket, key.period

@@ -5,6 +5,8 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from msgspec.structs import astuple
+
 from sightline.store.caps import CapFullError
 from sightline.store.postgres_connection import (
     TROUBLE,
@@ -88,7 +90,7 @@ class PostgresCounts:
                 async with connection.transaction():
                     return [await self._reserve(connection, claim) for claim in ordered]
             except CapFullError as full:  # a person can look for what is full, and raise it
-                await connection.execute(_FIRST, *_place(full.claim.key))
+                await connection.execute(_FIRST, *astuple(full.claim.key))
                 raise
 
         try:
@@ -123,7 +125,7 @@ class PostgresCounts:
         return found
 
     async def _reserve(self, connection: PostgresConnection, claim: Claim) -> CapUse:
-        place = _place(claim.key)
+        place = astuple(claim.key)
         row = await connection.fetchrow(_RESERVE, *place, claim.amount, claim.limit, self._holder)
         if row is None:  # it is full, or not there yet
             await connection.execute(_FIRST, *place)
@@ -167,11 +169,7 @@ class PostgresCounts:
 
 
 async def _change(connection: PostgresConnection, statement: str, key: BucketKey, *values: int) -> CapUse:
-    await connection.execute(_FIRST, *_place(key))
-    row = await connection.fetchrow(statement, *_place(key), *values)
+    await connection.execute(_FIRST, *astuple(key))
+    row = await connection.fetchrow(statement, *astuple(key), *values)
     assert row is not None
     return CapUse(key, row[0], row[1], row[2])
-
-
-def _place(key: BucketKey) -> tuple[str, str, str, str]:
-    return key.cap, key.unit, key.bucket, key.period

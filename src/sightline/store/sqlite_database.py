@@ -361,10 +361,6 @@ class SqliteBodies:
         self._recent = Recent()
         self._beginnings.clear()
 
-    def recent(self, sha256: str) -> bytes | None:
-        """The body with this hash, if it was stored a moment ago."""
-        return self._recent.body(sha256)
-
     def body(self, sha256: str) -> bytes | None:
         """The body with this hash."""
         return self._recent.body(sha256) or body_of(self._connection, self._codec, sha256)
