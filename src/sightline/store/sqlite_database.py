@@ -2,10 +2,11 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -28,6 +29,8 @@ from sightline.store.sqlite_words import carry_words
 from sightline.store.store import Migration, load_migrations
 
 FILE_NAME = "record.sqlite3"
+MOST_VALUES = 500
+"""Values of one question."""
 _BLOCKS, _PIECES = 4, 5
 """The migrations since which words are in blocks, and facts in a run for each exchange; and since which facts are in
 blocks of several exchanges."""
@@ -132,6 +135,13 @@ def asking() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise database_fault(error) from None
+
+
+def select_among(connection: sqlite3.Connection, question: str, values: Iterable[object]) -> Iterator[tuple[Any, ...]]:
+    """The rows that a question finds which names these values in place of `{}`, some at a time."""
+    wanted = list(values)
+    for some in (wanted[at : at + MOST_VALUES] for at in range(0, len(wanted), MOST_VALUES)):
+        yield from connection.execute(question.format(",".join("?" * len(some))), some).fetchall()
 
 
 def database_fault(error: sqlite3.Error) -> Fault:
@@ -322,11 +332,8 @@ class SqliteBodies:
         if not bodies:
             return
         names = [bytes.fromhex(each.sha256) for each in bodies]
-        for at in range(0, len(names), 500):
-            some = names[at : at + 500]
-            marks = ",".join("?" * len(some))
-            found = self._connection.execute(f"SELECT sha256, id, depth FROM bodies WHERE sha256 IN ({marks})", some)
-            self._rows.update((name, (number, depth)) for name, number, depth in found)
+        found = select_among(self._connection, "SELECT sha256, id, depth FROM bodies WHERE sha256 IN ({})", names)
+        self._rows.update((name, (number, depth)) for name, number, depth in found)
         (latest,) = self._connection.execute("SELECT max(id) FROM bodies").fetchone()
         latest = latest or 0
         rows: list[tuple[int, bytes, str, int, int | None, int, int, int, bytes]] = []

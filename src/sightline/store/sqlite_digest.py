@@ -4,22 +4,21 @@ import hashlib
 import logging
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from sightline.dialects.stored import exchange_in
 from sightline.store.digest import Digest, read_history
 from sightline.store.digest_reader import Beginning, DigestReader
 from sightline.store.entries import Codec
+from sightline.store.sqlite_database import select_among
 from sightline.store.sqlite_words import append_words
 from sightline.store.summary import storable
 from sightline.store.words import Said, searchable
 
-MOST_VALUES = 500
-"""Values of one question."""
 _UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
 """What may go wrong with one exchange and must not keep others from being read."""
 _LOG = logging.getLogger(__name__)
@@ -173,10 +172,10 @@ class SqliteDigests:
             if name in spellings:
                 found[spellings[name]].append((row, exchange))
         by_name = "SELECT reply_id, seq, id FROM exchanges WHERE reply_id <> '' AND reply_id IN ({})"
-        for name, row, exchange in self._select(by_name, spellings):
+        for name, row, exchange in select_among(self._connection, by_name, spellings):
             found[spellings[name]].append((row, exchange))
         own = {exchange_in(name): name for name in spellings.values()}
-        for row, exchange in self._select("SELECT seq, id FROM exchanges WHERE id IN ({})", own):
+        for row, exchange in select_among(self._connection, "SELECT seq, id FROM exchanges WHERE id IN ({})", own):
             found[own[exchange]].append((row, exchange))
         for row, exchange, *_ in self._asked:
             if exchange in own:
@@ -187,16 +186,10 @@ class SqliteDigests:
         """The latest exchange of each session that asked one of these, by the session and the name."""
         # SQLite takes the other columns from the row with the highest number.
         latest = "SELECT session, thread, id, max(seq) FROM exchanges WHERE thread IN ({}) GROUP BY session, thread"
-        found = self._select(latest, list(map(bytearray, names)))  # for `bytes`, `sqlite3` looks for an adapter
+        found = select_among(
+            self._connection, latest, list(map(bytearray, names))
+        )  # for `bytes`, `sqlite3` looks for an adapter
         return {(session, name): exchange for session, name, exchange, _ in found}
-
-    def _select(
-        self, question: str, values: Collection[str] | Collection[bytes] | Collection[bytearray]
-    ) -> Iterator[tuple[Any, ...]]:
-        wanted = list(values)
-        for at in range(0, len(wanted), MOST_VALUES):
-            some = wanted[at : at + MOST_VALUES]
-            yield from self._connection.execute(question.format(",".join("?" * len(some))), some).fetchall()
 
     def _read_history(self, dialect: str, body: bytes, thread: tuple[bytes, ...]) -> list[str]:
         """What was said before, in a conversation that goes on from none on record. Requests that share a beginning, as
@@ -217,7 +210,10 @@ class SqliteDigests:
             for text in texts:
                 if (name := _hash_text(text)) not in self._noted:
                     first.setdefault(name, (row, text))
-        known = {name for (name,) in self._select("SELECT hash FROM instructions WHERE hash IN ({})", first)}
+        known = {
+            name
+            for (name,) in select_among(self._connection, "SELECT hash FROM instructions WHERE hash IN ({})", first)
+        }
         new = {name: each for name, each in first.items() if name not in known}
         self._connection.executemany(
             "INSERT INTO instructions VALUES (?,?)", [(name, row) for name, (row, _) in new.items()]

@@ -23,8 +23,8 @@ from sightline.store.entries import (
     since,
 )
 from sightline.store.sqlite_blocks import BlockReader, RecordBlockWriter
-from sightline.store.sqlite_database import SqliteBodies, asking, changing
-from sightline.store.sqlite_digest import DIGEST_COLUMNS, MOST_VALUES, TELLS_NOTHING, DigestValues, SqliteDigests
+from sightline.store.sqlite_database import MOST_VALUES, SqliteBodies, asking, changing, select_among
+from sightline.store.sqlite_digest import DIGEST_COLUMNS, TELLS_NOTHING, DigestValues, SqliteDigests
 from sightline.store.summary import (
     FOLDED,
     HEAD_COLUMNS,
@@ -275,15 +275,11 @@ class SqliteSink:
         which something is added."""
         names = [name for name in exchanges if name not in self._known] if self._known else list(exchanges)
         reader = BlockReader(self._connection, self._codec)
-        for at in range(0, len(names), MOST_VALUES):
-            some = names[at : at + MOST_VALUES]
-            rows = self._connection.execute(
-                f"SELECT id, seq, next_n, blocks FROM exchanges WHERE id IN ({','.join('?' * len(some))})", some
-            ).fetchall()
-            for exchange, seq, next_n, blocks in rows:
-                known = self._known[exchange] = _Known(seq, next_n, blocks)
-                if any(next_number(entry) > next_n for entry in self._facts_of(exchanges, exchange)):
-                    self._recall(known, reader)
+        by_name = "SELECT id, seq, next_n, blocks FROM exchanges WHERE id IN ({})"
+        for exchange, seq, next_n, blocks in select_among(self._connection, by_name, names):
+            known = self._known[exchange] = _Known(seq, next_n, blocks)
+            if any(next_number(entry) > next_n for entry in self._facts_of(exchanges, exchange)):
+                self._recall(known, reader)
         for name in self._known.keys() & exchanges.keys():
             self._facts_of(exchanges, name)
 
