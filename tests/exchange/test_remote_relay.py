@@ -16,8 +16,9 @@ from sightline.exchange.relay_messages import (
     Frame,
     HeadFrame,
     PieceFrame,
-    read_relay_call,
-    read_wait_call,
+    RelayCall,
+    WaitCall,
+    read_message,
     write_call,
     write_fact_entry,
     write_fault,
@@ -85,7 +86,7 @@ async def test_a_request_goes_to_the_server_with_the_variables_of_its_provider_a
         assert [noted.fact for noted in told] == [attempt]
         [seen] = stage.server.seen
         assert (seen.method, seen.target, seen.header("authorization")) == ("POST", "/api/relay", "Bearer tok")
-        call = read_relay_call(seen.body)
+        call = read_message(seen.body, RelayCall)
         assert (call.asked, call.provider, call.variables) == (asked, ACME, {"ACME_KEY": "the-secret"})
         assert stage.relay.secrets == ("the-secret",)
         assert stage.ledger.usage("acme", "m", 0.0).tpm == 9, "work here can be paced by it"
@@ -160,7 +161,7 @@ async def test_limits_are_those_of_the_server() -> None:
         choice = choose(CATALOG, "m", has_key=lambda _: True)
         assert await stage.relay.wait(choice, 70) == Wait(3.0, "used_up", "rpm", 3.0)
         [seen] = stage.server.seen
-        asked = read_wait_call(seen.body)
+        asked = read_message(seen.body, WaitCall)
         assert (asked.provider, asked.model, asked.tokens, asked.facts.rpm) == ("acme", "m", 70, 3)
         with pytest.raises(Fault, match="do not understand"):
             await stage.relay.wait(choice, 70)
@@ -172,6 +173,6 @@ async def test_a_provider_that_the_command_does_not_know_is_the_servers() -> Non
     async with open_stage() as stage:
         stage.server.script = [framed(HEAD, EndFrame())]
         await taken(await stage.relay.start(asks("openai-chat", provider="")))
-        call = read_relay_call(stage.server.seen[0].body)
+        call = read_message(stage.server.seen[0].body, RelayCall)
         assert (call.provider, call.variables) == (None, {})
         assert json.loads(call.asked.body)["model"] == "m"

@@ -9,7 +9,8 @@ import pytest
 from sightline.catalog.provider import Provider
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Fault
-from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.client_response import WholeBody
+from sightline.exchange.stream_pump import StreamPump
 from sightline.model.events import Failed, FieldReceived, Started, StreamEvent
 from sightline.model.reply import Reply
 from tests.engine_stage import EngineStage
@@ -117,7 +118,8 @@ def test_shared_events_are_those_of_the_bytes(
     for name, play in (answers if stream else whole_answers)(spoken).items():
         shared = ask(tmp_path / "shared" / name, spoken, play, stream=stream)
         with monkeypatch.context() as patch:
-            patch.setattr(ClientResponse, "share_reading", lambda _self: None)
+            for body in (StreamPump, WholeBody):
+                patch.setattr(body, "share_reading", lambda _self: None)
             from_bytes = ask(tmp_path / "bytes" / name, spoken, play, stream=stream)
         assert shared == from_bytes, name
         assert SECRET.decode() not in repr(shared), name

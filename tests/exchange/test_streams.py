@@ -81,7 +81,7 @@ async def stream_to_client(stage: Stage, frames: list[bytes], *end: bytes) -> Cl
     stage.upstream.script = [pieces(head(200, SSE), *parts, *end) if end else cut(head(200, SSE), *parts, how="eof")]
     client = Client(list(gates))
     async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
-        await relayed.write_to(client)
+        await relayed.body.write_to(client)
     return client
 
 
@@ -232,7 +232,7 @@ def test_frames_that_cannot_be_read_are_a_warning_of_bounded_length() -> None:
     reading.feed(BROKEN * 5 + b"".join(streamed("openai-chat")))
     assert reading.warning.count("cannot be read") == 3
     assert reading.warning.endswith("and 2 more")
-    assert reading.has_ended
+    assert reading.decoder.has_ended
 
 
 def test_a_mistake_of_ours_is_a_warning() -> None:
@@ -242,8 +242,8 @@ def test_a_mistake_of_ours_is_a_warning() -> None:
         def spoilt(*_: object) -> None:
             raise RuntimeError("a mistake")
 
-        assert isinstance(reading._hearing, ReplyDecoder)
-        setattr(reading._hearing, method, spoilt)
+        assert isinstance(reading.decoder, ReplyDecoder)
+        setattr(reading.decoder, method, spoilt)
         reading.feed(b"data: {}\n\n")
         reading.close()
         reading.fail(Fault(Code.NETWORK, "x"))

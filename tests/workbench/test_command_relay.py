@@ -25,10 +25,10 @@ from sightline.exchange.relay_messages import (
     WaitCall,
     read_fact_entry,
     read_fault,
-    read_wait,
+    read_message,
     write_call,
 )
-from sightline.tokens.ledger import Ledger
+from sightline.tokens.ledger import Ledger, Wait
 from sightline.workbench.command_relay import MOST_OTHERS, CommandCalls
 from tests.background import upstream_in_background
 from tests.fake_clock import FakeClock
@@ -112,7 +112,7 @@ def test_only_the_token_opens_it_and_nothing_else_is_understood(server: Served) 
 
 def test_rate_limit_wait_is_returned(server: Served) -> None:
     asked = WaitCall("acme", "m", 900, Facts(tpm=100))
-    wait = read_wait(called(server, "/api/relay/wait", write_call(asked)))
+    wait = read_message(called(server, "/api/relay/wait", write_call(asked)), Wait)
     assert wait.is_endless
     assert wait.limit == "tpm"
 

@@ -76,10 +76,6 @@ class Reservation:
     note: str = ""
     """The value of the header `x-sightline-cap`: a cap that is nearly reached."""
 
-    def settle(self, exchange: Exchange, end: ExchangeEnd) -> None:
-        """The exchange has ended like this."""
-        self.caps.settle(self, exchange, end)
-
 
 class Caps:
     """The caps of a configuration. `on_notice` gets each cap that is nearly reached, once."""
@@ -219,7 +215,7 @@ class Caps:
     # --- after its end ---
 
     def settle(self, reservation: Reservation, exchange: Exchange, end: ExchangeEnd) -> None:
-        """Count what it took in place of what was reserved."""
+        """An exchange has ended like this: count what it took in place of what was reserved."""
         choice = exchange.choice
         answered = end.reply.model or "" if isinstance(end, FinishedEnd) else ""
         found = (self._prices(choice.provider_name, name) for name in (answered, choice.model) if name)

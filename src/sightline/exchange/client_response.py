@@ -33,9 +33,8 @@ class ResponseBody(ABC):
     def __aiter__(self) -> AsyncIterator[bytes]:
         """The chunks, once."""
 
-    @abstractmethod
-    async def leave(self) -> None:
-        """The client wants no more of it, or it has ended: close everything."""
+    async def leave(self) -> None:  # noqa: B027 - a body that is here has nothing to close
+        """The client wants no more of it, or it has ended: close everything that is open behind it."""
 
     def share_reading(self) -> ReplyReader | None:
         """What reads these bytes on their way, for a caller of our own that asks before it takes the first of them;
@@ -43,7 +42,8 @@ class ResponseBody(ABC):
         return None
 
     async def write_to(self, client: ChunkWriter) -> None:
-        """Write all of it to a client, as fast as that takes it."""
+        """Write all of it to a client, as fast as that takes it, without the end of the transfer. Raises what the
+        iteration does."""
         async for data in self:
             client.write(data)
             if client.is_paused:
@@ -54,6 +54,7 @@ class WholeBody(ResponseBody):
     """A complete body."""
 
     def __init__(self, data: bytes, reading: ReplyReader | None = None) -> None:
+        """`reading` has read the data, with their events."""
         self.data = data
         self._reading = reading
         self._is_taken = False
@@ -68,11 +69,7 @@ class WholeBody(ResponseBody):
         return self.data
 
     def share_reading(self) -> ReplyReader | None:
-        """What has read them, if they were read with their events."""
         return self._reading
-
-    async def leave(self) -> None:
-        """There is nothing to close."""
 
 
 class ClientResponse:
@@ -94,33 +91,20 @@ class ClientResponse:
         self.fault = fault
         self.whole_body = body.data if isinstance(body, WholeBody) else None
         """The body, where all of it is here; None where it is still to come."""
-        self._body: ResponseBody = body
-
-    @property
-    def body(self) -> ResponseBody:
-        """The body itself."""
-        return self._body
-
-    async def write_to(self, client: ChunkWriter) -> None:
-        """Write the body to a client as it comes, without the end of the transfer. Raises what the iteration does."""
-        await self._body.write_to(client)
-
-    def share_reading(self) -> ReplyReader | None:
-        """What reads the body on its way; see `ResponseBody`."""
-        return self._body.share_reading()
+        self.body: ResponseBody = body
 
     def set_body(self, data: bytes) -> None:
         """The body has been read meanwhile, and this is what the client gets of it."""
-        self._body, self.whole_body = WholeBody(data), data
+        self.body, self.whole_body = WholeBody(data), data
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._body.__aiter__()
+        return self.body.__aiter__()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._body.leave()
+        await self.body.leave()
 
 
 class RequestHandler(Protocol):

@@ -13,7 +13,7 @@ goes on with the request that is out (`_continue`). A law compares the records a
 import logging
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
@@ -35,7 +35,6 @@ from sightline.model.reply import Reply, Usage
 from sightline.store.digest import words_of
 from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
 from sightline.store.whole import RecordBeginning, decode_entries, encode_ending, join_entries
-from sightline.tokens.ledger import SentRequest
 from sightline.tokens.rate_headers import may_tell
 from sightline.transport.http.client import HttpClient, RequestLine
 from sightline.transport.http.connection import HttpConnection
@@ -232,18 +231,6 @@ class DirectLane:
         return opened
 
 
-class BegunRequest(NamedTuple):
-    """A request that is out, for the exchange that goes on with it. `entries` say how it began, and are on record if
-    `is_recorded`; `sent` is the ledger's, `attempted` is when it was sent, by the monotonic clock."""
-
-    request: ClientRequest
-    entries: list[KeptEntry]
-    is_recorded: bool
-    sent: SentRequest
-    attempted: float
-    client: RequestClient
-
-
 class _BegunClient:
     """Sends the first attempt by waiting for the answer to what is out, and all others as usual."""
 
@@ -421,8 +408,8 @@ class DirectExchange:
             was_begun=True,
         )
         client = _BegunClient(route.line, self._connection, lane.client)
-        begun = BegunRequest(request, self._entries(), self._is_recorded, self._sent, self._sent_at, client)
-        exchange = self._usual = relay.take_over(begun)
+        exchange = self._usual = relay.make_exchange(request, client=client)
+        exchange.resume(self._entries(), self._sent, self._sent_at, is_recorded=self._is_recorded)
         relay.add(exchange)  # first, or the relay would be empty for a moment
         relay.forget(self)
         relay.hub.stop_expecting(self)

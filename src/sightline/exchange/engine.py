@@ -50,7 +50,7 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver)
     in the reply, with the fault.
     """
     refuse(relayed)
-    shared = relayed.share_reading()
+    shared = relayed.body.share_reading()
     reading = shared or ReplyReader(spoken, keeps_events=True)
     chunks = aiter(relayed)
     while True:
@@ -65,7 +65,7 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver)
                 reading.close() if data is None else reading.feed(data)
         for event in reading.take_events():
             tell(Failed(relayed.fault) if relayed.fault is not None and isinstance(event, Failed) else event)
-        if data is None or reading.has_ended:
+        if data is None or reading.decoder.has_ended:
             break
     reply = reading.reply  # what may follow the end is no part of it
     if data is not None:

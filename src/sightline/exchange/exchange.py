@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -38,6 +38,9 @@ from sightline.tokens.ledger import SentRequest
 from sightline.transport.sender import RequestClient
 from sightline.transport.waiting import Clock
 
+if TYPE_CHECKING:
+    from sightline.exchange.caps import Reservation
+
 _OK = 200
 
 
@@ -45,16 +48,6 @@ def storage_of(spoken: str) -> StoredApi | None:
     """What the API of a dialect has for stored replies; None where it stores none."""
     endpoint = dialect(spoken).endpoint
     return None if endpoint is None else endpoint.stored
-
-
-class ExchangeReservation(Protocol):
-    """What caps have reserved for an exchange; `note` names those that are nearly reached."""
-
-    note: str
-
-    def settle(self, exchange: "Exchange", end: ExchangeEnd) -> None:
-        """The exchange has ended like this."""
-        ...
 
 
 class Exchange:
@@ -78,7 +71,8 @@ class Exchange:
     holds_calls = False
     sent: SentRequest | None = None
     """The ledger's entry of the first attempt, if that is out; see `resume`."""
-    reservation: ExchangeReservation | None = None
+    reservation: "Reservation | None" = None
+    """What caps have reserved for it."""
     _waited = _wait_began = 0.0
     _wait_depth = 0
     _abort_stream: Callable[[Fault], None] | None = None
@@ -140,7 +134,7 @@ class Exchange:
         self.enter(end.phase)
         self.recorder.record_end(self._with_estimate(end))
         if self.reservation is not None:
-            self.reservation.settle(self, end)
+            self.reservation.caps.settle(self.reservation, self, end)
 
     def _with_estimate(self, end: ExchangeEnd) -> ExchangeEnd:
         if self._counter is None or not self.sent_body or self.request.counts or self.request.method:

@@ -37,8 +37,8 @@ from sightline.exchange.interception.core.drafts import RawDraft
 from sightline.exchange.interception.hold import Let
 from sightline.exchange.outbound import dialect_key, raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd, cancel_reason
-from sightline.exchange.raw_recorder import RawRecorder
-from sightline.exchange.reply_reader import decode_body, key_repeated, unreadable
+from sightline.exchange.raw_recorder import RawExchange, RawRecorder
+from sightline.exchange.reply_reader import decode_body, is_coded, key_repeated, unreadable
 from sightline.exchange.routing import HasKey, as_meant, credential, home_of, provider_in_path, route_for, with_own
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
@@ -50,6 +50,7 @@ from sightline.transport.http.client import Response
 from sightline.transport.http.connection import RequestBody
 from sightline.transport.http.framing import OnInterim
 from sightline.transport.sender import Outgoing
+from sightline.wire.call import HttpRequest
 from sightline.wire.document import WireDocument
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.secrets import Masking
@@ -107,16 +108,12 @@ def _is_named(choice: ModelChoice, request: ClientRequest) -> bool:
     return bool(request.provider) or choice.route is not None or request.model in names
 
 
-async def run_raw_exchange(
-    exchange: Exchange, services: ExchangeServices, choice: ModelChoice, client: RawClient
-) -> ClientResponse:
+async def run_raw_exchange(exchange: RawExchange, services: ExchangeServices, client: RawClient) -> ClientResponse:
     """Pass one request on. The head of the answer is complete when this returns; bodies may still come on both sides.
 
     Raises a Fault where there is no answer, and CancelledError if the client has gone.
     """
-    exchange.choice = choice
-    recorder = exchange.recorder
-    assert isinstance(recorder, RawRecorder)
+    choice, recorder = exchange.choice, exchange.recorder
     variables: Mapping[str, str] = services.environment
     if choice.provider.embedded:
         running = await services.embedded.running()
@@ -126,17 +123,34 @@ async def run_raw_exchange(
         body, sha256 = StoredBody(request.body, client), recorder.keep_body(request.body)
     over = None if services.caps is None else await services.caps.reserve_raw(exchange)
     if services.interceptor.concerns(request) or over is not None:
-        body, sha256 = await _hold(exchange, services, body, recorder, None if over is None else over.fault)
+        body, sha256 = await _hold(exchange, services, body, None if over is None else over.fault)
     call = raw_call(request, choice, variables).fill(variables)
-    refuse_own_address(call.url, services)
     if services.caps is not None and over is not None:
         await services.caps.let(exchange, over)
-    exchange.enter(ExchangePhase.SENDING)
     exchange.sent_body = request.body
+    response = await _send(exchange, services, call, body, sha256)
+    recorder.commit()  # the client gets its id with the head of the response
+    exchange.stream(response.abort)
+    headers = [*_headers(response, exchange.secrets), *exchange.own_headers()]
+    return ClientResponse(exchange.id, response.status, headers, RawReply(exchange, response))
+
+
+async def _send(
+    exchange: RawExchange,
+    services: ExchangeServices,
+    call: HttpRequest,
+    body: RawClient,
+    sha256: str,
+    model: str = "",
+) -> Response:
+    """The answer, when its head is here and on record."""
+    refuse_own_address(call.url, services)
+    choice, recorder = exchange.choice, exchange.recorder
+    exchange.enter(ExchangePhase.SENDING)
     outgoing = Outgoing(
         request=call,
         provider=choice.provider_name,
-        model="",
+        model=model,
         dialect=RAW_HTTP,
         stream=True,
         retries=0,
@@ -150,44 +164,37 @@ async def run_raw_exchange(
             outgoing,
             RecordedBody(body, recorder),
             recorder.record_attempt,
-            takes_trailers=client.takes_trailers,
-            on_interim=client.on_interim,
+            takes_trailers=body.takes_trailers,
+            on_interim=body.on_interim,
         )
     recorder.begin_reply(response.status, response.headers)
     exchange.enter(ExchangePhase.STREAMING)
-    recorder.commit()  # the client gets its id with the head of the response
-    reply = RawReply(exchange, response)
-    exchange.stream(reply.abort)
-    headers = [*_headers(response, exchange.secrets), *exchange.own_headers()]
-    return ClientResponse(exchange.id, response.status, headers, reply)
+    return response
 
 
 async def _hold(
-    exchange: Exchange, services: ExchangeServices, client: RawClient, recorder: RawRecorder, over: Fault | None
+    exchange: RawExchange, services: ExchangeServices, client: RawClient, over: Fault | None
 ) -> tuple[RawClient, str]:
     """The body to send, and its hash where all of it is here, once the rules or a user have let it go. As much of it is
     read before as is kept."""
     pieces: list[bytes] = []
     size, is_whole = 0, False
-    while size <= recorder.limit and not is_whole:
+    while size <= exchange.recorder.limit and not is_whole:
         data = await client.read()
         is_whole = not data
         size += len(data)
         pieces.append(data)
-    is_coded = "content-encoding" in exchange.request.headers_by_name()  # what would be edited is not what is sent
-    released = await hold_pieces(exchange, services, pieces, over, is_whole=is_whole and not is_coded)
-    if is_whole:
-        return StoredBody(released.data, client), released.sha256
-    return StoredBody(released.data, client, has_more=True), ""
+    is_plain = "content-encoding" not in exchange.request.headers_by_name()  # else what is edited is not what is sent
+    released = await hold_pieces(exchange, services, pieces, over, is_whole=is_whole and is_plain)
+    return StoredBody(released.data, client, has_more=not is_whole), released.sha256 if is_whole else ""
 
 
 async def hold_pieces(
-    exchange: Exchange, services: ExchangeServices, pieces: Sequence[bytes], over: Fault | None, *, is_whole: bool
+    exchange: RawExchange, services: ExchangeServices, pieces: Sequence[bytes], over: Fault | None, *, is_whole: bool
 ) -> Let:
     """What is let go of a raw request of which these pieces are here; it can be edited where they are all of it. It is
     held in any case where it is `over` a cap; the interceptor says what is raised."""
     recorder = exchange.recorder
-    assert isinstance(recorder, RawRecorder)
     head = f"{exchange.request.method} {recorder.address}"
     lines = [head, *(f"{name}: {value}" for name, value in recorder.shown_headers)]
     draft = RawDraft("\n".join(lines), b"".join(pieces), is_whole=is_whole)
@@ -276,13 +283,12 @@ class RecordedBody:
 class RawReply(ResponseBody):
     """The provider's answer on its way to the client, on record. A configured key in it is masked."""
 
-    def __init__(self, exchange: Exchange, response: Response) -> None:
-        assert isinstance(exchange.recorder, RawRecorder)
+    def __init__(self, exchange: RawExchange, response: Response) -> None:
         self._exchange = exchange
         self._recorder = exchange.recorder
         self._response = response
         self._masking = Masking(exchange.secrets)
-        self._coding = response.header("content-encoding").strip().lower() not in ("", "identity")
+        self._coding = is_coded(response.header("content-encoding"))
         self._kept: list[bytes] = []
         self._came = self._given = 0
 
@@ -347,12 +353,7 @@ class RawReply(ResponseBody):
             self._exchange.end(end)
             self._exchange.end_stream()
 
-    def abort(self, reason: Fault) -> None:
-        """End it now."""
-        self._response.abort(reason)
-
     async def leave(self) -> None:
-        """The client has had everything, or has gone."""
         self._end(CancelledEnd(cancel_reason()))
         await self._response.close()
 
@@ -401,11 +402,10 @@ def no_embeddings(provider: str) -> Fault:
 
 
 async def run_embeddings(
-    exchange: Exchange, services: ExchangeServices, client: EmbeddingsApi, provider: EmbeddingsApi
+    exchange: RawExchange, services: ExchangeServices, client: EmbeddingsApi, provider: EmbeddingsApi
 ) -> ClientResponse:
     """Serve one request whose `choice` is made. Raises a Fault where there are no vectors."""
     request, choice, recorder = exchange.request, exchange.choice, exchange.recorder
-    assert isinstance(recorder, RawRecorder)
     read = client.read_request(decode(request.body), request.path)
     is_strict = request.strict or (choice.route is not None and choice.route.strict)
     if is_strict and read.report.refusals:
@@ -428,27 +428,9 @@ async def run_embeddings(
     if own and not choice.provider.has_credential:
         name, prefix = place_of_key(choice.provider, choice.dialect)
         call = replace(call, headers=(*call.headers, (name, f"{prefix}{own}")))
-    refuse_own_address(call.url, services)
-    exchange.enter(ExchangePhase.SENDING)
     exchange.sent_body = body
-    outgoing = Outgoing(
-        request=call,
-        provider=choice.provider_name,
-        model=choice.model,
-        dialect=RAW_HTTP,
-        stream=False,
-        retries=0,
-        timeouts=timeouts_of(choice.provider),
-        secrets=recorder.redaction.secrets,
-        sha256=digest,
-    )
     with exchange.waiting():
-        response = await services.sender.pass_on(
-            outgoing, RecordedBody(StoredBody(body), recorder), recorder.record_attempt
-        )
-        async with response:
-            recorder.begin_reply(response.status, response.headers)
-            exchange.enter(ExchangePhase.STREAMING)
+        async with await _send(exchange, services, call, StoredBody(body), digest, choice.model) as response:
             came = await response.read()
     recorder.pass_reply(came)
     plain = decode_body(response.header("content-encoding"), came)

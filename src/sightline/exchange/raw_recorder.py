@@ -160,7 +160,7 @@ class RawRecorder(Recorder):
 
     def _is_error(self, end: ExchangeEnd) -> bool:
         """Whether the answer is whole, and is an error of the provider's."""
-        return isinstance(end, FailedEnd) and end.fault.status == self._status
+        return isinstance(end, FailedEnd) and end.fault.status == self.status
 
     def _finish_fact(self, end: FinishedEnd) -> ExchangeFinished:
         return replace(super()._finish_fact(end), finish=end.reply.choice.finish or "")
@@ -169,6 +169,12 @@ class RawRecorder(Recorder):
         """The hash of the answer: of what is on record, where that is all, because a credential is masked there."""
         answer = self._answer
         return super()._reply_sha256() if answer is None or answer.is_kept else answer.sha256
+
+
+class RawExchange(Exchange):
+    """An exchange whose request is passed on as it is."""
+
+    recorder: RawRecorder
 
 
 def _tally(headers: TextHeaders, limit: int) -> BodyTally:
@@ -211,11 +217,11 @@ def protocols_for(choice: ModelChoice, offered: tuple[str, ...]) -> tuple[str, .
 
 class SocketRecord:
     """The frames of one socket on record, as events of a stream: who sent each, and what. Those for which there is no
-    more room are counted. `recorder` is the exchange's, `spoken` the dialect of its errors."""
+    more room are counted. `spoken` is the dialect of its errors."""
 
-    def __init__(self, exchange: Exchange, recorder: RawRecorder, spoken: str) -> None:
+    def __init__(self, exchange: RawExchange, spoken: str) -> None:
         self._exchange = exchange
-        self._recorder = recorder
+        self._recorder = exchange.recorder
         self._spoken = spoken
 
     def begin(self, choice: ModelChoice, url: str) -> None:

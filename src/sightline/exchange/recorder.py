@@ -63,8 +63,10 @@ class Recorder:
     """The number of the first fact that those who watch may not have seen, if it is a frame."""
     _came_size = 0
     _first_byte = 0.0
-    _status = 0
-    _headers: TextHeaders = ()
+    status = 0
+    """The status of the response; 0 where none has come."""
+    response_headers: TextHeaders = ()
+    """The headers of the provider's response, without secrets."""
 
     def __init__(
         self,
@@ -141,8 +143,8 @@ class Recorder:
 
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The head of a response has arrived."""
-        self._status = status
-        self._headers = self.redaction.raw_headers(headers)
+        self.status = status
+        self.response_headers = self.redaction.raw_headers(headers)
 
     def record_chunk(self, data: bytes) -> None:
         """A chunk of the response has arrived, after content decoding."""
@@ -236,7 +238,8 @@ class Recorder:
         waiting = self._waiting
         if (trouble := self._write()) is not None:
             self._postpone_writing(waiting, trouble)
-            raise _hold_not_recorded(trouble)
+            hint = "Make the record writable again, or let requests pass without holding them."
+            raise _not_recorded("the request cannot be held, because it cannot be recorded", trouble, hint)
 
     def keep_reply_document(self, digest: str, data: bytes) -> None:
         """Store a document that was made of a reply, unless it repeats a secret: then its hash alone is recorded."""
@@ -253,7 +256,8 @@ class Recorder:
         self.note(Edited(operation, before, after))
         if (trouble := self._write()) is not None:
             self._waiting, self._count = waiting, count
-            raise _edit_not_recorded(trouble)
+            hint = "Make the record writable again, or release the request as it stands."
+            raise _not_recorded("the edit is not made, because it could not be recorded", trouble, hint)
 
     def record_masking(self, before: str, after: str, data: bytes) -> None:
         """Masks changed the body. It is sent whether or not that can be recorded."""
@@ -293,8 +297,8 @@ class Recorder:
         reply = end.reply
         return ExchangeFinished(
             reply.choice.finish or ("" if end.warning else "stop"),  # what was not read may have ended in any way
-            self._status,
-            self._headers,
+            self.status,
+            self.response_headers,
             self._reply_sha256(),
             reply.model or "",
             plain_usage(reply.usage),
@@ -309,9 +313,9 @@ class Recorder:
             end.fault.code.value,
             self.redaction.text(end.fault.message),
             self.redaction.text(end.fault.hint),
-            end.status or self._status,
-            self._headers,
-            self._reply_sha256() if self._status else "",
+            end.status or self.status,
+            self.response_headers,
+            self._reply_sha256() if self.status else "",
             plain_usage(end.usage),
             self._first_byte,
             self._seconds_since_received(),
@@ -352,16 +356,6 @@ class Recorder:
                 self._add_frames([whole], [self.clock.monotonic()])
 
     # --- writing ---
-
-    @property
-    def response_headers(self) -> TextHeaders:
-        """The headers of the provider's response, without secrets; none before it has come."""
-        return self._headers
-
-    @property
-    def status(self) -> int:
-        """The status of the response; 0 where none has come."""
-        return self._status
 
     @property
     def response(self) -> bytes:
@@ -468,15 +462,6 @@ def plain_usage(usage: Usage | None) -> Usage | None:
     return replace(counts, extras={}) if counts is not None and counts.extras else counts
 
 
-def _hold_not_recorded(trouble: Exception) -> Fault:
+def _not_recorded(what: str, trouble: Exception, hint: str) -> Fault:
     why = trouble.message if isinstance(trouble, Fault) else str(trouble)
-    hint = "Make the record writable again, or let requests pass without holding them."
-    return Fault(
-        Code.CONFIG, f"the request cannot be held, because it cannot be recorded: {why}", hint=hint, status=503
-    )
-
-
-def _edit_not_recorded(trouble: Exception) -> Fault:
-    why = trouble.message if isinstance(trouble, Fault) else str(trouble)
-    hint = "Make the record writable again, or release the request as it stands."
-    return Fault(Code.CONFIG, f"the edit is not made, because it could not be recorded: {why}", hint=hint, status=503)
+    return Fault(Code.CONFIG, f"{what}: {why}", hint=hint, status=503)

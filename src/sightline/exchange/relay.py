@@ -3,19 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.endpoint import match_stored
-from sightline.dialects.stored import StoredCall
 from sightline.errors import Code, Fault
 from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse
-from sightline.exchange.direct import BegunRequest, DirectExchange, DirectLane, ReadModel, Respond
+from sightline.exchange.direct import DirectExchange, DirectLane, ReadModel, Respond
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
@@ -35,7 +34,7 @@ from sightline.exchange.raw_exchange import (
     run_embeddings,
     run_raw_exchange,
 )
-from sightline.exchange.raw_recorder import KEPT, RawRecorder
+from sightline.exchange.raw_recorder import KEPT, RawExchange, RawRecorder, SocketRecord, socket_call
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.responder import Responder
@@ -52,14 +51,10 @@ from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:  # what speaks WebSocket is loaded with the first socket
-    from sightline.exchange.raw_recorder import SocketRecord
     from sightline.transport.web_socket import DialledSocket
 
 _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""
-
-
-RunExchange: TypeAlias = Callable[[Exchange, ExchangeServices], Awaitable[ClientResponse]]
 
 
 class Relay:
@@ -114,7 +109,6 @@ class Relay:
         self._is_empty = asyncio.Event()
         """Set when the last exchange has ended, once someone waits for that."""
         self._is_closing = False
-        self._stored: StoredReplies | None = None
 
     @property
     def own(self) -> frozenset[tuple[str, int]]:
@@ -127,7 +121,7 @@ class Relay:
 
     def read_from(self, records: ReplyRecords) -> None:
         """Answer what clients ask of stored replies out of this record from now on."""
-        self._stored = self._services.conversations = StoredReplies(records, self.hub, self.clock)
+        self._services.stored = StoredReplies(records, self.hub, self.clock)
 
     async def start(
         self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
@@ -140,14 +134,15 @@ class Relay:
         """
         if request.transport == "websocket" and client is None and request.http_body is None:
             request, client = self._alone(request)
-        exchange = self._exchange(request, observer, client)
+        exchange = self.make_exchange(request, observer, client)
         if (self.holds.is_idle and not request.hold) or not can_keep_alive(request):
             return await self._run(exchange)
         return await run_with_keepalive(exchange, self.resume(exchange), self.clock)
 
-    def _exchange(
+    def make_exchange(
         self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
     ) -> Exchange:
+        """The exchange of a request that a dialect understands; see `start`."""
         return Exchange(
             request,
             request.exchange or self.make_id(),
@@ -166,10 +161,11 @@ class Relay:
     ) -> ClientResponse:
         """Pass a raw request on; the head of the response is complete when this returns. Raises a fault, and records
         nothing, where it is no provider's."""
-        stored = None if self._stored is None or request.upstream else match_stored(request.path)
-        if self._stored is not None and stored is not None and await self._stored.concerns(stored, request):
+        replies = self._services.stored
+        call = None if replies is None or request.upstream else match_stored(request.path)
+        if replies is not None and call is not None and await replies.concerns(call, request):
             exchange = self._raw_exchange(request, observer)
-            return await self._run(exchange, partial(self._answer_stored, call=stored, client=client))
+            return await self._run(exchange, lambda: replies.answer(exchange, call, client))
         choice = route_raw(self.catalog, request, lambda provider: provider.has_key(self._services.environment))
         exchange = self._raw_exchange(request, observer)
         exchange.choice = choice
@@ -177,11 +173,11 @@ class Relay:
         if request.embeds and asked is not None and asked is not answers:
             if answers is None:
                 return exchange.refuse(no_embeddings(choice.provider_name))
-            return await self._run(exchange, partial(run_embeddings, client=asked, provider=answers))
-        return await self._run(exchange, partial(run_raw_exchange, choice=choice, client=client))
+            return await self._run(exchange, lambda: run_embeddings(exchange, self._services, asked, answers))
+        return await self._run(exchange, lambda: run_raw_exchange(exchange, self._services, client))
 
-    def _raw_exchange(self, request: ClientRequest, observer: FactObserver | None) -> Exchange:
-        return Exchange(
+    def _raw_exchange(self, request: ClientRequest, observer: FactObserver | None = None) -> RawExchange:
+        return RawExchange(
             request,
             self.make_id(),
             self.hub,
@@ -191,12 +187,6 @@ class Relay:
             make_recorder=partial(RawRecorder, limit=self._raw_kept),
             on_streamed=self.forget,
         )
-
-    async def _answer_stored(
-        self, exchange: Exchange, _services: ExchangeServices, call: StoredCall, client: RawClient
-    ) -> ClientResponse:
-        assert self._stored is not None
-        return await self._stored.answer(exchange, call, client)
 
     async def resume(self, exchange: Exchange) -> ClientResponse:
         """Run an exchange in this task, whatever made it; the head of the response is complete when this returns."""
@@ -219,28 +209,24 @@ class Relay:
 
     def may_expand(self, request: ClientRequest, body: bytes) -> bool:
         """Whether a conversation may have to be put into this body."""
-        conversations = self._services.conversations
-        return conversations is not None and conversations.may_concern(request.dialect, body)
-
-    def take_over(self, begun: BegunRequest) -> Exchange:
-        """The exchange of a request that is out already."""
-        exchange = self._exchange(begun.request, client=begun.client)
-        exchange.resume(begun.entries, begun.sent, begun.attempted, is_recorded=begun.is_recorded)
-        return exchange
+        stored = self._services.stored
+        return stored is not None and stored.may_concern(request.dialect, body)
 
     def add(self, exchange: Exchange | DirectExchange) -> None:
         """It is under way."""
         self._active.add(exchange)
 
-    async def _run(self, exchange: Exchange, run: RunExchange = run_exchange) -> ClientResponse:
-        """Run it, and turn every failure into a response."""
+    async def _run(
+        self, exchange: Exchange, run: Callable[[], Awaitable[ClientResponse]] | None = None
+    ) -> ClientResponse:
+        """Run it, by `run_exchange` unless by another function, and turn every failure into a response."""
         try:
             if self._is_closing and not exchange.request.was_begun:
                 raise _closing()
             if exchange.abort_reason is not None:
                 raise exchange.abort_reason
             self._active.add(exchange)
-            return await run(exchange, self._services)
+            return await (run_exchange(exchange, self._services) if run is None else run())
         except Fault as fault:
             return exchange.refuse(exchange.abort_reason or fault)
         except asyncio.CancelledError:
@@ -301,25 +287,19 @@ class Relay:
         body = SocketHistory().http_form(request.body).body
         return replace(request, http_body=body, headers=(*request.headers, *HTTP_HEADERS)), None
 
-    async def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, "SocketRecord"]:
+    async def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, SocketRecord]:
         """A socket that is passed on as it is: its provider, its handshake there, and its record. A cap may hold its
         handshake for a person; what passes later cannot be held, since the two sides do not wait for each other. Raises
         a fault where there is no such provider, or the socket is not allowed."""
-        from sightline.exchange.raw_recorder import SocketRecord, socket_call
-
         choice = self.router.route_for(request)
         if choice.provider.sign:
             hint = "Use the API of this provider without a WebSocket."
             raise Fault(Code.INVALID_REQUEST, "the handshake of a WebSocket cannot be signed", hint=hint, status=400)
         handshake = socket_call(request, choice, self._services.environment)
         refuse_own_address(handshake.url, self._services)
-        recorded = replace(request, dialect=RAW_HTTP)
-        make = partial(RawRecorder, limit=self._raw_kept)
-        exchange = Exchange(recorded, self.make_id(), self.hub, self.clock, self.secrets, make_recorder=make)
+        exchange = self._raw_exchange(replace(request, dialect=RAW_HTTP))
         exchange.choice = choice
-        recorder = exchange.recorder
-        assert isinstance(recorder, RawRecorder)
-        record = SocketRecord(exchange, recorder, request.dialect)
+        record = SocketRecord(exchange, request.dialect)
         caps = self._services.caps
         over = None if caps is None else caps.weigh_uncounted(exchange)
         if over is not None:

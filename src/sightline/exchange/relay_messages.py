@@ -6,7 +6,7 @@ model may write half a character, which only our own JSON can carry.
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, TypeVar
 
 import msgspec
 
@@ -117,14 +117,24 @@ class EndFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="end"):
 Frame: TypeAlias = FactFrame | HeadFrame | PieceFrame | EndFrame
 
 _FRAME = msgspec.msgpack.Decoder(Frame)
-_CALL = msgspec.msgpack.Decoder(RelayCall)
-_WAIT_CALL = msgspec.msgpack.Decoder(WaitCall)
-_WAIT = msgspec.msgpack.Decoder(Wait)
+T = TypeVar("T")
 
 
 def write_call(call: RelayCall | WaitCall | Wait) -> bytes:
-    """A call, or the answer to a `WaitCall`."""
+    """A call, or the answer to a `WaitCall`, which is a `Wait`."""
     return msgspec.msgpack.encode(call)
+
+
+def read_message(data: bytes, of: type[T]) -> T:
+    """The same, read."""
+    return _decode(msgspec.msgpack.Decoder(of), data)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _other_version(error) from None
 
 
 def write_changes(changes: tuple[SectionChange, ...]) -> bytes:
@@ -135,30 +145,6 @@ def write_changes(changes: tuple[SectionChange, ...]) -> bytes:
 def read_changes(data: bytes) -> tuple[SectionChange, ...]:
     """The same, read."""
     return msgspec.convert(decode(data), tuple[SectionChange, ...])
-
-
-def read_relay_call(data: bytes) -> RelayCall:
-    """The call in a request's body."""
-    try:
-        return _CALL.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _other_version(error) from None
-
-
-def read_wait_call(data: bytes) -> WaitCall:
-    """The question in a request's body."""
-    try:
-        return _WAIT_CALL.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _other_version(error) from None
-
-
-def read_wait(data: bytes) -> Wait:
-    """The answer to a `WaitCall`."""
-    try:
-        return _WAIT.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _other_version(error) from None
 
 
 def write_frame(frame: Frame) -> bytes:
@@ -182,10 +168,7 @@ class FrameReader:
                 return
             whole = bytes(self._data[_LENGTH.size : end])
             del self._data[:end]
-            try:
-                yield _FRAME.decode(whole)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise _other_version(error) from None
+            yield _decode(_FRAME, whole)
 
 
 def write_fact_entry(entry: FactEntry) -> bytes:
@@ -195,8 +178,12 @@ def write_fact_entry(entry: FactEntry) -> bytes:
 
 def read_fact_entry(data: bytes) -> FactEntry:
     """The fact inside a frame."""
+    return _convert(data, FactEntry)
+
+
+def _convert(data: bytes, to: type[T]) -> T:
     try:
-        return msgspec.convert(decode(data), FactEntry)
+        return msgspec.convert(decode(data), to)
     except MISFIT as error:
         raise _other_version(error) from None
 
@@ -208,10 +195,7 @@ def write_fault(fault: Fault) -> bytes:
 
 def read_fault(data: bytes) -> Fault:
     """The fault inside a frame."""
-    try:
-        return msgspec.convert(decode(data), FaultMessage).fault
-    except MISFIT as error:
-        raise _other_version(error) from None
+    return _convert(data, FaultMessage).fault
 
 
 def _other_version(error: Exception) -> Fault:

@@ -36,7 +36,7 @@ from sightline.exchange.relay_messages import (
     read_changes,
     read_fact_entry,
     read_fault,
-    read_wait,
+    read_message,
     write_call,
 )
 from sightline.model.exchange import Held, Released
@@ -91,19 +91,12 @@ class RemoteHolds:
     masks: tuple[Mask, ...] = ()
 
     def __init__(self) -> None:
-        self._released: dict[str, RemoteHold] = {}
+        self.released: dict[str, RemoteHold] = {}
+        """By exchange, while the release of each is observed."""
 
     def find(self, exchange: str) -> RemoteHold | None:
         """The hold of an exchange that is released in this moment with another body than the one that was sent."""
-        return self._released.get(exchange)
-
-    def keep(self, exchange: str, hold: RemoteHold) -> None:
-        """It is released now."""
-        self._released[exchange] = hold
-
-    def forget(self, exchange: str) -> None:
-        """Its release was observed."""
-        self._released.pop(exchange, None)
+        return self.released.get(exchange)
 
 
 class RemoteRelay:
@@ -168,7 +161,7 @@ class RemoteRelay:
         """How long a request of this size must wait, by the ledger of the server, which knows all requests."""
         response = await self._call(WAIT_PATH, WaitCall(choice.provider_name, choice.model, tokens, choice.facts))
         try:
-            return read_wait(await response.read())
+            return read_message(await response.read(), Wait)
         except Fault as fault:
             raise fault if fault.code is Code.CONFIG else self._server_ended() from None
 
@@ -196,11 +189,12 @@ class RemoteRelay:
         if observer is None:
             return
         if isinstance(fact.fact, Released) and frame.body is not None:
-            self.holds.keep(fact.exchange, _hold_of(frame, frame.body, fact.fact))
+            draft = ReleasedBody(frame.body, fact.fact.sha256)
+            self.holds.released[fact.exchange] = RemoteHold(frame.phase, draft, read_changes(frame.changes))
         try:
             observer(fact)
         finally:
-            self.holds.forget(fact.exchange)
+            self.holds.released.pop(fact.exchange, None)
 
     async def _refusal_of(self, response: Response) -> Fault:
         try:
@@ -217,10 +211,6 @@ class RemoteRelay:
         hint = "Start it again and repeat the command, or send from this process with --apart."
         message = f"the running server at {self._server.url} ended before the answer was complete"
         return Fault(Code.NETWORK, message, hint=hint)
-
-
-def _hold_of(frame: FactFrame, body: bytes, released: Released) -> RemoteHold:
-    return RemoteHold(frame.phase, ReleasedBody(body, released.sha256), read_changes(frame.changes))
 
 
 class _Frames:
@@ -279,5 +269,4 @@ class _RemoteBody(ResponseBody):
         raise StopAsyncIteration
 
     async def leave(self) -> None:
-        """The caller wants no more of it, or it has ended."""
         await self._frames.close()

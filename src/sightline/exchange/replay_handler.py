@@ -36,9 +36,6 @@ class PlayedBody(ResponseBody):
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._pieces
 
-    async def leave(self) -> None:
-        """The client is done, or gone."""
-
 
 async def play(
     recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait, own: Headers
@@ -169,11 +166,6 @@ def _end(recorded: RecordedExchange) -> float:
     return recorded.frames[-1].after if recorded.frames else 0.0
 
 
-def not_recorded(fault: Fault, request: ClientRequest) -> ClientResponse:
-    """A miss, in the client's own words."""
-    return client_response.refusal(request.dialect, fault, [])
-
-
 _LOG = logging.getLogger("sightline.replay")
 
 
@@ -201,7 +193,7 @@ class ReplayHandler:
             parsed = Request() if request.counts else dialect(request.dialect).read_request(decode(request.body))
         except Fault as fault:
             _LOG.warning("%s: %s", fault.message, fault.hint)
-            return not_recorded(fault, request)
+            return client_response.refusal(request.dialect, fault, [])
         return await play(recorded, request, parsed, self._waiting(started), self._own(request, recorded.id))
 
     async def close(self, _grace: float) -> None:

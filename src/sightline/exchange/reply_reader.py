@@ -1,5 +1,7 @@
 """Reads a response for the record and for our own callers, and undoes content codings."""
 
+from collections.abc import Callable
+
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
@@ -19,7 +21,7 @@ class ReplyReader:
     """
 
     def __init__(self, spoken: str, *, keeps_events: bool = False) -> None:
-        self._hearing = ReplyDecoder(dialect(spoken), joins=not keeps_events)
+        self.decoder = ReplyDecoder(dialect(spoken), joins=not keeps_events)
         self._fold = Fold(spoken)
         self._keeps_events = keeps_events
         self._events: list[StreamEvent] = []
@@ -33,57 +35,33 @@ class ReplyReader:
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes."""
-        if not self._is_lost:
-            try:
-                self._take(self._hearing.feed(data))
-            except Exception as error:  # noqa: BLE001 - a bug in our reader must not cost the client its response
-                self._lose(error)
+        self._read(self.decoder.feed, data)
 
     def close(self) -> None:
         """The response has ended."""
-        if not self._is_lost:
-            try:
-                self._take(self._hearing.close())
-            except Exception as error:  # noqa: BLE001 - as above
-                self._lose(error)
+        self._read(self.decoder.close)
 
     def whole(self, data: bytes) -> None:
         """Read a response that is complete, and most likely no stream."""
+        self._read(self.decoder.whole, data)
+
+    def _read(self, read: Callable[..., list[StreamEvent]], *data: bytes) -> None:
         if not self._is_lost:
             try:
-                self._take(self._hearing.whole(data))
-            except Exception as error:  # noqa: BLE001 - as above
-                self._lose(error)
+                self._take(read(*data))
+            except Exception as error:  # noqa: BLE001 - a bug in our reader must not cost the client its response
+                self._error = error
+                self.give_up(f"the reply could not be read: {type(error).__name__}: {error}")
 
     def fail(self, fault: Fault) -> None:
         """The response was interrupted by this fault."""
         if not self._is_lost:
-            self._take(self._hearing.fail(fault))
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the answer has come to a legal end."""
-        return self._hearing.has_ended
+            self._take(self.decoder.fail(fault))
 
     @property
     def has_begun(self) -> bool:
         """Whether anything of a reply has come; an answer that cannot be read is taken for one."""
         return self._has_begun or self._is_lost
-
-    @property
-    def was_cut(self) -> bool:
-        """Whether the stream said its end without a finish, and without an error of the provider's own."""
-        return self._hearing.was_cut
-
-    @property
-    def has_unnamed_error(self) -> bool:
-        """Whether the provider's error came in a frame that clients of its dialect do not see as one."""
-        return self._hearing.has_unnamed_error
-
-    @property
-    def can_add_element(self) -> bool:
-        """Whether the answer is a JSON array that is still open, between two of its elements."""
-        return self._hearing.can_add_element
 
     @property
     def reply(self) -> Reply:
@@ -117,10 +95,6 @@ class ReplyReader:
                 self._warnings.append(f"a frame cannot be read ({event.at}): {event.message}")
             elif not (self._has_begun or _says_nothing(event)):
                 self._has_begun = True
-
-    def _lose(self, error: Exception) -> None:
-        self._is_lost, self._error = True, error
-        self._warnings.append(f"the reply could not be read: {type(error).__name__}: {error}")
 
     def give_up(self, why: str) -> None:
         """What comes from now on cannot be read."""

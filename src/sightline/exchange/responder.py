@@ -306,7 +306,7 @@ class Responder:
         else:
             recorder.commit()  # the client gets its id with the head of the response
             exchange.stream(pump.abort)
-        if came is None and (isinstance(tap, TranslatingTap) or not tap.can_add_errors):
+        if came is None and (isinstance(tap, TranslatingTap) or not tap.is_framed):
             # Wait for the first bytes: an error in their place can still have a status.
             try:
                 with exchange.waiting():

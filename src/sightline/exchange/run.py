@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -31,19 +31,10 @@ from sightline.transport.http.target import Timeouts, target
 from sightline.transport.sender import Answer, Outgoing, RefusedResponse, Sender, see_request
 from sightline.wire.call import HttpRequest
 
+if TYPE_CHECKING:
+    from sightline.exchange.stored_replies import StoredReplies
+
 _ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
-
-
-class ConversationSource(Protocol):
-    """Knows the conversations that clients go on from by the id of a reply."""
-
-    def may_concern(self, spoken: str, body: bytes) -> bool:
-        """Whether a body of this dialect may name a reply that is known here."""
-        ...
-
-    async def expand(self, request: ClientRequest) -> ClientRequest:
-        """The request with the whole conversation in place of an id that is known here; else as it is."""
-        ...
 
 
 @dataclass(slots=True)
@@ -59,7 +50,7 @@ class ExchangeServices:
     environment: Mapping[str, str]
     own_addresses: frozenset[tuple[str, int]]
     caps: Caps | None = None
-    conversations: ConversationSource | None = None
+    stored: "StoredReplies | None" = None
     foreign_url: tuple[str, frozenset[tuple[str, int]]] = ("", frozenset())
     """The last URL that was found not to be this server's, so that the next request to it need not be checked."""
 
@@ -69,8 +60,8 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
 
     Raises a Fault where there is no response, and CancelledError if the client has gone.
     """
-    if services.conversations is not None:
-        exchange.request = await services.conversations.expand(exchange.request)
+    if services.stored is not None:
+        exchange.request = await services.stored.expand(exchange.request)
     request, interceptor = exchange.request, services.interceptor
     route = exchange.route = exchange.lane.route_for(request, services.router)
     choice = exchange.choice = route.choice

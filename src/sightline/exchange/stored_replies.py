@@ -20,12 +20,12 @@ from sightline.errors import Code, Fault
 from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import EVENT_STREAM, RESEND, ClientResponse, WholeBody, request_id
-from sightline.exchange.exchange import Exchange, storage_of
+from sightline.exchange.exchange import storage_of
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.core.reply_writing import events_of, hand_written, write_stream
 from sightline.exchange.phase import FinishedEnd
 from sightline.exchange.raw_exchange import RawClient, RecordedBody
-from sightline.exchange.raw_recorder import RawRecorder
+from sightline.exchange.raw_recorder import RawExchange
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.routing import owner_of
 from sightline.exchange.socket_history import SocketHistory, is_frame
@@ -186,10 +186,9 @@ class StoredReplies:
         can_list = api is not None and api.can_change and request.method == "GET"
         return can_list and bool(await self._records.list_ids(_filter_for(owner_of(request), call.dialect)))
 
-    async def answer(self, exchange: Exchange, call: StoredCall, client: RawClient) -> ClientResponse:
+    async def answer(self, exchange: RawExchange, call: StoredCall, client: RawClient) -> ClientResponse:
         """The answer to a request about stored replies. Raises a fault where there is no such reply or request."""
         request, recorder = exchange.request, exchange.recorder
-        assert isinstance(recorder, RawRecorder)
         body, came = RecordedBody(client, recorder), b""
         while piece := await body.read():
             came += piece

@@ -2,9 +2,10 @@
 `TranslatingTap` a stream of the client's dialect. Both record what passes.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import StreamTranslation
@@ -12,7 +13,6 @@ from sightline.errors import Fault
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.exchange.phase import CancelledEnd, FailedEnd, FinishedEnd, cancel_reason
-from sightline.exchange.recorder import Recorder
 from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import BodyDecoder, ReplyReader, key_repeated, unreadable
 from sightline.model.reply import Reply
@@ -35,80 +35,82 @@ class Passing(NamedTuple):
     mask: Callable[[bytes], bytes] | None
 
 
-class Tap(Protocol):
-    """Turns a provider's chunks into a client's. One of `end`, `fail` and `leave` is called, once."""
+class Tap(ABC):
+    """Turns a provider's chunks into a client's. One of `end`, `fail` and `leave` is called, once.
 
-    recorder: Recorder
+    `masking` removes configured keys from what the client gets; `decoder` undoes the content coding, if there is one.
+    """
+
+    has_ended = False
+    """Whether the client has had all that it will get."""
+    may_end = False
+    """Whether only the end of the transfer is missing, for which the client need not wait long."""
+    is_behind = False
+    """Whether so much waits to be read that it should `catch_up`."""
+
+    def __init__(self, exchange: Exchange, masking: Masking, decoder: BodyDecoder | None) -> None:
+        self._exchange = exchange
+        self.recorder = exchange.recorder
+        self._masking = masking
+        self._decoder = decoder
 
     @property
-    def has_ended(self) -> bool:
-        """Whether the client has had all that it will get."""
-
-    @property
-    def may_end(self) -> bool:
-        """Whether only the end of the transfer is missing, for which the client need not wait long."""
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether so much waits to be read that it should `catch_up`."""
-
-    @property
+    @abstractmethod
     def reply(self) -> Reply:
         """What has been read of the response so far."""
 
+    @abstractmethod
     def take(self, data: bytes) -> bytes:
         """A chunk came from the provider; returns the bytes for the client."""
 
     def find_passing(self) -> Passing | None:
         """How chunks can pass in which nothing is looked for but keys; None where `take` has to have them."""
+        return None
 
-    def catch_up(self, *, must: bool = False) -> None:
-        """Read what the client was given since, if it is so much that it should, or `must`, be read now."""
+    def catch_up(self) -> None:  # noqa: B027 - what is read at once is never behind
+        """Read what the client was given since, if it is so much that it should be read now."""
 
     def share_reading(self) -> ReplyReader | None:
         """Before the first chunk: what reads the stream as the client gets it, if anything does."""
+        return None
 
+    @abstractmethod
     def end(self) -> bytes:
         """The provider has ended the response; returns the last bytes for the client."""
 
+    @abstractmethod
     def fail(self, fault: Fault) -> bytes:
         """The response was interrupted; returns the last bytes for the client. Raises the fault if the stream has no
         place for it."""
 
+    @abstractmethod
     def leave(self) -> None:
         """The client has gone."""
 
 
-class VerbatimTap:
+class VerbatimTap(Tap):
     """The provider's bytes as they came; a copy is read for the record.
 
-    `masking` removes configured keys from what the client gets. `decoder` undoes the content coding of the copy, if
-    there is one. With `is_framed` the bytes are server-sent events, to which an error can be added.
+    With `is_framed` the bytes are server-sent events, to which an error can be added.
 
     Until the reply begins, bytes are held back that would make a failure look like a success: client libraries take an
     empty stream, a bare `[DONE]` and any body that is no stream for a reply without content. Comments and pings pass.
     """
 
-    has_ended = False
-    may_end = False
-    is_behind = False
-
     def __init__(
         self, exchange: Exchange, spoken: str, *, masking: Masking, decoder: BodyDecoder | None, is_framed: bool
     ) -> None:
-        self._exchange = exchange
-        self.recorder = exchange.recorder
+        super().__init__(exchange, masking, decoder)
         self._spoken = spoken
-        self._masking = masking
         self._has_secrets = masking.has_secrets
-        self._decoder = decoder
-        self._is_framed = is_framed and decoder is None
+        self.is_framed = is_framed and decoder is None
+        """Whether an error can be added to the stream, so that the head need not wait for the first bytes."""
         self._is_shared = False
         """Whether a caller of our own gets the events: then the bytes are read as the client gets them, without keys,
         and each chunk when it comes."""
         self._unread: list[bytes] = []
         self._unread_size = 0
-        self._plain = dialect(spoken).plain_stream if self._is_framed else None
+        self._plain = dialect(spoken).plain_stream if self.is_framed else None
         """What reads the whole stream at its end; None once the reader has begun to read it, or has to."""
         self._most_unread = _READ_SIZE if self._plain is None else _MOST_UNREAD
         self._reply: Reply | None = None
@@ -125,20 +127,14 @@ class VerbatimTap:
 
     def share_reading(self) -> ReplyReader | None:
         """The reading of a stream to which an error can be added: nothing of another kind is read before its end."""
-        if not self._is_framed:
+        if not self.is_framed:
             return None
         self._is_shared, self._plain = True, None
         self._reading = ReplyReader(self._spoken, keeps_events=True)
         return self._reading
 
     @property
-    def can_add_errors(self) -> bool:
-        """Whether an error can be added to the stream, so that the head need not wait for the first bytes."""
-        return self._is_framed
-
-    @property
     def reply(self) -> Reply:
-        """What has been read of the response so far."""
         if self._reply is not None:
             return self._reply
         self._read()
@@ -216,20 +212,19 @@ class VerbatimTap:
         early += shown
         self._read()
         reading = self._reading
-        is_refused = reading.has_failed and not reading.was_cut and self._is_framed
+        is_refused = reading.has_failed and not reading.decoder.was_cut and self.is_framed
         if reading.has_begun or is_refused or len(early) > _MOST_EARLY:
             self._early = None
             return bytes(early)
-        if not self._is_framed or reading.was_cut:
+        if not self.is_framed or reading.decoder.was_cut:
             return b""
         ends = [early.rfind(end) + len(end) for end in _FRAME_ENDS if early.rfind(end) >= 0]
         passed = bytes(early[: max(ends, default=0)])
         del early[: len(passed)]
         return passed
 
-    def catch_up(self, *, must: bool = False) -> None:
-        """Read what was passed on, once it is large enough."""
-        if self.is_behind or must:
+    def catch_up(self) -> None:
+        if self.is_behind:
             self._read()
 
     def _read(self) -> None:
@@ -259,21 +254,21 @@ class VerbatimTap:
                 self._exchange.end_response(FinishedEnd(self._reply))
                 return self._flush()
         self._read_rest()
-        was_sent = self._reading.has_failed and not self._reading.has_unnamed_error
+        was_sent = self._reading.has_failed and not self._reading.decoder.has_unnamed_error
         self._reading.close()
         reply = self._reading.reply
         if reply.fault is None:
             self._exchange.end_response(FinishedEnd(reply, self._reading.warning))
             return self._flush()
         is_empty = self._early is not None
-        can_add = self._is_framed or (self._decoder is None and self._reading.can_add_element)
+        can_add = self.is_framed or (self._decoder is None and self._reading.decoder.can_add_element)
         if not can_add and (is_empty or not was_sent):
             # This stream has no place for an error: the client gets a status, or the transfer is broken off.
             status = dialect(self._spoken).write_error(reply.fault)[0]
             self._exchange.end_response(FailedEnd(reply.fault, status, reply.usage))
             raise reply.fault
         self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
-        if is_empty and self._reading.was_cut:
+        if is_empty and self._reading.decoder.was_cut:
             self._early = None  # clients do not look for an error behind the end of a stream
             return self._error(reply.fault)
         held = self._flush()
@@ -291,9 +286,9 @@ class VerbatimTap:
         """The error as the dialect writes it, if there is a place for it. A complete reply needs none."""
         self._read_rest()
         has_key = self._decoder is not None and self._masking.has_found
-        if self._reading.has_ended and not has_key:
+        if self._reading.decoder.has_ended and not has_key:
             return self.end()
-        can_add = self._is_framed or (self._decoder is None and self._reading.can_add_element)
+        can_add = self.is_framed or (self._decoder is None and self._reading.decoder.can_add_element)
         self._reading.fail(fault)
         self._exchange.end_response(FailedEnd(fault, usage=self._reading.reply.usage))
         if not can_add:
@@ -315,42 +310,26 @@ class VerbatimTap:
 
     def _error(self, fault: Fault) -> bytes:
         last = self._last
-        if not self._is_framed:
+        if not self.is_framed:
             gap = b"" if last.rstrip().endswith((b"[", b",")) else b",\n"
             return gap + encode(dialect(self._spoken).write_error(fault)[1]) + b"]"
         gap = b"" if not last or last.endswith(_FRAME_ENDS) else b"\n\n"
         return gap + failure_frame(self._spoken, fault, self._reading.reply, last)
 
 
-class TranslatingTap:
+class TranslatingTap(Tap):
     """The response in the client's dialect. Where the translation lost something, the record says what."""
-
-    is_behind = False
 
     def __init__(
         self, exchange: Exchange, translation: StreamTranslation, *, masking: Masking, decoder: BodyDecoder | None
     ) -> None:
-        self._exchange = exchange
-        self.recorder = exchange.recorder
+        super().__init__(exchange, masking, decoder)
         self._translation = translation
-        self._masking = masking
-        self._decoder = decoder
         self._given: list[bytes] = []
         self._has_ended_response = False
 
     @property
-    def has_ended(self) -> bool:
-        """Whether the client has had the end of its stream."""
-        return self._translation.has_ended
-
-    @property
-    def may_end(self) -> bool:
-        """Whether only the end of the transfer is missing."""
-        return self._translation.may_end
-
-    @property
     def reply(self) -> Reply:
-        """What has been read of the response so far."""
         return self._translation.reply
 
     def take(self, data: bytes) -> bytes:
@@ -360,16 +339,6 @@ class TranslatingTap:
         if self._decoder is not None and self._decoder.trouble:
             raise unreadable(self._decoder.trouble)
         return self._give(self._translation.feed(plain))
-
-    def find_passing(self) -> None:
-        """Every chunk is translated when it comes."""
-
-    def catch_up(self, *, must: bool = False) -> None:
-        """Every chunk is read when it comes."""
-
-    def share_reading(self) -> ReplyReader | None:
-        """What is read is of the provider's dialect, and not what the client gets."""
-        return None
 
     def end(self) -> bytes:
         """The end of the client's stream, or an error in its place."""
@@ -386,7 +355,8 @@ class TranslatingTap:
             self._exchange.end_response(CancelledEnd(cancel_reason()))
 
     def _give(self, data: bytes, *, is_last: bool = False) -> bytes:
-        is_over = is_last or self._translation.has_ended
+        self.has_ended, self.may_end = self._translation.has_ended, self._translation.may_end
+        is_over = is_last or self.has_ended
         data = self._masking.feed(data) + (self._masking.close() if is_over else b"")
         self._given.append(data)
         if is_over and not self._has_ended_response:

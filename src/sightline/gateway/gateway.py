@@ -405,7 +405,7 @@ async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
     missing = next((int(value) for name, value in relayed.headers if name.lower() == b"content-length"), None)
     try:
         if missing is None:
-            await relayed.write_to(send)
+            await relayed.body.write_to(send)
             await send(response_body(b"", more=False))
             return
         last = b""

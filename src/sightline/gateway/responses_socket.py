@@ -294,7 +294,7 @@ class ResponsesSocket(SocketEvents):
             texts = None if form is not None else self._texts
             writer = FrameWriter(self._client, turn.lane, texts)
             try:
-                await response.write_to(writer)
+                await response.body.write_to(writer)
             except Fault as fault:  # the stream has no place for it
                 writer.finish()
                 self._send_fault(fault, turn.lane)

@@ -101,7 +101,7 @@ class CommandCalls:
 
     async def wait(self, receive: Receive, send: Send) -> None:
         try:
-            wait_call = messages.read_wait_call(await read_bytes(receive, MOST_WITH_BODY))
+            wait_call = messages.read_message(await read_bytes(receive, MOST_WITH_BODY), messages.WaitCall)
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
@@ -113,7 +113,7 @@ class CommandCalls:
         """Send a request and report what happens. If the command disconnects, the request is cancelled as for any
         client."""
         try:
-            call = messages.read_relay_call(await read_bytes(receive, MOST_WITH_BODY))
+            call = messages.read_message(await read_bytes(receive, MOST_WITH_BODY), messages.RelayCall)
             relay = self.relay_for(call)
         except Fault as fault:
             await replies.failure(fault).to(send)

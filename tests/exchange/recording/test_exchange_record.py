@@ -1,19 +1,16 @@
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import find_exchange, load_exchange
-from sightline.exchange.replay_handler import PlayedBody, not_recorded
 from sightline.model.events import Ended, Failed, TextReceived
 from sightline.model.exchange import AttemptStarted, Edited, ExchangeCancelled, Fact, Received, Released, Translated
 from sightline.model.reply import reply_json
 from sightline.model.report import Addition, Loss
 from sightline.store.entries import BodyEntry
 from tests.recordings import exchange, failed, one, store_with
-from tests.relay_stage import asks, taken
 from tests.store.traffic import NOON, chat_body, chat_stream, noted, sha256
 
 BODY = chat_body("hi")
@@ -106,20 +103,3 @@ async def test_pruned_body_is_reported_only_when_bodies_are_needed(tmp_path: Pat
 def test_counts_are_known_by_their_path(path: str, tmp_path: Path) -> None:
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY, [b"{}"], path=path)))
     assert told.is_count
-
-
-async def test_leaving_early_leaves_nothing_open() -> None:
-    async def pieces() -> AsyncIterator[bytes]:
-        yield b"a"
-        yield b"b"
-
-    body = PlayedBody(pieces())
-    assert await anext(aiter(body)) == b"a"
-    await body.leave()
-    assert await anext(aiter(body)) == b"b"
-
-
-async def test_a_miss_has_no_exchange() -> None:
-    got = await taken(not_recorded(Fault(Code.INVALID_REQUEST, "none", status=404), asks("anthropic")))
-    assert (got.exchange, got.status) == ("", 404)
-    assert got.json()["error"]["message"] == "none"
