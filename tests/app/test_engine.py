@@ -38,7 +38,7 @@ def test_the_embedded_model_is_as_it_was_set(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SIGHTLINE_LOCAL_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("SIGHTLINE_LOCAL_KEY", "k")
     model = make_embedded_model(configuration(None))
-    assert model.runs_elsewhere
+    assert model.elsewhere is not None
     running = asyncio.run(model.running())
     assert (running.url, running.key) == ("http://127.0.0.1:9", "k")
 

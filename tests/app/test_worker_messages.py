@@ -118,7 +118,7 @@ async def test_the_embedded_model_answers_one_process_at_a_time(tmp_path: Path) 
         left.cancel()  # its client has gone before its turn came
         assert order == []
         order.append("main")
-    assert (await waiting, await borrowed.running()) == (own.running, own.running)
+    assert (await waiting, await borrowed.running()) == (own, own)
     assert order == ["main", "worker"]
     async with model.turn():
         order.append("main")
@@ -140,7 +140,7 @@ async def test_the_embedded_model_answers_one_process_at_a_time(tmp_path: Path) 
 async def ask(model: EmbeddedModel, order: list[str]) -> object:
     async with model.turn() as turn:
         order.append("worker")
-        return turn.running
+        return turn
 
 
 async def test_a_model_that_cannot_start_is_the_same_fault_for_a_worker(tmp_path: Path) -> None:

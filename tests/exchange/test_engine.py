@@ -16,7 +16,7 @@ from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
 from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Received
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
-from sightline.transport.embedded.process import EmbeddedModel, EmbeddedTurn
+from sightline.transport.embedded.process import EmbeddedModel, Running
 from tests.engine_stage import EngineStage
 from tests.local_model import needs_model
 from tests.upstream import LAST, Upstream, chunk, cut, head, says, stall, streams
@@ -375,7 +375,7 @@ async def test_interrupted_answer_is_raised_inside_the_embedded_turn(tmp_path: P
         turns = EmbeddedModel(environment={}, make_key=lambda: "k", url=upstream.url)
 
         @asynccontextmanager
-        async def watched() -> AsyncIterator[EmbeddedTurn]:
+        async def watched() -> AsyncIterator[Running]:
             async with turns.turn() as turn:
                 try:
                     yield turn

@@ -23,7 +23,7 @@ from sightline.model.exchange import (
     Received,
 )
 from sightline.store.entries import BodyEntry, FactEntry, plain_entries
-from sightline.transport.embedded.process import EmbeddedTurn
+from sightline.transport.embedded.process import Running
 from tests.fake_clock import FakeClock
 from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
 from tests.reply_samples import SAYS, streamed, whole
@@ -349,9 +349,9 @@ def test_the_size_that_a_caller_knows_is_in_the_ledger(tmp_path: Path) -> None:
 def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         @asynccontextmanager
-        async def busy() -> AsyncIterator[EmbeddedTurn]:
+        async def busy() -> AsyncIterator[Running]:
             await asyncio.Event().wait()
-            yield EmbeddedTurn(await stage.embedded.running())
+            yield await stage.embedded.running()
 
         stage.embedded.turn = busy  # type: ignore[method-assign]
         stage.upstream.script = [says({"input_tokens": 3})]

@@ -102,10 +102,10 @@ def ready(*, stream: bool = True, **provider: object) -> Prepared:
 
 def test_a_question_is_the_prepared_body_for_the_chosen_provider() -> None:
     made = ready()
-    asked = question(made, session="chat", received=3.0, tokens=7)
+    asked = question(made, session="chat", received=3.0)
     assert asked.body is made.body
     assert (asked.dialect, asked.provider, asked.model, asked.is_stream) == ("openai-chat", "acme", "m", True)
-    assert (asked.session, asked.received, asked.tokens, asked.counts) == ("chat", 3.0, 7, False)
+    assert (asked.session, asked.received, asked.counts) == ("chat", 3.0, False)
     assert (asked.path, asked.query) == ("/v1/chat/completions", "")
 
 
@@ -141,9 +141,3 @@ def test_a_count_asks_for_nothing_else() -> None:
     assert (asked.counts, asked.is_stream, asked.provider) == (True, False, "acme")
     assert asked.path == "/v1beta/models/m:countTokens"
     assert json.loads(asked.body)["generateContentRequest"]["model"] == "models/m"
-
-
-def test_a_question_may_be_held_and_says_how_it_was_planned() -> None:
-    asked = question(ready(), session="chat", received=0.0, hold=True, budgeted=({"stage": "attempt"},))
-    assert (asked.hold, asked.budgeted) == (True, ({"stage": "attempt"},))
-    assert not question(ready(), session="chat", received=0.0).hold

@@ -58,6 +58,10 @@ class Told:
         if not self.is_over:
             self.was_left.set()
 
+    @property
+    def body(self) -> Self:
+        return self
+
     async def write_to(self, client: ClientWriter) -> None:
         async for piece in self:
             client.write(piece)

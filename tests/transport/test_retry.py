@@ -9,14 +9,11 @@ from sightline.transport.http import faults
 from sightline.transport.http.client import HttpClient, probe
 from sightline.transport.http.dialling import Trust
 from sightline.transport.http.target import Proxies
-from sightline.transport.retry import STATUSES, RetryPolicy, format_duration, is_worth_another
-from sightline.transport.waiting import Clock
+from sightline.transport.retry import STATUSES, format_duration, is_worth_another, next_wait
 from sightline.wire.call import HttpRequest
-from tests.fake_clock import FakeClock
 from tests.shared_servers import free_port
 from tests.upstream import Play, Upstream, answer, cut, says
 
-POLICY = RetryPolicy(retries=4)
 OVERLOADED = Fault(Code.OVERLOADED, "busy", status=503)
 
 
@@ -51,18 +48,18 @@ def test_an_answer_is_followed_by_another_attempt_by_its_status_and_its_class(st
     ],
 )
 def test_no_answer_is_followed_by_another_attempt_before_the_first_byte_only(fault: Fault, again: bool) -> None:
-    assert (POLICY.next_wait(fault, 1, middle) is not None) == again
+    assert (next_wait(fault, 1, 10.0, middle) is not None) == again
 
 
 def test_the_wait_doubles() -> None:
-    assert [RetryPolicy(9).next_wait(OVERLOADED, n, middle) for n in range(1, 8)] == pytest.approx(
+    assert [next_wait(OVERLOADED, n, 10.0, middle) for n in range(1, 8)] == pytest.approx(
         [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
     )
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True), st.floats(0.1, 100))
 def test_jitter_is_a_tenth_and_the_longest_wait_is_kept(failed: int, draw: float, longest: float) -> None:
-    wait = RetryPolicy(10_000, longest).next_wait(OVERLOADED, failed, lambda: draw)
+    wait = next_wait(OVERLOADED, failed, longest, lambda: draw)
     plain = 0.2 * 2 ** min(failed - 1, 32)
     assert wait is not None
     assert min(longest, plain * 0.9) <= wait <= min(longest, plain * 1.1) + 1e-9
@@ -71,19 +68,12 @@ def test_jitter_is_a_tenth_and_the_longest_wait_is_kept(failed: int, draw: float
 @given(st.floats(0.001, 1000), st.floats(0, 1, exclude_max=True))
 def test_what_the_provider_asks_for_is_waited_exactly_or_not_at_all(asked: float, draw: float) -> None:
     fault = Fault(Code.RATE_LIMITED, "slow down", status=429, retry_after=asked)
-    assert POLICY.next_wait(fault, 1, lambda: draw) == (asked if asked <= 10 else None)
+    assert next_wait(fault, 1, 10.0, lambda: draw) == (asked if asked <= 10 else None)
 
 
 def test_to_ask_for_no_wait_is_to_ask_for_nothing() -> None:
     fault = Fault(Code.RATE_LIMITED, "slow down", status=429, retry_after=0.0)
-    assert POLICY.next_wait(fault, 1, middle) == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize("retries", [0, 1, 4])
-def test_the_budget_ends(retries: int) -> None:
-    policy = RetryPolicy(retries)
-    waits = [policy.next_wait(OVERLOADED, failed, middle) for failed in range(1, retries + 3)]
-    assert [wait is None for wait in waits] == [False] * retries + [True, True]
+    assert next_wait(fault, 1, 10.0, middle) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
@@ -100,23 +90,6 @@ def test_the_budget_ends(retries: int) -> None:
 )
 def test_times_for_a_person(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
-
-
-async def test_the_fake_clock_is_a_clock_that_moves_only_by_waiting() -> None:
-    clock: Clock = FakeClock(100.0)
-    assert (clock.now(), clock.monotonic()) == (100.0, 100.0)
-    await clock.sleep(2.5)
-    assert (clock.now(), clock.monotonic()) == (102.5, 102.5)
-
-
-async def test_a_held_clock_sleeps_until_it_is_cancelled() -> None:
-    clock = FakeClock(100.0, holds=True)
-    async with asyncio.TaskGroup() as group:
-        sleeping = group.create_task(clock.sleep(5))
-        await clock.asleep.wait()
-        assert not sleeping.done()
-        sleeping.cancel()
-    assert (clock.waits, clock.now()) == ([5], 100.0)
 
 
 def asked(step: Play | None) -> tuple[str, str]:

@@ -39,7 +39,7 @@ from sightline.store.entries import FramesEntry, KeptEntry
 from sightline.store.journal import JournalWriter, encode_entries
 from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
-from sightline.transport.embedded.process import EmbeddedModel, EmbeddedTurn, Running
+from sightline.transport.embedded.process import EmbeddedModel, Running
 from sightline.web.access import OriginGuard
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
 
@@ -85,13 +85,12 @@ class BorrowedModel(EmbeddedModel):
         return _RUNNING.decode(await self._peer.call("model"))
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[EmbeddedTurn]:
+    async def turn(self) -> AsyncIterator[Running]:
         """The right to ask once."""
         self._turns += 1
         number = self._turns
         try:
-            turn = EmbeddedTurn(_RUNNING.decode(await self._peer.call("turn", _pack(number))))
-            yield turn
+            yield _RUNNING.decode(await self._peer.call("turn", _pack(number)))
         except Fault as fault:
             # The main process knows whether its model has ended, and then says so in place of a broken connection.
             await self._peer.call("turn over", _pack(messages.TurnOver(number, write_fault(fault))))
@@ -99,10 +98,7 @@ class BorrowedModel(EmbeddedModel):
         except BaseException:
             self._peer.tell("turn over", _pack(messages.TurnOver(number, is_cancelled=True)))
             raise
-        if turn.fault is not None:
-            self._peer.tell("turn over", _pack(messages.TurnOver(number, write_fault(turn.fault))))
-        else:
-            await self._peer.call("turn over", _pack(messages.TurnOver(number)))
+        await self._peer.call("turn over", _pack(messages.TurnOver(number)))
 
 
 class BorrowedRecords:
@@ -187,7 +183,7 @@ class ServingWorker:
             embedded = make_embedded_model(loaded)
             means = RelayResources(
                 self._learning,
-                embedded if embedded.runs_elsewhere else BorrowedModel(self._peer),
+                embedded if embedded.elsewhere else BorrowedModel(self._peer),
                 http_client(loaded),
                 make_caps(loaded, folder, self._learning, stack, parameters.store),
             )

@@ -448,8 +448,8 @@ class Workers:
         return msgspec.json.encode(granted.result())
 
     async def _keep_turn(self, granted: "asyncio.Future[Running]", over: "asyncio.Future[Fault | None]") -> None:
-        async with self._parts.embedded.turn() as turn:
-            granted.set_result(turn.running)
+        async with self._parts.embedded.turn() as running:
+            granted.set_result(running)
             if (fault := await over) is not None:
                 raise fault
 

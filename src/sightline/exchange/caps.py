@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sightline.dialects.registry import dialect
 from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
@@ -19,7 +18,7 @@ from sightline.exchange.interception.rule_subject import RuleSubject, rule_line
 from sightline.exchange.memory import Memory
 from sightline.exchange.phase import ExchangeEnd, FailedEnd, FinishedEnd
 from sightline.exchange.reply_reader import read_so_far
-from sightline.exchange.request_counter import RequestCounter
+from sightline.exchange.request_counter import RequestCounter, read_body
 from sightline.filters.expression import Expression
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
@@ -49,7 +48,6 @@ from sightline.tokens.caps import (
     unit_of,
     usage_so_far,
 )
-from sightline.wire.jsontext import decode
 from sightline.wire.secrets import secrets_of
 
 _LOG = logging.getLogger(__name__)
@@ -204,11 +202,7 @@ class Caps:
         prices = self._prices(choice.provider_name, choice.model)
         if asked.method:
             return measure_raw_bound(body, choice.facts, prices, has_output=not asked.embeds)
-        try:
-            document = decode(body)
-            request = dialect(asked.dialect).read_request(document) if isinstance(document, dict) else None
-        except Fault:  # its provider may make something of it
-            request = None
+        request = read_body(asked.dialect, body)
         tokens = 0 if request is None else self._counter.estimate(choice, request).high
         return measure_bound(request, tokens, choice.facts, prices, body)
 

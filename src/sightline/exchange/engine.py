@@ -21,7 +21,7 @@ from sightline.exchange.phase import own_request
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.relay import Relay
 from sightline.exchange.remote_relay import RemoteRelay
-from sightline.exchange.reply_reader import ReplyReader
+from sightline.exchange.reply_reader import ReplyReader, is_coded
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.events import Failed, StreamEvent
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished
@@ -80,7 +80,7 @@ def refuse(relayed: ClientResponse) -> None:
     if relayed.fault is not None and relayed.status >= 400:
         raise relayed.fault
     coding = header(tuple(relayed.headers), b"content-encoding").strip().lower()
-    if coding not in ("", "identity"):
+    if is_coded(coding):
         raise Fault(
             Code.UPSTREAM_PROTOCOL,
             f"the answer is compressed ({coding}), which was not asked for",
@@ -101,19 +101,7 @@ AGENT = "sightline"
 """What our own callers call themselves."""
 
 
-def question(
-    prepared: Prepared,
-    *,
-    session: str,
-    received: float,
-    tokens: int = 0,
-    hold: bool = False,
-    exchange: str = "",
-    budgeted: tuple[JsonObject, ...] = (),
-    max_wait: float = LONGEST_WAIT,
-    conversation: str = "",
-    expect_sha256: str = "",
-) -> ClientRequest:
+def question(prepared: Prepared, *, session: str, received: float) -> ClientRequest:
     """The request that was prepared, byte for byte, for the provider that was chosen."""
     path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
     return ClientRequest(
@@ -127,15 +115,8 @@ def question(
         provider=prepared.choice.provider_name,
         session=session,
         received=received,
-        tokens=tokens,
-        hold=hold,
-        exchange=exchange,
-        budgeted=budgeted,
-        max_wait=max_wait,
-        conversation=conversation,
         is_own=True,
         retries=None if prepared.choice.route is None else prepared.choice.route.retries,
-        expect_sha256=expect_sha256,
     )
 
 
@@ -272,11 +253,8 @@ class Engine:
         tokens = self.estimate(prepared).tokens
         if waits:
             await self._pause(prepared, tokens, paused)
-        received = self.clock.monotonic()
-        request = question(
-            prepared,
-            session=session,
-            received=received,
+        request = msgspec.structs.replace(
+            question(prepared, session=session, received=self.clock.monotonic()),
             tokens=tokens,
             hold=hold,
             budgeted=budgeted,
@@ -288,24 +266,24 @@ class Engine:
         sent: list[str] = []
         estimated: list[Usage] = []
 
-        def on_attempt(attempt: AttemptStarted) -> None:
-            sent.append(attempt.sha256)
-            tried(attempt)
-
         def on_fact(entry: FactEntry) -> None:
             fact = entry.fact
-            if isinstance(fact, ExchangeFinished | ExchangeFailed) and fact.usage is not None:
+            if isinstance(fact, AttemptStarted):
+                sent.append(fact.sha256)
+                tried(fact)
+            elif isinstance(fact, ExchangeFinished | ExchangeFailed) and fact.usage is not None:
                 estimated.extend([fact.usage] if fact.usage.is_estimated else [])
             if on_recorded is not None:
                 on_recorded(entry)
 
         with own_request():
-            async with await self.relay.start(request, _attempts(on_attempt, on_fact)) as relayed:
+            async with await self.relay.start(request, on_fact) as relayed:
                 reply = _with_length(await read_answer(relayed, prepared.dialect, on_event), prepared)
         if estimated:  # what the record has: then the figures of chat, runs and evals are those of the exchange
             return msgspec.structs.replace(reply, usage=estimated[-1])
-        if sent and sent[-1] == prepared.sha256:  # counts of a body that masks or a person changed teach nothing of it
-            self._learn(prepared, reply)
+        # Counts of a body that masks or a person changed teach nothing of it.
+        if reply.usage is not None and sent and sent[-1] == prepared.sha256:
+            self.counter.learn(prepared.choice, prepared.request, reply.usage)
         return reply
 
     async def _pause(self, prepared: Prepared, tokens: int, paused: Paused) -> None:
@@ -319,17 +297,11 @@ class Engine:
             paused(wait)
             await self.clock.sleep(wait.seconds)
 
-    def _learn(self, prepared: Prepared, reply: Reply) -> None:
-        if reply.usage is not None:
-            self.counter.learn(prepared.choice, prepared.request, reply.usage)
 
-
-def _attempts(tried: Tried, also: FactObserver | None = None) -> FactObserver:
+def _attempts(tried: Tried) -> FactObserver:
     def on_fact(entry: FactEntry) -> None:
         if isinstance(entry.fact, AttemptStarted):
             tried(entry.fact)
-        if also is not None:
-            also(entry)
 
     return on_fact
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -196,18 +195,15 @@ def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
     )
 
 
-class WrittenBody(NamedTuple):
-    """The body for the provider; `report` and `client` are there as in `Outbound`."""
-
-    body: bytes
-    report: Report | None = None
-    client: Request | None = None
-
-
-def body_of(client_request: ClientRequest, choice: ModelChoice) -> WrittenBody:
+def body_of(client_request: ClientRequest, choice: ModelChoice) -> bytes:
     """The body that goes to the provider, before masks: no address and no key is needed for it."""
     if choice.dialect == client_request.dialect:
-        return WrittenBody(*_own_body(client_request, choice))
+        return _own_body(client_request, choice)[0]
+    return _translate(client_request, choice).data
+
+
+def _translate(client_request: ClientRequest, choice: ModelChoice) -> RequestTranslation:
+    """The body for a provider of another dialect, and the request as the client meant it."""
     spoken = choice.dialect
     client = dialect(client_request.dialect).read_request(decode(client_request.http_body or client_request.body))
     _refuse_kept_state(client_request, client)
@@ -221,7 +217,7 @@ def body_of(client_request: ClientRequest, choice: ModelChoice) -> WrittenBody:
     is_strict = client_request.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
-    return WrittenBody(body, report, _as_asked(client, client_request))
+    return RequestTranslation(body, report, _as_asked(client, client_request))
 
 
 def _as_asked(client: Request, came: ClientRequest) -> Request:
@@ -233,31 +229,26 @@ def _as_asked(client: Request, came: ClientRequest) -> Request:
 
 def outbound_for(request: ClientRequest, route: LaneRoute, variables: Mapping[str, str]) -> Outbound:
     """The client's request in the dialect of the provider. Only its body is new, if one like it was sent before."""
-    body, report, client = _translate_body(request, route)
+    written = _translate_body(request, route)
     known = route.translated.get(request.is_stream)
     if known is None:
         known = _call_for(request, route.choice).fill(variables)
         if not route.choice.provider.embedded:  # whose address changes
             route.translated[request.is_stream] = known
-    return Outbound(known.with_body(body), body, report, client)
+    return Outbound(known.with_body(written.data), written.data, written.report, written.request)
 
 
-def _translate_body(request: ClientRequest, route: LaneRoute) -> WrittenBody:
-    """The same as `body_of`, at once where the last bodies of the route differ from this one in their texts alone."""
+def _translate_body(request: ClientRequest, route: LaneRoute) -> RequestTranslation:
+    """As `_translate`, at once where the last bodies of the route differ from this one in their texts alone."""
     choice, source = route.choice, dialect(request.dialect)
     is_usual = request.http_body is None and not request.strict
     if not is_usual or source.plain_texts is None or dialect(choice.dialect).plain_texts is None:
-        return body_of(request, choice)  # what dialects from outside look at is not known
+        return _translate(request, choice)  # what dialects from outside look at is not known
 
     def translate(body: bytes) -> RequestTranslation:
-        asked = request if body is request.body else msgspec.structs.replace(request, body=body)
-        written = body_of(asked, choice)
-        assert written.report is not None
-        assert written.client is not None
-        return RequestTranslation(written.body, written.report, written.client)
+        return _translate(request if body is request.body else msgspec.structs.replace(request, body=body), choice)
 
-    found = route.templates.translate(request.body, translate, source.unread.private_lines)
-    return WrittenBody(found.data, found.report, found.request)
+    return route.templates.translate(request.body, translate, source.unread.private_lines)
 
 
 def _call_for(request: ClientRequest, choice: ModelChoice) -> RequestTemplate:

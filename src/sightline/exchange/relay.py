@@ -247,7 +247,7 @@ class Relay:
         if request.transport == "websocket" and request.http_body is None:
             request, _ = self._alone(request)
         choice = self.router.route_for(request)
-        body = body_of(request, choice).body
+        body = body_of(request, choice)
         masks = request.masks and not request.counts
         return self.holds.final_body(body, choice.dialect, choice.model, session=session_of(request), masks=masks)
 

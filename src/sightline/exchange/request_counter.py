@@ -151,11 +151,7 @@ class RequestCounter:
         if texts is not None:  # as most are, and then nothing else of it takes tokens
             messages = [Message(role, tuple(map(Text, said))) for role, said in texts]  # type: ignore[arg-type]
             return max(1, self.estimate(choice, Request(messages=tuple(messages))).tokens)
-        try:
-            document = decode(body)
-            request = spoken.read_request(document) if isinstance(document, dict) else None
-        except Fault:  # its provider has made something of it
-            return None
+        request = read_body(choice.dialect, body)
         return None if request is None else max(1, self.estimate(choice, request).tokens)
 
     def answer(self, request: ClientRequest, choice: ModelChoice) -> tuple[int, JsonObject]:
@@ -166,6 +162,15 @@ class RequestCounter:
             document = inner
         tokens = self.estimate(choice, dialect(request.dialect).read_request(document)).tokens
         return tokens, {counting.result: tokens}
+
+
+def read_body(spoken: str, body: bytes) -> Request | None:
+    """The request in a body of this dialect. None where it cannot be read: its provider may make something of it."""
+    try:
+        document = decode(body)
+        return dialect(spoken).read_request(document) if isinstance(document, dict) else None
+    except Fault:
+        return None
 
 
 def has_media(request: Request) -> bool:

@@ -20,7 +20,7 @@ from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import FailedEnd, FinishedEnd
 from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import ReplyReader, decode_body, decoder_for, unreadable
-from sightline.exchange.request_counter import RequestCounter, read_count
+from sightline.exchange.request_counter import RequestCounter, read_body, read_count
 from sightline.exchange.stream_pump import StreamPump
 from sightline.exchange.stream_taps import TranslatingTap, VerbatimTap
 from sightline.model.reply import Reply, Usage, possible
@@ -31,7 +31,7 @@ from sightline.tokens.ledger import SentRequest
 from sightline.transport.http.client import READ_LIMIT
 from sightline.transport.sender import AcceptedResponse, ProviderResponse, RawHeaders, RefusedResponse, redact_fault
 from sightline.transport.waiting import Clock
-from sightline.wire.jsontext import decode, encode
+from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 
 LARGEST_BODY = 2 * 1024 * 1024
@@ -44,24 +44,12 @@ _ESTIMATORS = 2
 _MODELS = 256
 
 
-class _Counted(NamedTuple):
-    choice: ModelChoice
-    body: bytes
-    usage: Usage
-
-
-class _Studied(NamedTuple):
-    request: Request
-    raw: Estimate
-    chain: list[str]
-
-
 class TrafficLearning:
     """Takes what providers counted, and teaches the memory with it."""
 
     def __init__(self, memory: Memory) -> None:
         self._counter = RequestCounter(memory, most=_ESTIMATORS)  # of its own, since it is used in another thread
-        self._waiting: deque[_Counted] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[tuple[ModelChoice, bytes, Usage]] = deque(maxlen=MOST_WAITING)
         self._taken: dict[tuple[str, str], tuple[int, float]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -77,7 +65,7 @@ class TrafficLearning:
         if len(self._taken) >= _MODELS:
             self._taken.clear()
         self._taken[key] = count + 1, now
-        self._waiting.append(_Counted(choice, body, usage))
+        self._waiting.append((choice, body, usage))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
         return 0.0
@@ -94,23 +82,20 @@ class TrafficLearning:
 
     async def _work(self) -> None:
         while self._waiting:
-            counted = self._waiting.popleft()
-            studied = await asyncio.to_thread(self._study, counted)
+            choice, body, usage = self._waiting.popleft()
+            studied = await asyncio.to_thread(self._study, choice, body)
             if studied is not None:
-                self._counter.take(counted.choice, studied.request, studied.raw, counted.usage, studied.chain)
+                request, raw, chain = studied
+                self._counter.take(choice, request, raw, usage, chain)
 
-    def _study(self, counted: _Counted) -> _Studied | None:
-        """Everything that takes time; None where the body is no request that can be read."""
-        choice = counted.choice
-        try:
-            document = decode(counted.body)
-            request = dialect(choice.dialect).read_request(document) if isinstance(document, dict) else None
-        except Fault:
-            return None  # it was passed on all the same, and the provider made something of it
+    def _study(self, choice: ModelChoice, body: bytes) -> tuple[Request, Estimate, list[str]] | None:
+        """Everything that takes time: the request, what the rules say of it, and its digests. None where the body is
+        no request that can be read."""
+        request = read_body(choice.dialect, body)
         if request is None:
             return None
         chain = digest_chain(choice.provider_name, choice.model, request)
-        return _Studied(request, self._counter.raw_estimate(choice, request), chain)
+        return request, self._counter.raw_estimate(choice, request), chain
 
 
 _EVENTS = "text/event-stream"

@@ -140,7 +140,7 @@ async def _variables_for(exchange: Exchange, services: ExchangeServices, stack: 
         if exchange.request.counts:
             running = await services.embedded.running()
         else:
-            running = (await stack.enter_async_context(services.embedded.turn())).running
+            running = await stack.enter_async_context(services.embedded.turn())
     return {**services.environment, URL_VARIABLE: running.url, KEY_VARIABLE: running.key}
 
 

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from sightline.errors import Fault
+from sightline.exchange.client_response import header
 from sightline.transport.http import faults
 from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.http.target import Timeouts, target
@@ -78,9 +79,7 @@ class SocketResponse:
         self._watch()
 
     def header(self, name: str) -> str:
-        """The first value of a header; nothing where it is absent."""
-        wanted = name.lower().encode("latin-1")
-        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
+        return header(self.headers, name.encode("latin-1"))
 
     # --- what the link calls ---
 
@@ -173,7 +172,7 @@ class SocketResponse:
         self._buffered = 0
         self._link.resume(self)
         if self._link.is_for_one:
-            self._link.close(1000, "")
+            self._link.socket.close()
 
     # --- inside ---
 
@@ -242,7 +241,8 @@ class SocketLink:
         self.heard = self.asked = asyncio.get_running_loop().time()
         self.on_stray = on_stray
         self._on_close = on_close
-        self._dialled = dialled
+        self.socket = dialled.socket
+        self.until_writable = dialled.until_writable
         self._lanes: dict[str, deque[SocketResponse]] = {}
         self._slow: set[SocketResponse] = set()
         self._is_held_back = False
@@ -255,23 +255,14 @@ class SocketLink:
         dialled.begin(self)
 
     @property
-    def is_open(self) -> bool:
-        """Whether frames can be sent."""
-        return self._dialled.socket.is_open
-
-    @property
     def is_paused(self) -> bool:
         """Whether the provider is not read now."""
         return bool(self._slow) or self._is_held_back
 
-    def send(self, data: bytes, *, is_text: bool = True) -> None:
-        """Send a frame that is no request, as it is."""
-        self._dialled.socket.send(data, is_text=is_text)
-
     def request(self, data: bytes, lane: str, timeouts: Timeouts) -> SocketResponse:
         """Send a frame that is a request, whose response comes in this lane."""
         self.asked = asyncio.get_running_loop().time()
-        if not self._dialled.socket.send(data):
+        if not self.socket.send(data):
             raise self._fault or faults.no_answer(self.place, clean=True)
         return self.adopt(lane, timeouts)
 
@@ -281,23 +272,11 @@ class SocketLink:
         self._lanes.setdefault(lane, deque()).append(response)
         return response
 
-    async def until_writable(self) -> None:
-        """Wait until the provider takes more."""
-        await self._dialled.until_writable()
-
-    def close(self, code: int, reason: str) -> None:
-        """The client has closed."""
-        self._dialled.socket.close(code, reason)
-
-    def abort(self) -> None:
-        """End it without a word."""
-        self._dialled.socket.abort()
-
     def give_up(self, fault: Fault) -> None:
         """End it because of this."""
         self._fault = fault
         self._fail_all(fault)
-        self._dialled.socket.close(1001, "")
+        self.socket.close(1001, "")
         self._on_close(self, 1011, fault.message)
 
     # --- back-pressure ---
@@ -305,7 +284,7 @@ class SocketLink:
     def pause(self, response: SocketResponse) -> None:
         """Read no more until this response has been taken."""
         self._slow.add(response)
-        self._dialled.socket.pause_reading()
+        self.socket.pause_reading()
 
     def resume(self, response: SocketResponse) -> None:
         """It has been taken."""
@@ -317,13 +296,13 @@ class SocketLink:
         """Whether the client takes no more for now."""
         self._is_held_back = is_held
         if is_held:
-            self._dialled.socket.pause_reading()
+            self.socket.pause_reading()
         else:
             self._read_on()
 
     def _read_on(self) -> None:
         if not self.is_paused:
-            self._dialled.socket.resume_reading()
+            self.socket.resume_reading()
 
     # --- what the socket tells ---
 
@@ -385,23 +364,20 @@ class RefusalBody:
         self._body = refused.body
 
     def header(self, name: str) -> str:
-        """The first value of a header; nothing where it is absent."""
-        wanted = name.lower().encode("latin-1")
-        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
+        return header(self.headers, name.encode("latin-1"))
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        body, self._body = self._body, b""
-        if not body:
-            raise StopAsyncIteration
-        return body
+        if body := self.take_whole():
+            return body
+        raise StopAsyncIteration
 
     async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
         """The iteration gives it."""
 
-    def take_whole(self) -> bytes | None:
+    def take_whole(self) -> bytes:
         body, self._body = self._body, b""
         return body
 
@@ -441,7 +417,7 @@ class LaneClient:
         if self._refused is not None:
             return RefusalBody(self._refused)
         assert self._link is not None
-        if not self._link.is_open:
+        if not self._link.socket.is_open:
             try:
                 self._link = await self._open_link()
             except RefusedSocket as refused:

@@ -390,34 +390,18 @@ def _is_raw(scope: AsgiScope, place: GatewayPath) -> bool:
 
 
 async def _respond(relayed: ClientResponse, send: ClientWriter) -> None:
-    """Write a response to its client."""
+    """Write a response to its client. That of a stream, which has no length, ends when all of it is recorded."""
     if relayed.whole_body is not None:
         send.respond(relayed.status, relayed.headers, relayed.whole_body)
         return
     async with relayed:
-        await _hand_over(relayed, send)
-
-
-async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
-    """The answer as it comes. Its last byte leaves after the iteration's end, because only then all is recorded: where
-    the length is known, the last chunk has it; else the transfer has an end of its own."""
-    await send(response_start(relayed.status, relayed.headers))
-    missing = next((int(value) for name, value in relayed.headers if name.lower() == b"content-length"), None)
-    try:
-        if missing is None:
+        await send(response_start(relayed.status, relayed.headers))
+        try:
             await relayed.body.write_to(send)
             await send(response_body(b"", more=False))
-            return
-        last = b""
-        async for piece in relayed:
-            if last:
-                await send(response_body(last, more=True))
-            last = piece
-            missing -= len(piece)
-        await send(response_body(last, more=missing > 0))
-    except Fault as fault:
-        # It is recorded. What broke off must not look whole: without an end, the server hangs up.
-        _LOG.info("%s broke off: %s", relayed.exchange, fault.message)
+        except Fault as fault:
+            # It is recorded. What broke off must not look whole: without an end, the server hangs up.
+            _LOG.info("%s broke off: %s", relayed.exchange, fault.message)
 
 
 def _caller(scope: AsgiScope, place: GatewayPath) -> str:

@@ -133,7 +133,7 @@ class ResponsesSocket(SocketEvents):
                 await asyncio.wait(self._tasks)
             # Behind the client's last frames, which may have come together with its close.
             for link in self._links.values():
-                link.close(self._client.close_code or GOING_AWAY, self._client.close_reason)
+                link.socket.close(self._client.close_code or GOING_AWAY, self._client.close_reason)
         await self._client.until_lost()
         return None
 
@@ -147,11 +147,11 @@ class ResponsesSocket(SocketEvents):
         if frame.type == "response.create":
             await self._create(data, frame)
             return
-        if self._latest is not None and self._latest.is_open and not self._is_for_http(frame):
+        if self._latest is not None and self._latest.socket.is_open and not self._is_for_http(frame):
             if frame.type == "response.steer":
                 lanes = self._latest.lanes_by_response
                 self._steers[lanes.get(frame.previous_response_id or "", "")] = data
-            self._latest.send(data, is_text=is_text)
+            self._latest.socket.send(data, is_text=is_text)
             await self._latest.until_writable()
         elif frame.type == "response.cancel":
             self._cancel(frame.stream_id or "")
@@ -336,7 +336,7 @@ class ResponsesSocket(SocketEvents):
     async def _link_to(self, provider: str, handshake: HttpRequest, seconds: float) -> SocketLink:
         """The socket to a provider: the one that is open, or a new one."""
         known = self._links.get(provider)
-        if known is not None and known.is_open:
+        if known is not None and known.socket.is_open:
             return known
         assert self._relay is not None
         dialled = await self._relay.dial_socket(

@@ -1,7 +1,6 @@
 """Whether a failed attempt is followed by another, and after how long. No I/O: a fault in, a number out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sightline.errors import Code, Fault
 from sightline.transport.http.faults import may_retry
@@ -14,25 +13,18 @@ STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
 """The answers after which the same request may succeed, unless their words say otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """One request's budget: how many attempts after the first, and the longest wait before one of them."""
+def next_wait(fault: Fault, failed_attempts: int, max_wait: float, jitter: Callable[[], float]) -> float | None:
+    """The seconds to wait before the next attempt, at most `max_wait`; None where another is not worth it.
 
-    retries: int
-    max_wait: float = LONGEST_WAIT
-
-    def next_wait(self, fault: Fault, failed_attempts: int, jitter: Callable[[], float]) -> float | None:
-        """The seconds to wait before the next attempt, or None: this was the last.
-
-        What the provider asks for is waited exactly, or not at all if it is too long. Otherwise the wait doubles with
-        each attempt. `jitter` gives numbers from 0 up to 1, so that many who failed together do not return together.
-        """
-        if failed_attempts > self.retries or not is_worth_another(fault):
-            return None
-        if fault.retry_after:
-            return fault.retry_after if fault.retry_after <= self.max_wait else None
-        doubled = FIRST_WAIT * 2.0 ** min(failed_attempts - 1, 32)
-        return min(self.max_wait, doubled * (1 - JITTER + 2 * JITTER * jitter()))
+    What the provider asks for is waited exactly, or not at all if it is too long. Otherwise the wait doubles with each
+    attempt. `jitter` gives numbers from 0 up to 1, so that many who failed together do not return together.
+    """
+    if not is_worth_another(fault):
+        return None
+    if fault.retry_after:
+        return fault.retry_after if fault.retry_after <= max_wait else None
+    doubled = FIRST_WAIT * 2.0 ** min(failed_attempts - 1, 32)
+    return min(max_wait, doubled * (1 - JITTER + 2 * JITTER * jitter()))
 
 
 def is_worth_another(fault: Fault) -> bool:

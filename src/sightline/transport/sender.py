@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
@@ -30,7 +31,7 @@ from sightline.transport.http.faults import may_retry
 from sightline.transport.http.framing import OnInterim
 from sightline.transport.http.straight_way import StraightWay
 from sightline.transport.http.target import Timeouts
-from sightline.transport.retry import LONGEST_WAIT, RetryPolicy, format_duration
+from sightline.transport.retry import LONGEST_WAIT, format_duration, next_wait
 from sightline.transport.waiting import Clock
 from sightline.wire import jsontext
 from sightline.wire.call import HttpRequest
@@ -183,25 +184,17 @@ class Sender:
             if isinstance(outcome, AcceptedResponse):
                 return outcome
             fault = outcome.fault if isinstance(outcome, RefusedResponse) else outcome
-            policy = RetryPolicy(outgoing.retries, outgoing.max_wait)
-            wait = policy.next_wait(fault, attempt.number, self._jitter)
+            wait = None
+            if attempt.number <= outgoing.retries:
+                wait = next_wait(fault, attempt.number, outgoing.max_wait, self._jitter)
             if wait is None:
                 _conclude(fault, attempt.number)
                 if isinstance(outcome, RefusedResponse):
                     return outcome
                 raise fault
             await self._clock.sleep(wait)
-            attempt = AttemptStarted(
-                attempt.number + 1,
-                outgoing.provider,
-                digest,
-                fault.code.value,
-                _detail(fault),
-                wait,
-                outgoing.model,
-                outgoing.dialect,
-                *seen,
-            )
+            number, why = attempt.number + 1, _detail(fault)
+            attempt = replace(attempt, number=number, reason=fault.code.value, detail=why, waited=wait)
 
     async def pass_on(
         self,
@@ -274,7 +267,7 @@ class Sender:
         if signed.body != body:
             hint = "Correct the plug-in: a signer adds headers and leaves the body as it is."
             raise Fault(Code.CONFIG, f"what signs requests to {outgoing.provider!r} has changed the body", hint=hint)
-        return msgspec.structs.replace(outgoing, request=signed)
+        return replace(outgoing, request=signed)
 
     async def _refusal(
         self, outgoing: Outgoing, response: ProviderResponse, sent: SentRequest, number: int, now: float

@@ -36,21 +36,21 @@ class DiagnosisFinding:
 async def diagnose(model: EmbeddedModel, post: Post) -> list[DiagnosisFinding]:
     """Look at every part, then start the model and let it count and answer."""
     try:
-        findings = [] if model.runs_elsewhere else findings_of(await _inspect(model), own_weights=bool(model.weights))
+        findings = [] if model.elsewhere else findings_of(await _inspect(model), own_weights=bool(model.weights))
     except Fault as fault:
         return [_failure("python", fault)]
     try:
         running = await model.running()
     except Fault as fault:
         return [*findings, _failure("start", fault)]
-    if model.runs_elsewhere:
+    if model.elsewhere:
         findings.append(DiagnosisFinding("address", ok=None, detail=f"{running.url}, as set under [local]"))
     else:
         findings.append(DiagnosisFinding("start", ok=True, detail=f"listens at {running.url}"))
     findings.append(await _attempt("count", _count_tokens, running, post))
     try:
-        async with model.turn() as turn:
-            return [*findings, await _attempt("answer", _ask_model, turn.running, post)]
+        async with model.turn() as running:
+            return [*findings, await _attempt("answer", _ask_model, running, post)]
     except Fault as fault:
         return [*findings, _failure("answer", fault)]
 

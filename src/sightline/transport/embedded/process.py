@@ -184,18 +184,6 @@ class Running:
         return f"Running({self.url})"
 
 
-class EmbeddedTurn:
-    """The right to ask once. A caller that got only a part of an answer calls `failed`."""
-
-    def __init__(self, running: Running) -> None:
-        self.running = running
-        self.fault: Fault | None = None
-
-    def fail(self, fault: Fault) -> None:
-        """The answer broke off."""
-        self.fault = fault
-
-
 class EmbeddedModel:
     """The model `local`. With a `url` it is one that runs already, and no process is started.
 
@@ -223,7 +211,8 @@ class EmbeddedModel:
         self._start_timeout = start_timeout
         # A server that wants no key reads none, and an empty one would look like a missing setting.
         own_key = environment.get(KEY_VARIABLE, "").strip() or "none"
-        self._elsewhere = Running(_root(url), own_key) if url else None
+        self.elsewhere = Running(url.rstrip("/").removesuffix("/v1"), own_key) if url else None
+        """The server, if another program runs it."""
         self._queue = asyncio.Lock()
         self._starting = asyncio.Lock()
         self._child: ChildPipes | None = None
@@ -233,43 +222,32 @@ class EmbeddedModel:
         self._is_closed = False
 
     @property
-    def runs_elsewhere(self) -> bool:
-        """Whether another program runs the server."""
-        return self._elsewhere is not None
-
-    @property
-    def elsewhere(self) -> Running | None:
-        """The URL of the server, if another program runs it."""
-        return self._elsewhere
-
-    @property
     def is_up(self) -> bool:
         """Whether our own process of it answers now."""
         return self._child is not None and self._child.is_alive and bool(self._child.address)
 
     async def running(self) -> Running:
         """Where it listens; it is started if it does not run. Callers that come meanwhile wait for the same start."""
-        return self._elsewhere or (await self._up())[1]
+        return self.elsewhere or (await self._up())[1]
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[EmbeddedTurn]:
-        """The right to ask: one caller at a time, in the order of their coming."""
-        if self._elsewhere:
+    async def turn(self) -> AsyncIterator[Running]:
+        """The right to ask: one caller at a time, in the order of their coming. A fault inside it says that the answer
+        broke off."""
+        if self.elsewhere:
             # Its own settings decide how many requests it answers at once.
-            yield EmbeddedTurn(self._elsewhere)
+            yield self.elsewhere
             return
         async with self._queue:
             child, running = await self._up()
-            turn = EmbeddedTurn(running)
             try:
-                yield turn
+                yield running
             except Fault as fault:
-                if await _was_ended(child, fault):
+                # The end of the process, which broke the connection, can be noticed later than that.
+                if fault.code is Code.NETWORK and await child.ends_within(1.0):
                     raise _crash_fault(child, fault) from fault
                 raise
-            if turn.fault is not None:
-                await _was_ended(child, turn.fault)  # so that the next request does not ask an ended process
-            elif child is self._child:
+            if child is self._child:
                 self._has_answered = True
 
     async def wait_for_end(self) -> None:
@@ -317,7 +295,10 @@ class EmbeddedModel:
         except OSError as error:
             raise unavailable("no_python", f"{self.python}: {error.strerror}") from error
         self._key, self._has_answered = self._make_key(), False
-        child.write(msgspec.json.encode(self._orders()) + b"\n")
+        orders = ChildOrders(
+            key=self._key, threads=self._threads, context_window=self._context_window, weights=self.weights
+        )
+        child.write(msgspec.json.encode(orders) + b"\n")
         child.limit(self._start_timeout)
         return child
 
@@ -335,11 +316,6 @@ class EmbeddedModel:
             self._deaths = 0
             raise unavailable("dies", f"the last time: {dead.end_in_words()[1]}")
 
-    def _orders(self) -> ChildOrders:
-        return ChildOrders(
-            key=self._key, threads=self._threads, context_window=self._context_window, weights=self.weights
-        )
-
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """What the child gets of our environment."""
@@ -352,17 +328,8 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {"OMP_WAIT_POLICY": "passive", **passed_on}
 
 
-def _root(url: str) -> str:
-    return url.rstrip("/").removesuffix("/v1")
-
-
 def _stop_fault() -> Fault:
     return Fault(Code.CANCELLED, "the embedded model has been stopped, because Sightline is ending")
-
-
-async def _was_ended(child: ChildPipes, fault: Fault) -> bool:
-    """Whether the end of the process broke the connection, which can be noticed first."""
-    return fault.code is Code.NETWORK and await child.ends_within(1.0)
 
 
 def _crash_fault(child: ChildPipes, fault: Fault) -> Fault:
