@@ -1,6 +1,6 @@
 """The request of a client, or of a caller of our own, as it was read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -11,6 +11,12 @@ from sightline.model.json import JsonObject
 from sightline.transport.retry import LONGEST_WAIT
 
 TextHeaders = tuple[tuple[str, str], ...]
+
+
+def text_headers(headers: Iterable[tuple[bytes, bytes]]) -> TextHeaders:
+    """Headers as text."""
+    return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+
 
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.client_request import ClientRequest, TextHeaders
+from sightline.exchange.client_request import ClientRequest, TextHeaders, text_headers
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.hub import Hub
 from sightline.exchange.outbound import own_call
@@ -130,9 +130,7 @@ class RawRecorder(Recorder):
     def begin_reply(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """The head of the answer has come."""
         self.record_head(status, headers)
-        self._answer = _tally(
-            tuple((name.decode("latin-1"), each.decode("latin-1")) for name, each in headers), self.limit
-        )
+        self._answer = _tally(text_headers(headers), self.limit)
 
     def begin_frames(self, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         """A socket is open. Its frames are recorded as the events of a stream."""

@@ -16,13 +16,14 @@ from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.dialects.fault_codes import status_of
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_request import ClientRequest, text_headers
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.direct import DirectLane
 from sightline.exchange.relay import Relay
+from sightline.exchange.reply_reader import is_coded
 from sightline.gateway.models import find_model, for_codex, list_models
 from sightline.gateway.paths import GatewayPath, caller_of, parse_path, parse_upstream_path
-from sightline.gateway.raw import RawRelay, pass_raw
+from sightline.gateway.raw import pass_raw
 from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
 from sightline.model.json import JsonObject
 from sightline.web.asgi import (
@@ -146,12 +147,12 @@ def _read_head(place: GatewayPath, scope: AsgiScope) -> _Head:
     """The head without the length of the body, which the body tells."""
     listed = [each for each in scope["headers"] if each[0] != b"content-length"]
     coding = header(listed, b"content-encoding").strip().lower()
-    coding = "" if coding == "identity" else coding
+    coding = coding if is_coded(coding) else ""
     upstream = scope["upstream"].origin if "upstream" in scope else ""
     request = ClientRequest(
         dialect=place.dialect,
         body=b"",
-        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in listed),
+        headers=text_headers(listed),
         path=place.path,
         query=scope["query_string"].decode("latin-1"),
         coding=coding,
@@ -270,7 +271,7 @@ class Gateway:
         catalog: Catalog,
         has_key: Callable[[Provider], bool],
         elapsed: Callable[[], float],
-        raw: RawRelay | None = None,
+        raw: Relay | None = None,
         longest_message: int = MOST_BYTES,
     ) -> None:
         self._relay = relay
@@ -293,7 +294,7 @@ class Gateway:
         if wants_socket(scope) and place.kind == "unknown" and isinstance(self._relay, Relay):
             from sightline.gateway.raw_socket import pass_socket  # with the first socket: it takes 40 ms
 
-            return pass_socket(self._relay, scope, cast("Upgradable", send), send, place, received, self._longest)
+            return pass_socket(self._relay, scope, send, place, received, self._longest)
         if self._raw is not None and _is_raw(scope, place):
             return pass_raw(self._raw, scope, receive, send, place, received)
         return self._beside(scope, place).to(send)
@@ -316,10 +317,8 @@ class Gateway:
             return
         except Fault as fault:
             _LOG.warning("refused %s %s: %s: %s", scope["method"], place.path, fault.code, fault.message)
-            is_unread = status_of(fault) == 413
-            await refusal_response(place.dialect, fault, headers=[(b"connection", b"close")] if is_unread else None).to(
-                send
-            )
+            closing = [(b"connection", b"close")] if status_of(fault) == 413 else []  # the rest was not read
+            await refusal_response(place.dialect, fault, headers=closing).to(send)
             return
         if request.head is not None and request.head not in self._direct and isinstance(self._relay, Relay):
             if len(self._direct) >= _MOST_KNOWN:

@@ -2,14 +2,18 @@
 
 import logging
 import re
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from sightline.dialects.endpoint import dialect_by_api
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, TextHeaders
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.raw_exchange import RawClient, RawReply, StoredBody
+from sightline.exchange.relay import Relay
+from sightline.exchange.reply_reader import is_coded
 from sightline.gateway.paths import GatewayPath, caller_of
 from sightline.gateway.refusal import no_such_path, refusal_response
 from sightline.model.exchange import RAW_HTTP
@@ -36,14 +40,6 @@ _FOR_MODELS: Final = re.compile(
     r"(?:embeddings|(?P<compact>responses/compact)|models/(?P<model>.+?):(?:e|batchE)mbedContents?)/*"
 )
 """Paths whose request names a model, so that it is routed like one that a dialect understands."""
-
-
-class RawRelay(Protocol):
-    """What passes raw requests on."""
-
-    async def start_raw(self, request: ClientRequest, client: RawClient) -> ClientResponse:
-        """The answer; its head is complete when this returns. Raises a fault for a request that is no provider's."""
-        ...
 
 
 class IncomingBody:
@@ -75,49 +71,55 @@ class IncomingBody:
 
 
 async def pass_raw(
-    relay: RawRelay, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float
+    relay: Relay, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float
 ) -> None:
     """Answer one request to a path that no dialect serves."""
-    headers, query = scope["headers"], scope["query_string"].decode("latin-1")
+    headers, method, query = scope["headers"], scope["method"], scope["query_string"].decode("latin-1")
     names = {name.decode("latin-1") for name, _ in headers}
     caller = dialect_by_api(place.path, names, query)
     spoken = caller or caller_of(place, headers, query)
     if not caller and not place.provider:
-        await refusal_response(spoken, no_such_path(scope["method"], place.path)).to(send)
+        await refusal_response(spoken, no_such_path(method, place.path)).to(send)
         return
     upstream = scope["upstream"].origin if "upstream" in scope else ""
-    asked = None if upstream else _model_path(scope["method"], place.path)
-    if asked is not None:
-        await _pass_for_model(relay, scope, receive, send, place, received, asked)
-        return
-    # A body of known length that came with its head, as short ones do, is on record from the beginning.
-    first = None if _length(headers) is None or header(headers, b"expect") else await receive()
-    body = IncomingBody(receive, send, headers, first)
-    is_here = first is not None and not first.get("more_body", False)
-    is_coded = header(headers, b"content-encoding").strip().lower() not in ("", "identity")
     request = ClientRequest(
         RAW_HTTP,
-        first.get("body", b"") if first is not None and is_here and not is_coded else b"",
-        _text_headers(headers),
+        b"",
+        # The body tells its length.
+        tuple(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name != b"content-length"
+        ),
         place.path if upstream else _DOUBLED.sub(r"/\1", place.path, count=1),
         query,
         provider=place.provider,
         session=place.session,
         received=received,
-        method=scope["method"],
+        method=method,
         caller=spoken,
-        is_open=not is_here or is_coded,
         upstream=upstream,
         transport="tls" if upstream else "http",
     )
+    asked = None if upstream or method != "POST" else _FOR_MODELS.fullmatch(place.path)
+    if asked is not None:
+        request = replace(request, caller=place.dialect or caller, embeds=asked["compact"] is None)
+        body = IncomingBody(receive, send, headers, None)
+        await _pass_for_model(relay, request, unquote(asked["model"] or ""), body, send)
+        return
+    # A body of known length that came with its head, as short ones do, is on record from the beginning.
+    first = None if _length(headers) is None or header(headers, b"expect") else await receive()
+    body = IncomingBody(receive, send, headers, first)
+    if first is None or first.get("more_body", False) or is_coded(header(headers, b"content-encoding")):
+        request = replace(request, is_open=True)
+    else:
+        request = replace(request, body=first.get("body", b""))
     await _start(relay, request, body, send)
 
 
-async def _start(relay: RawRelay, request: ClientRequest, body: RawClient, send: ClientWriter) -> None:
+async def _start(relay: Relay, request: ClientRequest, body: RawClient, send: ClientWriter) -> None:
     try:
         relayed = await relay.start_raw(request, body)
     except Fault as fault:  # it is no provider's; whatever happens later is an answer
-        await _refuse(request.caller, request.method, request.path, fault, send)
+        await _refuse(request, fault, send)
         return
     if relayed.whole_body is not None:
         send.respond(relayed.status, relayed.headers, relayed.whole_body)
@@ -126,67 +128,32 @@ async def _start(relay: RawRelay, request: ClientRequest, body: RawClient, send:
         await _hand_over(relayed, send)
 
 
-async def _refuse(spoken: str, method: str, path: str, fault: Fault, send: ClientWriter) -> None:
-    _LOG.warning("refused %s %s: %s: %s", method, path, fault.code, fault.message)
-    await refusal_response(spoken, fault).to(send)
-
-
-class _ModelPath(NamedTuple):
-    """A path whose request is for a model: the model that it names, if it does, and whether it asks for embeddings."""
-
-    model: str
-    embeds: bool
-
-
-def _model_path(method: str, path: str) -> _ModelPath | None:
-    """What a path asks of a model, if that is understood though no dialect serves it."""
-    found = _FOR_MODELS.fullmatch(path) if method == "POST" else None
-    return None if found is None else _ModelPath(unquote(found["model"] or ""), found["compact"] is None)
+async def _refuse(request: ClientRequest, fault: Fault, send: ClientWriter) -> None:
+    _LOG.warning("refused %s %s: %s: %s", request.method, request.path, fault.code, fault.message)
+    await refusal_response(request.caller, fault).to(send)
 
 
 async def _pass_for_model(
-    relay: RawRelay,
-    scope: AsgiScope,
-    receive: Receive,
-    send: ClientWriter,
-    place: GatewayPath,
-    received: float,
-    asked: _ModelPath,
+    relay: Relay, request: ClientRequest, model: str, body: IncomingBody, send: ClientWriter
 ) -> None:
-    """Answer a request whose model says where it goes, so that its body is read first."""
-    headers = scope["headers"]
-    body = IncomingBody(receive, send, headers, None)
-    names = {name.decode("latin-1") for name, _ in headers}
-    query = scope["query_string"].decode("latin-1")
-    spoken = place.dialect or dialect_by_api(place.path, names, query)
+    """Answer a request whose model says where it goes, so that its body is read first. `model` is what the path says of
+    it."""
+    named = request.headers_by_name()
     try:
         came = await _read_all(body)
-        coding = header(headers, b"content-encoding").strip().lower()
-        plain = decode_body(came, coding, _MOST_BYTES) if coding not in ("", "identity") else came
+        coding = named.get("content-encoding", "").strip().lower()
+        plain = decode_body(came, coding, _MOST_BYTES) if is_coded(coding) else came
         document = decode(plain)
-        named = document.get("model") if isinstance(document, dict) else None
-        model = asked.model or (named if isinstance(named, str) else "")
+        written = document.get("model") if isinstance(document, dict) else None
+        model = model or (written if isinstance(written, str) else "")
         if not model:
             hint = 'Say which model is meant: {"model": "…"}.'
             raise Fault(Code.INVALID_REQUEST, "the body names no model", hint=hint, status=400)
     except Fault as fault:
-        await _refuse(spoken, scope["method"], place.path, fault, send)
+        await _refuse(request, fault, send)
         return
-    request = ClientRequest(
-        RAW_HTTP,
-        plain,
-        _text_headers(headers),
-        _DOUBLED.sub(r"/\1", place.path, count=1),
-        query,
-        model.removeprefix("models/"),
-        provider=place.provider,
-        session=place.session,
-        strict=header(headers, b"x-sightline-strict").strip().lower() in ("1", "true"),
-        received=received,
-        method=scope["method"],
-        caller=spoken,
-        embeds=asked.embeds,
-    )
+    is_strict = named.get("x-sightline-strict", "").strip().lower() in ("1", "true")
+    request = replace(request, body=plain, model=model.removeprefix("models/"), strict=is_strict)
     await _start(relay, request, StoredBody(came, body), send)
 
 
@@ -223,13 +190,6 @@ async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
     if isinstance(relayed.body, RawReply) and (trailers := relayed.body.trailers):
         end["trailers"] = trailers
     await send(end)
-
-
-def _text_headers(headers: Headers) -> TextHeaders:
-    """The headers as text; the body tells its length."""
-    return tuple(
-        (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name != b"content-length"
-    )
 
 
 def _length(headers: Headers) -> int | None:

@@ -6,11 +6,11 @@ reasons go through too. While one side is slow, the other is not read.
 
 import asyncio
 import logging
-from typing import Final
+from typing import Final, cast
 
 from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.errors import Fault
-from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_request import ClientRequest, text_headers
 from sightline.exchange.client_response import headers_for_client, without
 from sightline.exchange.raw_recorder import SocketRecord, protocols_for, socket_cut
 from sightline.exchange.relay import Relay
@@ -35,26 +35,19 @@ _INTERNAL_ERROR: Final = 1011
 
 
 async def pass_socket(
-    relay: Relay,
-    scope: AsgiScope,
-    upgrade: Upgradable,
-    send: ClientWriter,
-    place: GatewayPath,
-    received: float,
-    longest: int,
+    relay: Relay, scope: AsgiScope, send: ClientWriter, place: GatewayPath, received: float, longest: int
 ) -> None:
-    """Serve one such socket to its end. `upgrade` and `send` are the same response."""
+    """Serve one such socket to its end."""
     headers, query = scope["headers"], scope["query_string"].decode("latin-1")
     spoken = dialect_of_model_paths() if place.path.startswith(_GOOGLE) else caller_of(place, headers, query)
     refused = refuse_handshake(scope, spoken)
     if refused is not None:
         await refused.to(send)
         return
-    texts = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers_for_provider(headers))
     request = ClientRequest(
         dialect=spoken,
         body=b"",
-        headers=texts,
+        headers=text_headers(headers_for_provider(headers)),
         path=place.path,
         query=query,
         is_stream=True,
@@ -72,7 +65,7 @@ async def pass_socket(
         return
     record.begin(choice, handshake.url)
     offered = protocols_for(choice, subprotocols(headers))
-    client = ClientSocket(scope, upgrade, longest)
+    client = ClientSocket(scope, cast("Upgradable", send), longest)
     seconds = choice.provider.connect_timeout_ms / 1000
     try:
         dialled = await relay.dial_socket(

@@ -1,14 +1,15 @@
 """What the gateway refuses by itself, in the caller's own dialect."""
 
 import math
+from collections.abc import Sequence
 
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.web.asgi import Headers, WebResponse
+from sightline.web.asgi import WebResponse
 from sightline.wire.jsontext import encode
 
 
-def refusal_response(spoken: str, fault: Fault, *, headers: Headers | None = None) -> WebResponse:
+def refusal_response(spoken: str, fault: Fault, *, headers: Sequence[tuple[bytes, bytes]] = ()) -> WebResponse:
     """The fault as an error of this dialect. The hint is part of its message: clients show nothing else."""
     with_hint = Fault(
         fault.code,
@@ -18,7 +19,7 @@ def refusal_response(spoken: str, fault: Fault, *, headers: Headers | None = Non
         details=fault.details,
     )
     status, body = dialect(spoken).write_error(with_hint)
-    response_headers: Headers = [(b"content-type", b"application/json"), *(headers or [])]
+    response_headers = [(b"content-type", b"application/json"), *headers]
     if fault.retry_after is not None:
         response_headers.append((b"retry-after", str(math.ceil(fault.retry_after)).encode()))
     return WebResponse(status, encode(body), response_headers)

@@ -88,17 +88,10 @@ class ClientSocket:
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self._is_lost = False
-
-    @property
-    def _offers(self) -> str:
-        """What the client offers in Sec-WebSocket-Extensions."""
-        named = (value for name, value in self._scope["headers"] if name == b"sec-websocket-extensions")
-        return ", ".join(value.decode("latin-1") for value in named)
-
-    @property
-    def wants_compression(self) -> bool:
+        offers = (value for name, value in scope["headers"] if name == b"sec-websocket-extensions")
+        self._compression = accept_compression(", ".join(value.decode("latin-1") for value in offers))
+        self.wants_compression = self._compression is not None
         """Whether the client compresses its messages, so that the provider may, too."""
-        return accept_compression(self._offers) is not None
 
     def accept(self, passed: Headers, subprotocol: str = "") -> None:
         """Answer the handshake; `passed` are headers of the provider's answer."""
@@ -108,7 +101,7 @@ class ClientSocket:
             (b"connection", b"Upgrade"),
             (b"sec-websocket-accept", accept_key(key).encode()),
         ]
-        agreed = accept_compression(self._offers)
+        agreed = self._compression
         if agreed is not None:
             headers.append((b"sec-websocket-extensions", agreed[0].encode()))
         if subprotocol:
@@ -210,7 +203,6 @@ class FrameWriter:
         self._suffix = b',"stream_id":%b}' % encode(lane) if lane and texts is None else b""
         self._decoder: SseDecoder | None = None
         self._held: list[bytes] = []
-        self.first = b""
         self.last = b""
         """The event that ends the response, once it has come."""
 
@@ -240,7 +232,6 @@ class FrameWriter:
     def _give(self, data: bytes) -> None:
         if not data or data == b"[DONE]":
             return
-        self.first = self.first or data
         if read_kind(data).type in TERMINAL:
             self.last = data
         if self._texts:
@@ -260,14 +251,6 @@ class FrameWriter:
         for data in self._held:
             self._client.send(data)
         self._held.clear()
-
-    # The head of a response has no place in a socket.
-
-    async def __call__(self, message: object, /) -> None:
-        """Nothing."""
-
-    def respond(self, status: int, headers: client_response.Headers, body: bytes, /) -> None:
-        """Nothing."""
 
 
 def fault_frame(spoken: str, fault: Fault, lane: str) -> bytes:

@@ -7,7 +7,7 @@ comes goes there, with the connection and before it is parsed.
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from sightline.web.asgi import AsgiScope
 
@@ -30,32 +30,17 @@ def is_plain(first: bytes) -> bool:
     )
 
 
-class OtherProcess(Protocol):
-    """Another process of this server, which may serve a connection from its next request on."""
-
-    def wants(self, first: bytes, /) -> bool:
-        """Whether it has to serve the request that begins like this."""
-        ...
-
-    def wants_parsed(self, scope: AsgiScope, /) -> bool:
-        """The same for a request that was parsed already."""
-        ...
-
-    def take(self, connection: "ClientConnection", first: bytes, /) -> None:
-        """Give it the connection, and what has come of the request."""
-        ...
-
-
 class HandOver:
-    """The way to another process; see `OtherProcess`. `wanted` says what that process has to serve. `send` gives it
-    what came of a request and the descriptor of the connection, and returns whether the process is still there."""
+    """The way to another process of this server, which may serve a connection from its next request on. `wants` says
+    whether it has to serve the request that begins like this. `send` gives it what came of a request and the descriptor
+    of the connection, and returns whether the process is still there."""
 
-    def __init__(self, wanted: Callable[[bytes], bool], send: Callable[[bytes, int], bool]) -> None:
-        self.wants = wanted
+    def __init__(self, wants: Callable[[bytes], bool], send: Callable[[bytes, int], bool]) -> None:
+        self.wants = wants
         self._send = send
 
     def wants_parsed(self, scope: AsgiScope) -> bool:
-        """Whether it has to serve a request that came together with the one before it."""
+        """The same for a request that was parsed already, since it came together with the one before it."""
         return self.wants(scope["method"].encode() + b" " + scope["raw_path"] + b" HTTP/1.1")
 
     def take(self, connection: "ClientConnection", first: bytes) -> None:

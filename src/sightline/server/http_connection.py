@@ -17,7 +17,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from sightline.errors import Fault
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.gateway.refusal import foreign_target, head_too_large, not_http, refusal_response
-from sightline.server.hand_over import OtherProcess
+from sightline.server.hand_over import HandOver
 from sightline.server.heads import MOST_HEAD_BYTES, KnownHead, find_head, join_head, remember_head, split_url
 from sightline.server.http_call import Application, HttpCall
 from sightline.web.asgi import AsgiScope, BeginDirectly, ClientWriter, DirectRequest, Headers, Receive, UpgradeReceiver
@@ -104,7 +104,7 @@ class ClientConnection(asyncio.Protocol):
     def __init__(
         self, app: Application, connections: set["ClientConnection"], begin: BeginDirectly | None = None
     ) -> None:
-        self.other: OtherProcess | None = None
+        self.other: HandOver | None = None
         self._app = app
         self._begin = begin
         self._direct: DirectRequest | None = None

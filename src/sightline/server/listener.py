@@ -15,7 +15,7 @@ from typing import Final
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
 from sightline.platform.processes import FreedMemory, allow_rebinding, can_watch_sockets, handle_signals, signals_named
-from sightline.server.hand_over import OtherProcess
+from sightline.server.hand_over import HandOver
 from sightline.server.http_call import Application
 from sightline.server.http_connection import ClientConnection
 from sightline.web.access import LOOPBACK, OriginGuard, host_name
@@ -113,7 +113,7 @@ class _Continued(ClientConnection):
         app: Application,
         connections: set[ClientConnection],
         begin: BeginDirectly | None,
-        other: OtherProcess | None,
+        other: HandOver | None,
         first: bytes,
     ) -> None:
         super().__init__(app, connections, begin)
@@ -153,7 +153,8 @@ class ListeningServer:
         self._ending = ending
         self._grace = grace
         self._heeds_signals = heeds_signals
-        self._connections: set[ClientConnection] = set()
+        self.connections: set[ClientConnection] = set()
+        """Those that are open: the ones that have long been idle are closed, and the others at a shutdown."""
         self._accepting: set[asyncio.Task[object]] = set()
         self._acceptors: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -189,7 +190,7 @@ class ListeningServer:
             with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
                 self._loop.call_soon_threadsafe(self._change.set)
 
-    def adopt(self, accepted: socket.socket, other: OtherProcess | None = None, first: bytes = b"") -> None:
+    def adopt(self, accepted: socket.socket, other: HandOver | None = None, first: bytes = b"") -> None:
         """Serve a client that has connected. `first` is what it has said already, and is served here; its further
         requests may be the `other` process's."""
         if self._loop is None or self._is_ending:
@@ -197,21 +198,12 @@ class ListeningServer:
             return
 
         def make_connection() -> ClientConnection:
-            return _Continued(self._app, self._connections, self._begin, other, first)
+            return _Continued(self._app, self.connections, self._begin, other, first)
 
         accepted.setblocking(False)
         task = self._loop.create_task(self._loop.connect_accepted_socket(make_connection, accepted))
         self._accepting.add(task)  # the loop keeps no reference
         task.add_done_callback(self._accepting.discard)
-
-    @property
-    def connections(self) -> set[ClientConnection]:
-        """The connections that are open: those that have long been idle are closed, and the others at a shutdown."""
-        return self._connections
-
-    def make_connection(self) -> ClientConnection:
-        """What speaks with a client that has connected."""
-        return ClientConnection(self._app, self._connections, self._begin)
 
     def _accept_from(self, listening: socket.socket) -> None:
         assert self._loop is not None
@@ -261,7 +253,7 @@ class ListeningServer:
             await asyncio.sleep(_SWEEP)
             now = asyncio.get_running_loop().time()
             before = now - _KEEP_ALIVE
-            for connection in [each for each in self._connections if each.is_idle and each.idle_since < before]:
+            for connection in [each for each in self.connections if each.is_idle and each.idle_since < before]:
                 connection.transport.close()
             if freed.is_due(now):
                 freed.give_back()
@@ -269,15 +261,15 @@ class ListeningServer:
     async def _shut_down(self) -> None:
         """Let clients that are connected finish."""
         ending = asyncio.ensure_future(self._ending())
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.shut_down()
         try:
             async with asyncio.timeout(self._grace):
-                while self._connections and not self.force_exit:
+                while self.connections and not self.force_exit:
                     await self._wait_for_change()
         except TimeoutError:
-            _LOG.info("%d connections are closed before their responses are complete", len(self._connections))
-        tasks = [each.task for each in self._connections]
+            _LOG.info("%d connections are closed before their responses are complete", len(self.connections))
+        tasks = [each.task for each in self.connections]
         for task in (ending, *tasks):
             task.cancel()
         await asyncio.gather(ending, *tasks, return_exceptions=True)

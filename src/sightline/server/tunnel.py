@@ -7,6 +7,7 @@ import ipaddress
 from typing import Final, cast
 
 from sightline.errors import Code, Fault
+from sightline.exchange.client_request import text_headers
 from sightline.exchange.outbound import end_to_end
 from sightline.model.header_names import OF_A_CONNECTION
 from sightline.transport.http import faults
@@ -152,10 +153,9 @@ async def forward(client: HttpClient, origin: str, scope: AsgiScope, receive: Re
     this is, if any, is not known here."""
     query = scope["query_string"]
     url = f"{origin}{scope['raw_path'].decode('latin-1')}{'?' if query else ''}{query.decode('latin-1')}"
-    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
     try:
         body = await read_bytes(receive, MOST_BYTES)
-        passed = tuple(end_to_end(headers, with_cookies=True))
+        passed = tuple(end_to_end(text_headers(scope["headers"]), with_cookies=True))
         request = HttpRequest(scope["method"], url, passed, body, is_passed_on=True)
         response = await client.send(request, Timeouts())
     except Fault as fault:

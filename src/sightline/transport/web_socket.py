@@ -15,6 +15,7 @@ from websockets.extensions import Extension
 from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory, ServerPerMessageDeflateFactory
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.headers import build_extension, parse_extension
+from websockets.http11 import Response
 from websockets.protocol import OPEN, SEND_EOF
 from websockets.protocol import Protocol as FrameProtocol
 from websockets.typing import Subprotocol
@@ -339,8 +340,7 @@ class DialledSocket(ForeignConnection):
     def _look(self) -> None:
         """Look at what came of the answer. Frames that came with it wait until there is someone to give them to."""
         events = self._protocol.events_received()
-        if events and not isinstance(events[0], Frame):
-            answer = cast("_HandshakeAnswer", events[0])
+        if events and isinstance(answer := events[0], Response):
             headers = tuple((_plain(name), _plain(value)) for name, value in answer.headers.raw_items())
             if self._protocol.handshake_exc is None:
                 self.headers = headers
@@ -374,18 +374,6 @@ class DialledSocket(ForeignConnection):
         self._protocol.events.extend(early)
         self.socket.feed(b"")
         self.socket.resume_reading()
-
-
-class _HandshakeAnswer(Protocol):
-    status_code: int
-    body: bytes | bytearray | None
-
-    @property
-    def headers(self) -> "_AnswerHeaders": ...
-
-
-class _AnswerHeaders(Protocol):
-    def raw_items(self) -> list[tuple[str, str]]: ...
 
 
 def _plain(text: str) -> bytes:
