@@ -241,7 +241,6 @@ class Caps:
             await asyncio.wait(set(self._settling))
 
     async def close(self) -> None:
-        """Count what has ended, and end."""
         await self.wait_until_settled()
         await self.counts.close()
 

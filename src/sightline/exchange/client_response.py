@@ -112,11 +112,9 @@ class RequestHandler(Protocol):
 
     async def start(self, request: ClientRequest) -> ClientResponse:
         """The response to a request; its head is complete when this returns."""
-        ...
 
     async def close(self, grace: float, /) -> None:
         """Let exchanges end within this many seconds."""
-        ...
 
 
 # --- making responses ---

@@ -240,7 +240,6 @@ class _BegunClient:
         self._client = client
 
     async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> ProviderResponse:
-        """The answer, when its head is here."""
         connection, self._connection = self._connection, None
         if connection is None:
             return await self._client.send(request, timeouts, past_proxy=past_proxy)
@@ -454,5 +453,4 @@ class DirectExchange:
 
     @property
     def unwritten(self) -> list[FactEntry]:
-        """Facts that are not on record yet."""
         return [] if self._is_recorded else [each for each in self._entries() if isinstance(each, FactEntry)]

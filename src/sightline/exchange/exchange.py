@@ -125,7 +125,6 @@ class Exchange:
 
     @property
     def unwritten(self) -> list[FactEntry]:
-        """Facts that are not on record yet."""
         return self.recorder.unwritten
 
     def end(self, end: ExchangeEnd) -> None:

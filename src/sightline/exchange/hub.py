@@ -132,7 +132,6 @@ class FactQueue:
             self._change.set()
 
     async def aclose(self) -> None:
-        """The same, as iterators have it."""
         self.close()
 
     def __aiter__(self) -> Self:
@@ -158,7 +157,6 @@ class PendingWrite(Protocol):
 
     def commit(self) -> None:
         """Write them."""
-        ...
 
 
 class FrameSource(Protocol):
@@ -166,7 +164,6 @@ class FrameSource(Protocol):
 
     def show_frames(self) -> None:
         """Show the frames that have come since the last time."""
-        ...
 
 
 RUN_PREFIX = "r_"
@@ -331,7 +328,6 @@ class Hub:
 
     @property
     def is_watched(self) -> bool:
-        """Whether there is a watcher."""
         return bool(self.watching)
 
     @property
@@ -359,7 +355,6 @@ class Hub:
             self.expect_frames(source)
 
     def forget(self, watch: FactQueue) -> None:
-        """Remove this watcher."""
         self.watching.remove(watch)
 
     def close(self) -> None:

@@ -144,7 +144,6 @@ class KeepAliveBody(ResponseBody):
         return Client(include_usage=has_usage, id=self.opened.exchange, model=self._asked.model, created=created)
 
     async def leave(self) -> None:
-        """The client has read everything, or has gone."""
         self._is_over = True
         await _abandon(self._task)
 

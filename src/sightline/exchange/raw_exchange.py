@@ -62,12 +62,10 @@ class RawClient(RequestBody, Protocol):
     @property
     def takes_trailers(self) -> bool:
         """Whether it takes trailers behind the answer."""
-        ...
 
     @property
     def on_interim(self) -> OnInterim:
         """Passes an answer of 1xx on to it."""
-        ...
 
 
 def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
@@ -262,7 +260,6 @@ class RecordedBody:
 
     @property
     def length(self) -> int | None:
-        """As the client says."""
         return self._body.length
 
     @property
@@ -271,7 +268,6 @@ class RecordedBody:
         return passable_trailers(self._body.trailers)
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end."""
         data = await self._body.read()
         if data:
             self._recorder.pass_request(data)

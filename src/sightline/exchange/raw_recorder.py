@@ -262,7 +262,6 @@ class SocketRecord:
         self.fail(dialect(self._spoken).read_error(refused.status, text, {}))
 
     def fail(self, fault: Fault) -> None:
-        """There is no socket, or it broke."""
         if not self._exchange.is_over:
             self._exchange.end(FailedEnd(fault))
 

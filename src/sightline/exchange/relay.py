@@ -360,7 +360,6 @@ class Relay:
             return
 
     def forget(self, exchange: Exchange | DirectExchange) -> None:
-        """It has ended."""
         self._active.discard(exchange)
         if self._is_closing and not self._active:
             self._is_empty.set()

@@ -34,11 +34,9 @@ class ReplyReader:
         self._warnings: list[str] = []
 
     def feed(self, data: bytes) -> None:
-        """Read the next bytes."""
         self._read(self.decoder.feed, data)
 
     def close(self) -> None:
-        """The response has ended."""
         self._read(self.decoder.close)
 
     def whole(self, data: bytes) -> None:

@@ -76,7 +76,6 @@ class TrafficLearning:
             await asyncio.wait({self._task})
 
     async def close(self) -> None:
-        """Learn nothing more."""
         self._waiting.clear()
         await self.wait_until_idle()
 

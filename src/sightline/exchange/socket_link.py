@@ -109,7 +109,6 @@ class SocketResponse:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes of it."""
         return self._has_ended or self._fault is not None
 
     # --- what the exchange calls ---
@@ -159,7 +158,6 @@ class SocketResponse:
         return None
 
     def abort(self, fault: Fault) -> None:
-        """Stop reading it: a task that reads it, now or later, gets this fault."""
         self._pieces.clear()
         self._has_ended = False
         self.fail(fault)
@@ -307,7 +305,6 @@ class SocketLink:
     # --- what the socket tells ---
 
     def on_message(self, data: bytes, *, is_text: bool) -> None:
-        """A frame came from the provider."""
         self.heard = asyncio.get_running_loop().time()
         kind = read_kind(data) if is_text else EventKind()
         lane = kind.stream_id or ""
@@ -334,7 +331,6 @@ class SocketLink:
         response.feed(data, is_last=is_last)
 
     def on_close(self, code: int, reason: str) -> None:
-        """The provider has closed, or has gone."""
         if self._fault is None:
             self._fault = faults.truncation(self.place)
             self._fail_all(self._fault)

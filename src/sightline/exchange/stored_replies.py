@@ -55,11 +55,9 @@ class ReplyRecords(Protocol):
 
     async def read(self, exchange: str, /) -> RecordedExchange:
         """All of an exchange; a fault if the record does not hold it."""
-        ...
 
     async def list_ids(self, wanted: Expression, /) -> list[str]:
         """The exchanges that the filter takes, the oldest first."""
-        ...
 
 
 class StoredReply(NamedTuple):

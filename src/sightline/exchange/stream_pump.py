@@ -53,7 +53,6 @@ class StreamPump(ResponseBody):
         return self._ready
 
     def share_reading(self) -> ReplyReader | None:
-        """The tap's own."""
         return self._tap.share_reading()
 
     def __aiter__(self) -> Self:
@@ -163,7 +162,6 @@ class StreamPump(ResponseBody):
         self._response.abort(fault)
 
     async def leave(self) -> None:
-        """The client has read everything, or has gone."""
         if not self._is_over:
             self._is_over = True
             self._tap.leave()

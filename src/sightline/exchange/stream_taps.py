@@ -333,7 +333,6 @@ class TranslatingTap(Tap):
         return self._translation.reply
 
     def take(self, data: bytes) -> bytes:
-        """The translation of this chunk."""
         plain = data if self._decoder is None else self._decoder.feed(data)
         self.recorder.record_chunk(plain)
         if self._decoder is not None and self._decoder.trouble:
@@ -341,11 +340,9 @@ class TranslatingTap(Tap):
         return self._give(self._translation.feed(plain))
 
     def end(self) -> bytes:
-        """The end of the client's stream, or an error in its place."""
         return self._give(self._translation.close(), is_last=True)
 
     def fail(self, fault: Fault) -> bytes:
-        """The error in the form of the client's dialect."""
         return self._give(self._translation.fail(fault), is_last=True)
 
     def leave(self) -> None:

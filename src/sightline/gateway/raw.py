@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sightline.dialects.endpoint import dialect_by_api
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.client_request import ClientRequest, text_headers
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.raw_exchange import RawClient, RawReply, StoredBody
 from sightline.exchange.relay import Relay
@@ -85,10 +85,7 @@ async def pass_raw(
     request = ClientRequest(
         RAW_HTTP,
         b"",
-        # The body tells its length.
-        tuple(
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name != b"content-length"
-        ),
+        text_headers(each for each in headers if each[0] != b"content-length"),  # which the body tells
         place.path if upstream else _DOUBLED.sub(r"/\1", place.path, count=1),
         query,
         provider=place.provider,

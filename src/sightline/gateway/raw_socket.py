@@ -133,13 +133,11 @@ class RawSocket(SocketEvents):
         self._dialled.socket.close(GOING_AWAY)
 
     def client_writable(self) -> None:
-        """Read the provider again."""
         self._dialled.socket.resume_reading()
 
     # --- the provider ---
 
     def on_message(self, data: bytes, *, is_text: bool) -> None:
-        """A message of the provider."""
         self._record.add("server", data, is_text=is_text)
         self._client.send(data, is_text=is_text)
         if self._client.is_paused:

@@ -405,7 +405,6 @@ class ResponsesSocket(SocketEvents):
             self._client.socket.close(GOING_AWAY, "Sightline is shutting down")
 
     def client_writable(self) -> None:
-        """Read the providers again."""
         for link in self._links.values():
             link.hold_back(is_held=False)
 

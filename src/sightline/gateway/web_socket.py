@@ -131,11 +131,9 @@ class ClientSocket:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client takes no more for now."""
         return self._send.is_paused
 
     async def until_writable(self) -> None:
-        """Wait until the client takes more."""
         await self._send.until_writable()
 
     async def until_lost(self) -> None:
@@ -147,27 +145,22 @@ class ClientSocket:
     # --- what the connection calls ---
 
     def feed(self, data: bytes, /) -> None:
-        """Bytes came from the client."""
         self.socket.feed(data)
 
     def shut_down(self) -> None:
-        """The server ends."""
         self.events.server_ends()
 
     def client_gone(self) -> None:
-        """The connection has ended."""
         self._is_lost = True
         self.socket.lose()
         self._wake()
 
     def writable_again(self) -> None:
-        """The client takes more."""
         self.events.client_writable()
 
     # --- what the socket tells ---
 
     def on_message(self, data: bytes, *, is_text: bool) -> None:
-        """A message came."""
         self._waiting.append((data, is_text))
         self._size += len(data)
         if self._size > _MOST_WAITING:
@@ -175,7 +168,6 @@ class ClientSocket:
         self._wake()
 
     def on_close(self, code: int, reason: str) -> None:
-        """The client has closed, or broke the protocol, or has gone."""
         self.close_code, self.close_reason = code, reason
         self._wake()
 
@@ -208,11 +200,9 @@ class FrameWriter:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client takes no more for now."""
         return self._client.is_paused
 
     async def until_writable(self) -> None:
-        """Wait until the client takes more."""
         await self._client.until_writable()
 
     def chunk_writer(self) -> None:

@@ -48,7 +48,6 @@ class Channel:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be sent any more."""
         return self._is_over
 
     def send(self, message: bytes, descriptor: int = -1) -> bool:

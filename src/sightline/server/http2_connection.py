@@ -124,7 +124,6 @@ class Http2Call:
     # --- the response ---
 
     async def __call__(self, message: ResponseStart | ResponseChunk, /) -> None:
-        """Write the next piece of the response, once the client takes it."""
         if self.is_paused:
             await self.until_writable()
         if message["type"] == "http.response.start":
@@ -134,11 +133,9 @@ class Http2Call:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client takes no more for now."""
         return self.size > _MOST_WAITING or self._connection.is_writing_paused
 
     def take_body(self) -> bytes | None:
-        """The whole body, if all of it is here and none of it has been received yet, as of most requests."""
         if not self.has_body or self.is_answered or self._was_received:
             return None
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
@@ -146,23 +143,19 @@ class Http2Call:
         return body
 
     def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
-        """Write a whole response."""
         self._connection.send_head(self, status, headers, is_followed=True)
         self._add(body, is_last=True)
 
     def write_interim(self, status: int, headers: Headers, /) -> None:
-        """Write a response of 1xx, which another follows."""
         self._connection.send_interim(self, status, headers)
 
     def write(self, data: bytes, /) -> None:
-        """Write a chunk of the body, whether or not the client takes it yet."""
         self._add(data, is_last=False)
 
     def chunk_writer(self) -> None:
         """HTTP/2 has frames of its own."""
 
     async def until_writable(self) -> None:
-        """Wait until the client takes more."""
         while self.is_paused:
             self._writable = asyncio.get_running_loop().create_future()
             await self._writable
@@ -233,7 +226,6 @@ class Http2Connection(asyncio.Protocol):
     # --- what asyncio calls ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client has connected."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
         self._connections.add(self)
         self.task = self._loop.create_task(self._stay())
@@ -255,7 +247,6 @@ class Http2Connection(asyncio.Protocol):
         self.task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have arrived."""
         if self.transport.is_closing():
             return
         try:
@@ -274,7 +265,6 @@ class Http2Connection(asyncio.Protocol):
         self.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """The client takes more."""
         self.is_writing_paused = False
         if not self.transport.is_closing():
             self.transport.resume_reading()
@@ -462,7 +452,6 @@ class Http2Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
         return not self._calls
 
     def shut_down(self) -> None:

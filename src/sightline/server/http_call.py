@@ -108,7 +108,6 @@ class HttpCall:
         return event
 
     def take_body(self) -> bytes | None:
-        """The whole body, if all of it is here and none of it has been received yet."""
         pieces = self._pieces
         if not self.has_body or self.is_answered or self._was_asked_for:
             return None
@@ -120,7 +119,6 @@ class HttpCall:
     # --- the response ---
 
     async def __call__(self, message: ResponseStart | ResponseChunk, /) -> None:
-        """Write the next piece of the response, once the client takes it."""
         if self._connection.is_writing_paused:
             await self._connection.until_writable()
         if message["type"] == "http.response.start":
@@ -132,11 +130,9 @@ class HttpCall:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client takes no more for now."""
         return self._connection.is_writing_paused
 
     def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
-        """Write a whole response."""
         lines, length, closes = lines_of(headers)
         is_usual = length == len(body) and self.keeps_alive and not (closes or self._connection.is_closing_soon)
         if not is_usual or self._without_body or status in _WITHOUT_BODY:
@@ -147,7 +143,6 @@ class HttpCall:
         self.has_begun = self.is_answered = True
 
     def write(self, data: bytes, /) -> None:
-        """Write a chunk of the body, whether or not the client takes it yet."""
         if self._is_chunked and data and not self._head:
             self._connection.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
         else:
@@ -160,7 +155,6 @@ class HttpCall:
         return self._connection.transport.write, self._connection
 
     async def until_writable(self) -> None:
-        """Wait until the client takes more."""
         await self._connection.until_writable()
 
     def upgrade(self, headers: Headers, receiver: UpgradeReceiver, /) -> asyncio.Transport:

@@ -46,7 +46,6 @@ class Upgrade:
         self._is_ending = False
 
     def feed(self, data: bytes) -> None:
-        """Bytes have arrived."""
         if self._receiver is not None:
             self._receiver.feed(data)
             return
@@ -72,18 +71,15 @@ class Upgrade:
             receiver.shut_down()
 
     def resume_writing(self) -> None:
-        """The client takes more."""
         if self._receiver is not None:
             self._receiver.writable_again()
 
     def shut_down(self) -> None:
-        """The server ends."""
         self._is_ending = True
         if self._receiver is not None:
             self._receiver.shut_down()
 
     def client_gone(self) -> None:
-        """The connection has ended."""
         if self._receiver is not None:
             self._receiver.client_gone()
 
@@ -143,7 +139,6 @@ class ClientConnection(asyncio.Protocol):
     # --- what asyncio calls ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client has connected."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
         self._connections.add(self)
         self.task = self._loop.create_task(self._serve())
@@ -159,7 +154,6 @@ class ClientConnection(asyncio.Protocol):
         self.task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have arrived."""
         if self._refusal is not None:
             if self.upgrade is not None:  # only behind the last request
                 self.upgrade.feed(data)
@@ -253,11 +247,9 @@ class ClientConnection(asyncio.Protocol):
                 self._refuse(head_too_large())
 
     def pause_writing(self) -> None:
-        """The client takes no more for now."""
         self.is_writing_paused = True
 
     def resume_writing(self) -> None:
-        """The client takes more."""
         self.is_writing_paused = False
         waiter, self._writable = self._writable, None
         if waiter is not None and not waiter.done():
@@ -338,7 +330,6 @@ class ClientConnection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on."""
         if self._is_reading_paused and not self.transport.is_closing():
             self._is_reading_paused = False
             self.transport.resume_reading()
@@ -354,7 +345,6 @@ class ClientConnection(asyncio.Protocol):
             waiter.set_result(None)
 
     async def until_writable(self) -> None:
-        """Wait until the client takes more."""
         while self.is_writing_paused:
             self._writable = self._loop.create_future()
             await self._writable
@@ -435,7 +425,6 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
         return not self._calls and self._direct is None
 
     def shut_down(self) -> None:

@@ -122,7 +122,6 @@ class OpenedHost:
         self._host = host
 
     def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
-        """Answer one request, once this is awaited."""
         scope["upstream"] = self._upstream
         scope["head"] = self._find_head(scope)
         gateway = self._settings.gateway
@@ -175,7 +174,6 @@ class ProxyConnection(asyncio.Protocol):
         self.task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A program has connected."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
         self._settings.open.add(self)
         self._timer = self._loop.call_later(_HEAD_SECONDS, self.transport.close)
@@ -187,7 +185,6 @@ class ProxyConnection(asyncio.Protocol):
             self.task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """The head of its request, or a piece of that."""
         self._heard += data
         end = self._heard.find(b"\r\n\r\n")
         if end < 0:

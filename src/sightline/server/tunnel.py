@@ -34,11 +34,9 @@ class TunnelEnd(asyncio.Protocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is connected."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
 
     def data_received(self, data: bytes) -> None:
-        """Pass it on."""
         self.passed += len(data)
         if self.other.transport is not None:
             self.other.transport.write(data)
@@ -70,7 +68,6 @@ class TunnelEnd(asyncio.Protocol):
             self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        """It takes more."""
         other = self.other.transport
         if other is not None and not other.is_closing():
             other.resume_reading()

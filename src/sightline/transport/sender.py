@@ -71,7 +71,6 @@ class RequestClient(Protocol):
 
     async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> ProviderResponse:
         """The answer, when its head is here."""
-        ...
 
 
 class Signer(Protocol):
@@ -80,7 +79,6 @@ class Signer(Protocol):
     async def sign(self, request: HttpRequest) -> HttpRequest:
         """The same request with what shows who sends it: headers are added or replaced, and the body stays. Called for
         each attempt, because signatures carry the time. Raises a Fault where it cannot be signed."""
-        ...
 
 
 class Outgoing(msgspec.Struct, frozen=True):

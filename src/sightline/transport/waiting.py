@@ -16,15 +16,12 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds since some moment."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        ...
 
 
 class WorkInterrupted(Exception):

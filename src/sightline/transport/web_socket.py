@@ -82,11 +82,9 @@ class SocketUser(Protocol):
 
     def on_message(self, data: bytes, *, is_text: bool) -> None:
         """A whole message came."""
-        ...
 
     def on_close(self, code: int, reason: str) -> None:
         """The other side closed, or has gone (1006), or broke the protocol; called once. Nothing follows."""
-        ...
 
 
 class MessageSocket:
@@ -105,7 +103,6 @@ class MessageSocket:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages can be sent."""
         return self._protocol.state is OPEN and not self._transport.is_closing()
 
     def feed(self, data: bytes) -> None:
@@ -161,16 +158,13 @@ class MessageSocket:
         self._limit_closing()
 
     def abort(self) -> None:
-        """End the connection at once."""
         abort(self._transport)
 
     def pause_reading(self) -> None:
-        """Take no more for now."""
         if not self._transport.is_closing() and self._transport.is_reading():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take more."""
         if not self._transport.is_closing() and not self._transport.is_reading():
             self._transport.resume_reading()
 
@@ -285,7 +279,6 @@ class DialledSocket(ForeignConnection):
 
     @property
     def key(self) -> str:
-        """The key of the handshake."""
         return self._protocol.key
 
     # --- what asyncio calls ---
@@ -316,7 +309,6 @@ class DialledSocket(ForeignConnection):
         self.lost.set_result(None)
 
     def abort(self) -> None:
-        """Close the socket at once."""
         if self._transport is not None:
             abort(self._transport)
 
@@ -330,7 +322,6 @@ class DialledSocket(ForeignConnection):
             waiter.set_result(None)
 
     async def until_writable(self) -> None:
-        """Wait until the provider takes more."""
         while self.is_writing_paused:
             self._writable = asyncio.get_running_loop().create_future()
             await self._writable

@@ -80,7 +80,6 @@ class ChildPipes(asyncio.SubprocessProtocol):
         return self.answer.address if isinstance(self.answer, ChildStarted) else ""
 
     def write(self, line: bytes) -> None:
-        """Say something to it."""
         self._input().write(line)
 
     def limit(self, seconds: float) -> None:
@@ -97,7 +96,6 @@ class ChildPipes(asyncio.SubprocessProtocol):
             self._finish_start()
 
     def kill(self) -> None:
-        """End it at once."""
         assert self._transport is not None
         if self._transport.get_returncode() is None:
             self._transport.kill()

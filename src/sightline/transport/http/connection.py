@@ -26,16 +26,13 @@ class RequestBody(Protocol):
     @property
     def length(self) -> int | None:
         """How many bytes it has, where that is known before they come."""
-        ...
 
     async def read(self) -> bytes:
         """The next bytes; none at the end. It is not called before those that it gave could be written."""
-        ...
 
     @property
     def trailers(self) -> list[tuple[bytes, bytes]]:
         """What follows it, once it has ended."""
-        ...
 
 
 class AnswerTaker(Protocol):
@@ -44,12 +41,10 @@ class AnswerTaker(Protocol):
     def take_whole(self, shape: AnswerShape, values: tuple[bytes, ...], body: bytes, /) -> bool:
         """The answer came whole, in one read, with a head of this shape and these values of its headers; whether it is
         taken. A taker that takes it releases the connection."""
-        ...
 
     def on_answer(self, answer: AnswerParser, /) -> None:
         """Called once, when something came that `take_whole` did not take, or the connection has ended. The taker
         takes the answer, if it is complete by now, or calls `leave_taker` before this returns."""
-        ...
 
 
 def abort(transport: asyncio.Transport) -> None:
@@ -423,12 +418,10 @@ class HttpConnection(asyncio.Protocol):
         return not self._looks()
 
     def abort(self) -> None:
-        """Close the socket at once."""
         if self._transport is not None:
             abort(self._transport)
 
     async def wait_until_closed(self) -> None:
-        """Wait until the socket is closed."""
         if not self.is_lost:
             waiter = self._loop.create_future()
             self._lost_waiters.append(waiter)

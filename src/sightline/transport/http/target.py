@@ -28,7 +28,6 @@ class Origin:
 
     @property
     def is_tls(self) -> bool:
-        """Whether the connection is encrypted."""
         return self.scheme == "https"
 
     @property
