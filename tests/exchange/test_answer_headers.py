@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay_stage import Stage, asks, play
+from tests.relay_stage import Stage, asks, open_stage, play
 from tests.reply_samples import streamed, whole
 from tests.upstream import answer, says, streams
 
@@ -19,8 +19,8 @@ ANTHROPIC = [("anthropic-ratelimit-requests-remaining", "49"), ("anthropic-ratel
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("provider", ["openai-chat", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("client", [*ID, "gemini"])
-def test_every_answer_has_a_request_id(tmp_path: Path, client: str, provider: str, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_every_answer_has_a_request_id(tmp_path: Path, client: str, provider: str, stream: bool) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         name = ID.get(provider)
         given = [(name, "req_of_provider")] if name else []
         plain = answer(200, whole(provider), [JSON, *given])
@@ -34,19 +34,15 @@ def test_every_answer_has_a_request_id(tmp_path: Path, client: str, provider: st
             assert got.header(ID[client]) == ("req_of_provider" if given else got.exchange)
             assert len(named) == 1
 
-    play(story, tmp_path, provider)
-
 
 @pytest.mark.parametrize("provider", ["openai-chat", "anthropic"])
-def test_an_error_has_one_too(tmp_path: Path, provider: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_error_has_one_too(tmp_path: Path, provider: str) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [says({"error": {"message": "no"}}, 400, [(ID[provider], "req_1")]), says({}, 500)]
         got = await stage.ask(asks("anthropic"))
         assert (got.status, got.header("request-id")) == (400, "req_1")
         got = await stage.ask(asks("anthropic"))
         assert got.header("request-id") == got.exchange
-
-    play(story, tmp_path, provider)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import gzip
 import json
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,7 @@ def test_a_stream_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, k
     asyncio.run(compare(tmp_path, STREAMS[kind](), is_taken=kind in TAKEN_STREAMS, stream=True))
 
 
-def test_a_stream_is_recorded_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_is_recorded_with_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded: list[str] = []
 
     def join(count: int, *encoded: bytes, words: str = "") -> bytes:
@@ -195,8 +196,7 @@ def test_a_stream_is_recorded_with_its_words(tmp_path: Path, monkeypatch: pytest
         return join_entries(count, *encoded, words=words)
 
     monkeypatch.setattr(direct, "join_entries", join)
-
-    async def story(opened: DirectStage) -> None:
+    async with warmed_up(tmp_path) as opened:
         whole = recorded[-1]
         opened.stage.upstream.script = [STREAMS["at once"]()]
         for _ in range(3):
@@ -205,24 +205,17 @@ def test_a_stream_is_recorded_with_its_words(tmp_path: Path, monkeypatch: pytest
         raw = b"".join((delta("hel"), delta("lo"), delta("", "stop"), COUNTED, DONE))
         assert read_reply(CHAT, raw) == ("hello", "")
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_every_dialect_has_direct_exchanges_with_the_same_outcome(tmp_path: Path, spoken: str) -> None:
     assert asyncio.run(compare(tmp_path, at_once(reply_of(spoken)), spoken, is_taken=True)) == 3
 
 
-Story = Callable[[DirectStage], Awaitable[None]]
-
-
-def play(story: Story, folder: Path, **settings: Any) -> None:
-    async def played() -> None:
-        async with open_direct_stage(folder, **settings) as opened:
-            await opened.warm_up()
-            await story(opened)
-
-    asyncio.run(played())
+@asynccontextmanager
+async def warmed_up(folder: Path, **settings: Any) -> AsyncIterator[DirectStage]:
+    async with open_direct_stage(folder, **settings) as opened:
+        await opened.warm_up()
+        yield opened
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -235,29 +228,25 @@ def kinds(facts: list[Fact]) -> list[type]:
     return [type(fact) for fact in facts]
 
 
-def test_the_bytes_that_leave_are_those_of_a_usual_exchange(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_the_bytes_that_leave_are_those_of_a_usual_exchange(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         seen = opened.stage.upstream.seen
         usual, direct = seen[0], seen[-1]
         assert opened.direct
         assert [name for name, _ in usual.headers] == [name for name, _ in direct.headers]
         assert direct.json()["user"] == "number 00004"
 
-    play(story, tmp_path)
 
-
-def test_a_failed_attempt_is_made_again_within_the_budget_of_its_route(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_failed_attempt_is_made_again_within_the_budget_of_its_route(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path, routes=(Route(provider="acme", retries=2),)) as opened:
         opened.stage.upstream.script = [at_once(json.dumps(ERROR).encode(), status=500), at_once(said("at last"))]
         opened.stage.upstream._played = 0
         assert b"at last" in await opened.ask()
         assert kinds(opened.facts()) == [Received, AttemptStarted, AttemptStarted, ExchangeFinished]
 
-    play(story, tmp_path, routes=(Route(provider="acme", retries=2),))
 
-
-def test_a_client_that_leaves_ends_the_exchange_and_its_connection(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_client_that_leaves_ends_the_exchange_and_its_connection(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         upstream = opened.stage.upstream
         upstream.script = [pieces(then="stall")]
         count = len(upstream.seen)
@@ -269,11 +258,9 @@ def test_a_client_that_leaves_ends_the_exchange_and_its_connection(tmp_path: Pat
         await upstream.connections[-1].gone.wait()
         assert not opened.stage.relay._active
 
-    play(story, tmp_path)
 
-
-def test_a_shutdown_tells_the_client(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_shutdown_tells_the_client(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         upstream = opened.stage.upstream
         upstream.script = [pieces(then="stall")]
         count = len(upstream.seen)
@@ -285,11 +272,9 @@ def test_a_shutdown_tells_the_client(tmp_path: Path) -> None:
         assert b"shutting down" in response
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFailed]
 
-    play(story, tmp_path)
 
-
-def test_what_takes_longer_is_on_record_before_its_answer(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_what_takes_longer_is_on_record_before_its_answer(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         upstream, answered = opened.stage.upstream, asyncio.Event()
         upstream.script = [pieces(answered, head(200, JSON, framing=str(len(said("late")))) + said("late"))]
         commits = len(opened.stage.commits)
@@ -301,11 +286,9 @@ def test_what_takes_longer_is_on_record_before_its_answer(tmp_path: Path) -> Non
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
         assert len(opened.stage.commits) == commits + 2
 
-    play(story, tmp_path)
 
-
-def test_a_fault_that_comes_late_follows_what_is_on_record(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_fault_that_comes_late_follows_what_is_on_record(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path, routes=(Route(provider="acme", retries=0),)) as opened:
         upstream, answered = opened.stage.upstream, asyncio.Event()
         body = json.dumps(ERROR).encode()
         upstream.script = [pieces(answered, head(500, JSON, framing=str(len(body))) + body)]
@@ -316,15 +299,13 @@ def test_a_fault_that_comes_late_follows_what_is_on_record(tmp_path: Path) -> No
         assert (await opened.read_response()).startswith(b"HTTP/1.1 500 ")
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFailed]
 
-    play(story, tmp_path, routes=(Route(provider="acme", retries=0),))
 
-
-def test_the_record_that_fails_is_written_later_and_the_client_served(
+async def test_the_record_that_fails_is_written_later_and_the_client_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hubs, "TRY_AGAIN", 0.01)
+    async with warmed_up(tmp_path) as opened:
 
-    async def story(opened: DirectStage) -> None:
         def full(_entries: object) -> None:
             raise OSError(28, "No space left on device")
 
@@ -337,11 +318,9 @@ def test_the_record_that_fails_is_written_later_and_the_client_served(
         await until(lambda: isinstance(opened.facts()[-1], ExchangeFinished))
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
 
-    play(story, tmp_path)
 
-
-def test_requests_that_come_ahead_are_answered_in_their_order(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_requests_that_come_ahead_are_answered_in_their_order(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         first, second, third = opened.request(), opened.request(), opened.request()
         opened.writer.write(first)
         await asyncio.sleep(0)
@@ -351,11 +330,9 @@ def test_requests_that_come_ahead_are_answered_in_their_order(tmp_path: Path) ->
         users = [each.json()["user"] for each in opened.stage.upstream.seen[-3:]]
         assert users == sorted(users)
 
-    play(story, tmp_path)
 
-
-def test_who_watches_sees_the_facts_of_a_direct_exchange(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_who_watches_sees_the_facts_of_a_direct_exchange(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         count = len(opened.direct)
         with opened.stage.hub.watch() as watch:
             await opened.ask()
@@ -363,29 +340,23 @@ def test_who_watches_sees_the_facts_of_a_direct_exchange(tmp_path: Path) -> None
         assert len(opened.direct) == count + 1
         assert [getattr(each, "n", None) for each in shown] == [0, 1, 2, 3]
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("more", [{"model": 3}, {"model": ""}, {"deep": json.loads("[" * 40 + "]" * 40)}])
-def test_what_is_not_usual_about_a_request_is_for_a_task(tmp_path: Path, more: dict[str, Any]) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_what_is_not_usual_about_a_request_is_for_a_task(tmp_path: Path, more: dict[str, Any]) -> None:
+    async with warmed_up(tmp_path) as opened:
         count = len(opened.direct)
         opened.writer.write(opened.request(**more))
         assert (await opened.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 ")
         assert len(opened.direct) == count + ("deep" in more)
 
-    play(story, tmp_path)
 
-
-def test_a_connection_that_the_provider_closed_is_not_taken(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_connection_that_the_provider_closed_is_not_taken(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         for talk in opened.stage.upstream.connections:
             talk.end("eof")
         await asyncio.sleep(0.01)
         assert b"hello" in await opened.ask()
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
-
-    play(story, tmp_path)
 
 
 async def send_and_wait(opened: DirectStage, **more: Any) -> None:
@@ -396,8 +367,8 @@ async def send_and_wait(opened: DirectStage, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("is_direct", [False, True])
-def test_a_client_that_leaves_as_an_error_comes_leaves_nothing_behind(tmp_path: Path, is_direct: bool) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_client_that_leaves_as_an_error_comes_leaves_nothing_behind(tmp_path: Path, is_direct: bool) -> None:
+    async with warmed_up(tmp_path, is_direct=is_direct) as opened:
         upstream, relay, body = opened.stage.upstream, opened.stage.relay, json.dumps(ERROR).encode()
         upstream.script = [pieces(then="stall")]
         await send_and_wait(opened)
@@ -408,12 +379,10 @@ def test_a_client_that_leaves_as_an_error_comes_leaves_nothing_behind(tmp_path: 
             await until(lambda: isinstance(opened.facts()[-1], ExchangeCancelled | ExchangeFailed))
         assert not opened.stage.hub._unwritten
 
-    play(story, tmp_path, is_direct=is_direct)
-
 
 @pytest.mark.parametrize("is_direct", [False, True])
-def test_a_stream_that_begins_during_a_shutdown_may_finish(tmp_path: Path, is_direct: bool) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_stream_that_begins_during_a_shutdown_may_finish(tmp_path: Path, is_direct: bool) -> None:
+    async with warmed_up(tmp_path, is_direct=is_direct) as opened:
         begin, end = asyncio.Event(), asyncio.Event()
         last = chunk(delta("lo", "stop")) + chunk(DONE) + LAST
         opened.stage.upstream.script = [pieces(begin, head(200, EVENTS) + chunk(delta("hel")), end, last)]
@@ -428,12 +397,10 @@ def test_a_stream_that_begins_during_a_shutdown_may_finish(tmp_path: Path, is_di
         await closing
         assert isinstance(opened.facts()[-1], ExchangeFinished)
 
-    play(story, tmp_path, is_direct=is_direct)
-
 
 @pytest.mark.parametrize("is_direct", [False, True])
-def test_a_response_during_a_shutdown_says_that_the_connection_ends(tmp_path: Path, is_direct: bool) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_response_during_a_shutdown_says_that_the_connection_ends(tmp_path: Path, is_direct: bool) -> None:
+    async with warmed_up(tmp_path, is_direct=is_direct) as opened:
         answered, body = asyncio.Event(), said("late")
         opened.stage.upstream.script = [pieces(answered, head(200, JSON, framing=str(len(body))) + body)]
         await send_and_wait(opened)
@@ -443,12 +410,10 @@ def test_a_response_during_a_shutdown_says_that_the_connection_ends(tmp_path: Pa
         assert b"\r\nconnection: close\r\n\r\n" in await opened.read_response()
         assert await opened.reader.read() == b""
 
-    play(story, tmp_path, is_direct=is_direct)
-
 
 @pytest.mark.parametrize("is_direct", [False, True])
-def test_the_ledger_counts_a_request_whose_client_has_left(tmp_path: Path, is_direct: bool) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_the_ledger_counts_a_request_whose_client_has_left(tmp_path: Path, is_direct: bool) -> None:
+    async with warmed_up(tmp_path, is_direct=is_direct) as opened:
         stage = opened.stage
         stage.upstream.script = [pieces(then="stall")]
         await send_and_wait(opened)
@@ -456,23 +421,19 @@ def test_the_ledger_counts_a_request_whose_client_has_left(tmp_path: Path, is_di
         await until(lambda: isinstance(opened.facts()[-1], ExchangeCancelled))
         assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).rpm == 5
 
-    play(story, tmp_path, is_direct=is_direct)
-
 
 @pytest.mark.parametrize("is_direct", [False, True])
-def test_a_client_that_leaves_is_noticed_although_more_came_from_it(tmp_path: Path, is_direct: bool) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_client_that_leaves_is_noticed_although_more_came_from_it(tmp_path: Path, is_direct: bool) -> None:
+    async with warmed_up(tmp_path, is_direct=is_direct) as opened:
         opened.stage.upstream.script = [pieces(then="stall")]
         await send_and_wait(opened)
         opened.writer.write(b"\r\n")
         opened.writer.close()
         await until(lambda: isinstance(opened.facts()[-1], ExchangeCancelled))
 
-    play(story, tmp_path, is_direct=is_direct)
 
-
-def test_a_client_is_answered_whatever_the_ledger_does(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_client_is_answered_whatever_the_ledger_does(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         failures: list[str] = []
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, context: failures.append(repr(context.get("exception"))))
@@ -486,26 +447,22 @@ def test_a_client_is_answered_whatever_the_ledger_does(tmp_path: Path) -> None:
         assert failures == ["ZeroDivisionError()"], "it is in the log"
         assert not opened.stage.relay._active
 
-    play(story, tmp_path)
 
-
-def test_a_mistake_of_ours_is_logged_and_the_client_served_as_usual(
+async def test_a_mistake_of_ours_is_logged_and_the_client_served_as_usual(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    async def story(opened: DirectStage) -> None:
+    async with warmed_up(tmp_path) as opened:
         monkeypatch.setattr(direct, "plain_usage", fail)
         assert b"hello" in await opened.ask()
         assert kinds(opened.facts()) == [Received, AttemptStarted, ExchangeFinished]
         assert "could not be ended directly" in caplog.text
 
-    play(story, tmp_path)
 
-
-def test_a_body_that_the_provider_takes_slowly_is_sent_to_its_end(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_body_that_the_provider_takes_slowly_is_sent_to_its_end(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         failures: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
         talk = opened.stage.upstream.connections[-1]
@@ -524,11 +481,9 @@ def test_a_body_that_the_provider_takes_slowly_is_sent_to_its_end(tmp_path: Path
         assert not failures
         assert connection._direct_parts is None, "an idle connection keeps no body"
 
-    play(story, tmp_path)
 
-
-def test_a_route_whose_exchanges_do_not_remain_direct_is_tried_now_and_then(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_route_whose_exchanges_do_not_remain_direct_is_tried_now_and_then(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path, routes=(Route(provider="acme", retries=0),)) as opened:
         opened.stage.upstream.script = [at_once(json.dumps(ERROR).encode(), status=400)]
         for _ in range(40):
             await opened.ask()
@@ -538,8 +493,6 @@ def test_a_route_whose_exchanges_do_not_remain_direct_is_tried_now_and_then(tmp_
         for _ in range(40):
             await opened.ask()
         assert len(opened.taken) > count + 5
-
-    play(story, tmp_path, routes=(Route(provider="acme", retries=0),))
 
 
 def test_the_replies_of_the_tests_are_what_each_dialect_says() -> None:

@@ -1,7 +1,8 @@
 """Rules and exchanges that no task serves: what a rule concerns is for a task, and all else remains direct."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +39,18 @@ FILTERS: dict[str, tuple[str, str]] = {
 """For each field that a rule can ask for, a filter that takes the request and one that does not."""
 NOT_TOLD_BEFORE = {"id"}
 
-Story = Callable[[DirectStage], Awaitable[None]]
-
 
 async def ask(opened: DirectStage, **more: Any) -> bytes:
     document: dict[str, Any] = {"messages": [{"role": "user", "content": "the elephant"}], **more}
     return await opened.ask(**document)
 
 
-def play(story: Story, folder: Path, **settings: Any) -> None:
-    async def played() -> None:
-        settings.setdefault("routes", (Route(provider="acme", retries=0),))
-        async with open_direct_stage(folder, CHAT, **settings) as opened:
-            await opened.warm_up()
-            await story(opened)
-
-    asyncio.run(played())
+@asynccontextmanager
+async def warmed_up(folder: Path, **settings: Any) -> AsyncIterator[DirectStage]:
+    settings.setdefault("routes", (Route(provider="acme", retries=0),))
+    async with open_direct_stage(folder, CHAT, **settings) as opened:
+        await opened.warm_up()
+        yield opened
 
 
 def set_rules(opened: DirectStage, *rules: dict[str, Any]) -> Holds:
@@ -83,26 +80,22 @@ def test_the_filters_of_this_file_are_all_that_a_rule_can_ask_for() -> None:
 
 @pytest.mark.parametrize("action", ["drop", "pass"])
 @pytest.mark.parametrize("field", FILTERS)
-def test_a_rule_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, field: str, action: str) -> None:
+async def test_a_rule_has_the_same_outcome_with_and_without_a_task(tmp_path: Path, field: str, action: str) -> None:
     for number, (filter_text, is_taken) in enumerate(zip(FILTERS[field], (True, False), strict=True)):
         found: list[list[tuple[bytes, list[str]]]] = []
-        rule = {"filter": filter_text, "action": action}
-
-        async def story(opened: DirectStage, rule: dict[str, Any] = rule) -> None:
-            before = len(opened.direct)
-            found.append(await outcomes(opened, rule))  # noqa: B023 - it is played at once
-            can_remain = opened.stage.relay.holds.has_only_rules and field not in NOT_TOLD_BEFORE
-            remains = can_remain and (action == "pass" or not is_taken)  # noqa: B023
-            assert len(opened.direct) - before == (2 if remains else 0)
-            assert isinstance(opened.facts()[-1], Dropped if is_taken and action == "drop" else ExchangeFinished)  # noqa: B023
-
         for way in (True, False):
-            play(story, tmp_path / f"{number}-{way}", is_direct=way)
+            async with warmed_up(tmp_path / f"{number}-{way}", is_direct=way) as opened:
+                before = len(opened.direct)
+                found.append(await outcomes(opened, {"filter": filter_text, "action": action}))
+                can_remain = opened.stage.relay.holds.has_only_rules and field not in NOT_TOLD_BEFORE
+                remains = can_remain and (action == "pass" or not is_taken)
+                assert len(opened.direct) - before == (2 if remains else 0)
+                assert isinstance(opened.facts()[-1], Dropped if is_taken and action == "drop" else ExchangeFinished)
         assert found[0] == found[1], filter_text
 
 
-def test_rules_count_from_the_next_request_on(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_rules_count_from_the_next_request_on(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         holds = set_rules(opened, {"filter": "model:another", "action": "drop"})
         before = len(opened.direct)
         assert b"hello" in await ask(opened)
@@ -122,11 +115,9 @@ def test_rules_count_from_the_next_request_on(tmp_path: Path) -> None:
         await ask(opened)
         assert len(opened.direct) == before + 2, "a mask may change every request"
 
-    play(story, tmp_path)
 
-
-def test_a_rule_for_one_time_is_used_up_by_one_request(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_rule_for_one_time_is_used_up_by_one_request(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         holds = set_rules(
             opened,
             {"filter": "text:elephant", "action": "pass", "once": True},
@@ -141,11 +132,9 @@ def test_a_rule_for_one_time_is_used_up_by_one_request(tmp_path: Path) -> None:
         assert b"hello" in await ask(opened)
         assert is_direct(opened, before)
 
-    play(story, tmp_path)
 
-
-def test_the_next_request_is_held_also_where_the_last_was_direct(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_the_next_request_is_held_also_where_the_last_was_direct(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         relay = opened.stage.relay
         set_rules(opened, {"filter": "model:another"})
         relay.holds.set_mode("next")
@@ -161,26 +150,22 @@ def test_the_next_request_is_held_also_where_the_last_was_direct(tmp_path: Path)
         assert b"hello" in await ask(opened)
         assert is_direct(opened, before), "the rules decide again"
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize(
     ("filter_text", "remains"),
     [("model:another", True), ("text:giraffe", True), ("model:m", False), ("tool:look", False), ("", False)],
 )
-def test_replies_whose_calls_a_rule_may_stop_are_for_a_task(tmp_path: Path, filter_text: str, remains: bool) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_replies_whose_calls_a_rule_may_stop_need_a_task(tmp_path: Path, filter_text: str, remains: bool) -> None:
+    async with warmed_up(tmp_path) as opened:
         set_rules(opened, {"filter": filter_text, "phase": "tool_calls", "action": "drop"})
         before = len(opened.direct)
         await ask(opened)
         await ask(opened)
         assert len(opened.direct) - before == (2 if remains else 0)
 
-    play(story, tmp_path)
 
-
-def test_the_text_of_each_request_is_looked_at(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_the_text_of_each_request_is_looked_at(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         set_rules(opened, {"filter": "model:m text:giraffe", "action": "drop"})
         for content, is_dropped in (
             ("an elephant", False),
@@ -191,33 +176,26 @@ def test_the_text_of_each_request_is_looked_at(tmp_path: Path) -> None:
             response = await ask(opened, messages=[{"role": "user", "content": content}])
             assert (b"was dropped" in response) is is_dropped
 
-    play(story, tmp_path)
 
-
-def test_a_field_that_was_added_is_asked_as_usual(tmp_path: Path) -> None:
+async def test_a_field_that_was_added_is_asked_as_usual(tmp_path: Path) -> None:
     add_field(
         FilterField("loudness", Kind.NUMBER, "how loud", read=lambda subject: 9.0 if subject.says("HELP") else 1.0)
     )
-
-    async def story(opened: DirectStage) -> None:
-        set_rules(opened, {"filter": "loudness:>5", "action": "drop"})
-        assert b"hello" in await ask(opened)
-        assert b"was dropped" in await ask(opened, messages=[{"role": "user", "content": "help"}])
-        assert b"hello" in await ask(opened)
-
     try:
-        play(story, tmp_path)
+        async with warmed_up(tmp_path) as opened:
+            set_rules(opened, {"filter": "loudness:>5", "action": "drop"})
+            assert b"hello" in await ask(opened)
+            assert b"was dropped" in await ask(opened, messages=[{"role": "user", "content": "help"}])
+            assert b"hello" in await ask(opened)
     finally:
         remove_field("loudness")
 
 
-def test_a_task_goes_on_with_a_request_that_the_rules_let_pass(tmp_path: Path) -> None:
-    async def story(opened: DirectStage) -> None:
+async def test_a_task_goes_on_with_a_request_that_the_rules_let_pass(tmp_path: Path) -> None:
+    async with warmed_up(tmp_path) as opened:
         set_rules(opened, {"filter": "model:another", "action": "drop"})
         opened.stage.upstream.script = [at_once(reply_of(CHAT), status=201)]
         before, taken = len(opened.direct), len(opened.taken)
         assert b"hello" in await ask(opened)
         assert (len(opened.direct) - before, len(opened.taken) - taken) == (1, 0)
         assert isinstance(opened.facts()[-1], ExchangeFinished)
-
-    play(story, tmp_path)

@@ -20,40 +20,34 @@ from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 FACT = FactEntry("x_1", 0, 1.0, Dropped("no"))
 
 
-def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
-    async def story() -> None:
-        kept: list[KeptEntry] = []
-        hub = Hub(kept.extend)
-        assert not hub.is_watched
-        hub.record([FACT])
-        with hub.watch() as watch:
-            assert hub.is_watched
-            early, late = (FramesEntry("x_1", n, [2.0 * n], [0.0], [b"a"]) for n in (1, 2))
-            hub.show(early)
-            both = FramesEntry("x_1", 1, [2.0, 4.0], [0.0, 0.0], [b"a", b"a"])
-            hub.record([BodyEntry("h", b""), early, FACT], shown=2)
-            hub.record([both, FACT], shown=2)
-        hub.record([FACT])
-        assert [noted async for noted in watch] == [early, FACT, late, FACT]
-        assert [noted async for noted in watch] == [], "it stays over"
-        assert len(kept) == 7
-
-    asyncio.run(story())
+async def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
+    kept: list[KeptEntry] = []
+    hub = Hub(kept.extend)
+    assert not hub.is_watched
+    hub.record([FACT])
+    with hub.watch() as watch:
+        assert hub.is_watched
+        early, late = (FramesEntry("x_1", n, [2.0 * n], [0.0], [b"a"]) for n in (1, 2))
+        hub.show(early)
+        both = FramesEntry("x_1", 1, [2.0, 4.0], [0.0, 0.0], [b"a", b"a"])
+        hub.record([BodyEntry("h", b""), early, FACT], shown=2)
+        hub.record([both, FACT], shown=2)
+    hub.record([FACT])
+    assert [noted async for noted in watch] == [early, FACT, late, FACT]
+    assert [noted async for noted in watch] == [], "it stays over"
+    assert len(kept) == 7
 
 
-def test_encoded_entries_are_appended_as_they_are_and_shown_decoded() -> None:
-    async def story() -> None:
-        kept: list[KeptEntry] = []
-        appended: list[bytes] = []
-        hub = Hub(kept.extend, appended.append)
-        data = msgspec.msgpack.encode([BodyEntry("h", b"x"), FACT])
+async def test_encoded_entries_are_appended_as_they_are_and_shown_decoded() -> None:
+    kept: list[KeptEntry] = []
+    appended: list[bytes] = []
+    hub = Hub(kept.extend, appended.append)
+    data = msgspec.msgpack.encode([BodyEntry("h", b"x"), FACT])
+    hub.append(data, "x_1")
+    with hub.watch() as watch:
         hub.append(data, "x_1")
-        with hub.watch() as watch:
-            hub.append(data, "x_1")
-            assert watch.take_waiting() == [FACT]
-        assert (appended, kept) == ([data, data], [])
-
-    asyncio.run(story())
+        assert watch.take_waiting() == [FACT]
+    assert (appended, kept) == ([data, data], [])
 
 
 def test_encoded_entries_are_recorded_in_the_usual_way_where_nothing_appends_or_more_is_owed() -> None:
@@ -71,28 +65,22 @@ def test_encoded_entries_are_recorded_in_the_usual_way_where_nothing_appends_or_
     assert (kept, appended) == ([FACT] * 3, []), "nothing more of it is written"
 
 
-def test_a_watcher_that_falls_far_behind_is_let_go() -> None:
-    async def story() -> None:
-        hub = Hub(lambda _: None)
-        watch = hub.watch()
-        for _ in range(MOST_WAITING + 1):
-            hub.show(FACT)
-        assert not hub.is_watched
-        assert len([noted async for noted in watch]) == MOST_WAITING
-
-    asyncio.run(story())
+async def test_a_watcher_that_falls_far_behind_is_let_go() -> None:
+    hub = Hub(lambda _: None)
+    watch = hub.watch()
+    for _ in range(MOST_WAITING + 1):
+        hub.show(FACT)
+    assert not hub.is_watched
+    assert len([noted async for noted in watch]) == MOST_WAITING
 
 
-def test_closing_the_hub_ends_all_watchers() -> None:
-    async def story() -> None:
-        hub = Hub(lambda _: None)
-        watch = hub.watch()
-        hub.close()
-        assert [noted async for noted in watch] == []
-        assert [noted async for noted in hub.watch()] == []
-        await watch.aclose()
-
-    asyncio.run(story())
+async def test_closing_the_hub_ends_all_watchers() -> None:
+    hub = Hub(lambda _: None)
+    watch = hub.watch()
+    hub.close()
+    assert [noted async for noted in watch] == []
+    assert [noted async for noted in hub.watch()] == []
+    await watch.aclose()
 
 
 class Waits:
@@ -109,36 +97,29 @@ class Waits:
         self.has_written.set()
 
 
-def test_expected_facts_are_written_after_a_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expected_facts_are_written_after_a_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.exchange.hub.SOON", 0.0)
-
-    async def story() -> None:
-        hub = Hub(lambda _: None)
-        slow, quick = Waits(hub), Waits(hub)
-        hub.expect(slow)
-        hub.expect(quick)
-        quick.commit()
-        await slow.has_written.wait()
-        assert (slow.commits, quick.commits) == (1, 1)
-        quick.has_written.clear()
-        hub.expect(quick)
-        await quick.has_written.wait()
-
-    asyncio.run(story())
+    hub = Hub(lambda _: None)
+    slow, quick = Waits(hub), Waits(hub)
+    hub.expect(slow)
+    hub.expect(quick)
+    quick.commit()
+    await slow.has_written.wait()
+    assert (slow.commits, quick.commits) == (1, 1)
+    quick.has_written.clear()
+    hub.expect(quick)
+    await quick.has_written.wait()
 
 
-def test_what_is_announced_comes_between_the_facts_and_is_on_no_record() -> None:
-    async def story() -> None:
-        kept: list[KeptEntry] = []
-        hub = Hub(kept.extend)
-        hub.announce("chat", {"kind": "missed"})
-        with hub.watch() as watch:
-            hub.announce("chat", {"kind": "topics"})
-            hub.record([FACT])
-        assert [news async for news in watch] == [Announced("chat", {"kind": "topics"}), FACT]
-        assert kept == [FACT]
-
-    asyncio.run(story())
+async def test_what_is_announced_comes_between_the_facts_and_is_on_no_record() -> None:
+    kept: list[KeptEntry] = []
+    hub = Hub(kept.extend)
+    hub.announce("chat", {"kind": "missed"})
+    with hub.watch() as watch:
+        hub.announce("chat", {"kind": "topics"})
+        hub.record([FACT])
+    assert [news async for news in watch] == [Announced("chat", {"kind": "topics"}), FACT]
+    assert kept == [FACT]
 
 
 class Disk:
@@ -177,22 +158,18 @@ def test_what_is_owed_is_written_before_anything_else() -> None:
     assert not hub.is_missing("x_1")
 
 
-def test_what_is_owed_is_written_when_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_owed_is_written_when_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.exchange.hub.TRY_AGAIN", 0.01)
     disk = Disk()
-
-    async def story() -> None:
-        hub = Hub(disk.record)
-        disk.is_full = True
-        hub.owe([fact("x_1", 0)])
-        hub.owe([fact("x_2", 0)])
-        await asyncio.sleep(0.05)
-        assert not disk.kept
-        disk.is_full = False
-        await asyncio.wait_for(disk.was_written.wait(), 10)
-        assert disk.kept == [fact("x_1", 0), fact("x_2", 0)]
-
-    asyncio.run(story())
+    hub = Hub(disk.record)
+    disk.is_full = True
+    hub.owe([fact("x_1", 0)])
+    hub.owe([fact("x_2", 0)])
+    await asyncio.sleep(0.05)
+    assert not disk.kept
+    disk.is_full = False
+    await asyncio.wait_for(disk.was_written.wait(), 10)
+    assert disk.kept == [fact("x_1", 0), fact("x_2", 0)]
 
 
 def test_what_is_owed_is_tried_once_more_at_the_end() -> None:
@@ -254,57 +231,47 @@ def life(exchange: str) -> list[FactEntry | FramesEntry]:
 MORE = Announced("more", {})
 
 
-def test_a_brief_watcher_gets_whole_exchanges_and_is_told_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_brief_watcher_gets_whole_exchanges_and_is_told_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.exchange.hub.FEW", 5)
-
-    async def story() -> None:
-        hub = Hub(lambda _: None, lambda _: None)
-        with hub.watch(is_brief=True) as brief, hub.watch() as close:
-            assert hub.is_watched_closely
-            lives = [life(f"x_{number}") for number in range(4)]
-            for number, entries in enumerate(lives):
-                hub.append(msgspec.msgpack.encode([BodyEntry("h", b""), *entries]), f"x_{number}")
-            assert brief.take_waiting() == [*lives[0], *lives[1], MORE], "and no half of an exchange"
-            assert close.take_waiting() == [entry for entries in lives for entry in entries]
-            hub.record(lives[0])
-            assert brief.take_waiting() == lives[0], "there is room again, and nothing was left out"
-        assert not hub.is_watched_closely
-
-    asyncio.run(story())
+    hub = Hub(lambda _: None, lambda _: None)
+    with hub.watch(is_brief=True) as brief, hub.watch() as close:
+        assert hub.is_watched_closely
+        lives = [life(f"x_{number}") for number in range(4)]
+        for number, entries in enumerate(lives):
+            hub.append(msgspec.msgpack.encode([BodyEntry("h", b""), *entries]), f"x_{number}")
+        assert brief.take_waiting() == [*lives[0], *lives[1], MORE], "and no half of an exchange"
+        assert close.take_waiting() == [entry for entries in lives for entry in entries]
+        hub.record(lives[0])
+        assert brief.take_waiting() == lives[0], "there is room again, and nothing was left out"
+    assert not hub.is_watched_closely
 
 
-def test_a_brief_watcher_gets_all_of_what_it_has_seen_begin_and_every_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_brief_watcher_gets_all_of_what_it_saw_begin_and_every_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sightline.exchange.hub.FEW", 2)
-
-    async def story() -> None:
-        hub = Hub(lambda _: None, lambda _: None)
-        with hub.watch(is_brief=True) as brief:
-            first, other = life("x_1"), life("x_2")
-            hub.record(first[:2])
-            hub.record(other[:2])
-            hub.append(msgspec.msgpack.encode(first[2:]), "x_1")
-            hub.announce("cap", {})
-            assert brief.take_waiting() == [*first, Announced("cap", {}), MORE]
-            hub.record([first[0], first[1]])
-            held, released = entry_of("x_2", 2, Held()), entry_of("x_2", 3, Released("h"))
-            hub.record([held, released])
-            assert brief.take_waiting() == [*first[:2], held, released], "from its hold on, it is followed"
-            hub.leave_out()
-            assert brief.take_waiting() == [MORE], "another process has more"
-
-    asyncio.run(story())
+    hub = Hub(lambda _: None, lambda _: None)
+    with hub.watch(is_brief=True) as brief:
+        first, other = life("x_1"), life("x_2")
+        hub.record(first[:2])
+        hub.record(other[:2])
+        hub.append(msgspec.msgpack.encode(first[2:]), "x_1")
+        hub.announce("cap", {})
+        assert brief.take_waiting() == [*first, Announced("cap", {}), MORE]
+        hub.record([first[0], first[1]])
+        held, released = entry_of("x_2", 2, Held()), entry_of("x_2", 3, Released("h"))
+        hub.record([held, released])
+        assert brief.take_waiting() == [*first[:2], held, released], "from its hold on, it is followed"
+        hub.leave_out()
+        assert brief.take_waiting() == [MORE], "another process has more"
 
 
-def test_what_is_said_of_an_exchange_after_its_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_said_of_an_exchange_after_its_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.exchange.hub.FEW", 1)
-
-    async def story() -> None:
-        hub = Hub(lambda _: None)
-        with hub.watch(is_brief=True) as brief:
-            late = entry_of("x_1", 4, Budgeted({}))
-            hub.record([*life("x_1"), late])
-            hub.record(life("x_2"))
-            assert brief.take_waiting() == [*life("x_1"), MORE]
-            assert not brief._followed
-
-    asyncio.run(story())
+    hub = Hub(lambda _: None)
+    with hub.watch(is_brief=True) as brief:
+        late = entry_of("x_1", 4, Budgeted({}))
+        hub.record([*life("x_1"), late])
+        hub.record(life("x_2"))
+        assert brief.take_waiting() == [*life("x_1"), MORE]
+        assert not brief._followed

@@ -125,12 +125,9 @@ def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
     assert "acme/other" in [lesson.model for lesson in memory.lessons()]
 
 
-def test_close_waits_for_at_most_one_pending_lesson(tmp_path: Path) -> None:
-    async def story() -> None:
-        learning = TrafficLearning(Memory(tmp_path, lambda: 0.0))
-        await learning.close()
-        for _ in range(5):
-            learning.note(CHOICE, body(), USAGE)
-        await learning.close()
-
-    asyncio.run(story())
+async def test_close_waits_for_at_most_one_pending_lesson(tmp_path: Path) -> None:
+    learning = TrafficLearning(Memory(tmp_path, lambda: 0.0))
+    await learning.close()
+    for _ in range(5):
+        learning.note(CHOICE, body(), USAGE)
+    await learning.close()

@@ -8,7 +8,7 @@ import pytest
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Route
 from sightline.exchange.outbound import body_of, dialect_key, end_to_end, secrets_of_provider
-from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, play
+from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, open_stage, play
 from tests.reply_samples import whole
 from tests.upstream import Seen, answer
 
@@ -202,17 +202,15 @@ def test_only_required_headers_are_forwarded_across_dialects(tmp_path: Path) -> 
         ("gemini", "/models/m:generateContent", "", "/base/v1beta/models/m:generateContent"),
     ],
 )
-def test_client_path_is_appended_to_the_base_url(
+async def test_client_path_is_appended_to_the_base_url(
     tmp_path: Path, spoken: str, path: str, query: str, expected: str
 ) -> None:
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         stage.upstream.script = [answer(200, whole(spoken))]
         provider = Provider(dialect=spoken, base_url=f"{stage.upstream.url}/base")  # type: ignore[arg-type]
         stage.providers["based"] = provider
         await stage.ask(asks(spoken, path=path, query=query, provider="based"))
         assert stage.upstream.seen[0].target == expected
-
-    play(story, tmp_path, spoken)
 
 
 def test_configured_query_replaces_the_client_query(tmp_path: Path) -> None:
@@ -293,10 +291,9 @@ def test_strict_refuses_a_loss_in_the_client_s_words(tmp_path: Path, by: str) ->
     assert "/logit_bias" in got.json()["error"]["message"]
 
 
-def test_losses_are_counted_in_a_header_and_listed_in_the_record(tmp_path: Path) -> None:
+async def test_losses_are_counted_in_a_header_and_listed_in_the_record(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"logit_bias":{"1":5},"stream":true}'
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("openai-chat", body=body, is_stream=True))
         fact: Any = stage.facts()[1]
@@ -305,16 +302,13 @@ def test_losses_are_counted_in_a_header_and_listed_in_the_record(tmp_path: Path)
         assert fact.dialect == "anthropic"
         assert stage.bodies()[fact.sha256] == stage.upstream.seen[0].body
 
-    play(story, tmp_path, "anthropic")
-
 
 OPUS = Model(refuses=("temperature", "top_k"), thinking=("adaptive",), one_sampler=True)
 
 
-def test_option_refused_by_the_model_is_dropped_and_reported(tmp_path: Path) -> None:
+async def test_option_refused_by_the_model_is_dropped_and_reported(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0.2,"top_p":0.9}'
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic", models={"m": OPUS}) as stage:
         stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("openai-chat", body=body))
         assert got.status == 200
@@ -325,8 +319,6 @@ def test_option_refused_by_the_model_is_dropped_and_reported(tmp_path: Path) -> 
         assert [(loss.pointer, loss.why) for loss in fact.report if loss.pointer == "/temperature"] == [
             ("/temperature", "m does not take it")
         ]
-
-    play(story, tmp_path, "anthropic", models={"m": OPUS})
 
 
 LONG = "word " * 1200
@@ -351,13 +343,12 @@ def test_a_route_says_whether_an_agent_gets_cache_marks(tmp_path: Path, routes: 
 
 
 @pytest.mark.parametrize(("version", "is_sent"), [("2023-06-01", True), ("2026-10-21", False)])
-def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, version: str, is_sent: bool) -> None:
+async def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, version: str, is_sent: bool) -> None:
     content = [
         {"role": "model", "parts": [{"fileData": {"fileUri": "https://x/a.pdf", "mimeType": "application/pdf"}}]}
     ]
     asked = {"contents": [*content, {"role": "user", "parts": [{"text": "b"}]}], "generationConfig": {"topK": 3}}
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic", headers={"anthropic-version": version}) as stage:
         stage.upstream.script = [answer(200, whole("anthropic"))]
         await stage.ask(asks("gemini", body=json.dumps(asked).encode()))
         seen = stage.upstream.seen[0]
@@ -369,16 +360,14 @@ def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, version: st
         refused = {("/generationConfig/topK", "option"), ("/contents/0/parts/0", "content")}
         assert lost == (set() if is_sent else refused)
 
-    play(story, tmp_path, "anthropic", headers={"anthropic-version": version})
 
-
-def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Path) -> None:
+async def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Path) -> None:
     headers = (("Anthropic-Beta", "context-1m-2025-08-07, effort-2025-11-24"), ("anthropic-version", "2023-06-01"))
-    seen, _ = sent(tmp_path / "same", "anthropic", asks("anthropic", headers=headers))
-    assert seen is not None
-    assert seen.header("anthropic-beta") == headers[0][1]
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path / "same", "anthropic") as stage:
+        stage.upstream.script = [answer(200, whole("anthropic"))]
+        await stage.ask(asks("anthropic", headers=headers))
+        assert stage.upstream.seen[0].header("anthropic-beta") == headers[0][1]
+    async with open_stage(tmp_path / "across", "openai-responses") as stage:
         stage.upstream.script = [answer(200, whole("openai-responses"))]
         await stage.ask(asks("anthropic", headers=headers))
         assert "beta" not in str(stage.upstream.seen[0].headers).lower()
@@ -388,16 +377,13 @@ def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Pa
             "anthropic-beta: effort-2025-11-24",
         ]
 
-    play(story, tmp_path / "across", "openai-responses")
 
-
-def test_a_client_that_comes_home_brings_no_signatures_of_another_provider(tmp_path: Path) -> None:
+async def test_a_client_that_comes_home_brings_no_signatures_of_another_provider(tmp_path: Path) -> None:
     """A session may go from one provider to another; Anthropic answers a thought that it has not signed with 400."""
     thought = {"type": "thinking", "thinking": "t", "signature": "sightline:openai-responses:rs_1:abc"}
     turn = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}, turn]}
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("anthropic", body=json.dumps(asked).encode()))
         assert got.status == 200
@@ -406,8 +392,6 @@ def test_a_client_that_comes_home_brings_no_signatures_of_another_provider(tmp_p
         fact: Any = stage.facts()[1]
         assert [loss.pointer for loss in fact.report] == ["/messages/1/content/0/signature", "/messages/1/content/0"]
         assert stage.bodies()[fact.sha256] == seen.body
-
-    play(story, tmp_path, "anthropic")
 
 
 @pytest.mark.parametrize("text", ["see sightline: it works", "sightline:openai-responses:rs_1:abc"])
@@ -473,12 +457,11 @@ def test_a_body_of_a_thousand_levels_reaches_every_dialect(tmp_path: Path, clien
 
 @pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_a_request_like_an_earlier_one_is_sent_with_its_own_words(tmp_path: Path, client: str, provider: str) -> None:
+async def test_a_request_like_an_earlier_one_has_its_own_words(tmp_path: Path, client: str, provider: str) -> None:
     words = ["one", 'the "second"', "third ⟨text 0 of a template⟩", " ", "fünf\n", "six"]
     bodies = [json.dumps(REQUESTS[client]).replace('"hi"', json.dumps(each)).encode() for each in words]
     expected: list[bytes] = []
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [answer(200, whole(provider))]
         for body in bodies:
             asked = asks(client, body=body)
@@ -487,8 +470,6 @@ def test_a_request_like_an_earlier_one_is_sent_with_its_own_words(tmp_path: Path
         first, *others = stage.upstream.seen
         assert [first.body, *(each.body for each in others)] == expected
         assert all(names(each) == names(first) and each.target == first.target for each in others)
-
-    play(story, tmp_path, provider)
 
 
 def test_a_strict_request_is_refused_also_after_one_that_was_not(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from sightline.model.exchange import (
 from sightline.store.entries import BodyEntry, FactEntry, plain_entries
 from sightline.transport.embedded.process import Running
 from tests.fake_clock import FakeClock
-from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
+from tests.relay_stage import DIALECTS, KEY, Stage, asks, open_stage, play, taken
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import LAST, answer, chunk, drip, head, pieces, says, stall, streams
 
@@ -41,10 +41,9 @@ ODD = (
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_odd_bytes_go_out_and_come_back_as_they_are(tmp_path: Path, spoken: str) -> None:
+async def test_odd_bytes_go_out_and_come_back_as_they_are(tmp_path: Path, spoken: str) -> None:
     reply = b" \n" + whole(spoken, SAYS).replace(b'":', b'" :\t') + b"\n\n"
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         stage.upstream.script = [answer(200, reply, [("Content-Type", "application/json; charset=utf-8")])]
         got = await stage.ask(asks(spoken, body=ODD))
         assert stage.upstream.seen[0].body == ODD
@@ -56,28 +55,22 @@ def test_odd_bytes_go_out_and_come_back_as_they_are(tmp_path: Path, spoken: str)
         assert stage.raw_reply() == reply
         assert stage.bodies()[sha256(ODD).hexdigest()] == ODD
 
-    play(story, tmp_path, spoken)
 
-
-def test_two_megabytes_each_way(tmp_path: Path) -> None:
+async def test_two_megabytes_each_way(tmp_path: Path) -> None:
     text = "ü" * 1_000_000
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}, ensure_ascii=False).encode()
     reply = whole("openai-chat", SAYS).replace(b"there.", text.encode())
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, reply, JSON)]
         got = await stage.ask(asks("openai-chat", body=body))
         assert stage.upstream.seen[0].body == body
         assert got.body == reply
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_a_stream_may_come_byte_by_byte(tmp_path: Path, spoken: str) -> None:
+async def test_a_stream_may_come_byte_by_byte(tmp_path: Path, spoken: str) -> None:
     frames = streamed(spoken)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         stage.upstream.script = [drip(head(200, SSE) + b"".join(map(chunk, frames)) + LAST)]
         got = await stage.ask(asks(spoken, stream=True))
         assert got.body == b"".join(frames)
@@ -85,15 +78,12 @@ def test_a_stream_may_come_byte_by_byte(tmp_path: Path, spoken: str) -> None:
         assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.tools) == ("tool_calls", ("weather",))
 
-    play(story, tmp_path, spoken)
-
 
 @pytest.mark.parametrize("client", DIALECTS)
-def test_words_reach_the_client_before_the_next_ones_are_even_sent(tmp_path: Path, client: str) -> None:
+async def test_words_reach_the_client_before_the_next_ones_are_even_sent(tmp_path: Path, client: str) -> None:
     frames = streamed("openai-chat", SAYS)
     place = next(index for index, frame in enumerate(frames) if b"Hello " in frame) + 1
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         was_read = asyncio.Event()
         stage.upstream.script = [
             pieces(head(200, SSE), *map(chunk, frames[:place]), was_read, *map(chunk, frames[place:]), LAST)
@@ -104,8 +94,6 @@ def test_words_reach_the_client_before_the_next_ones_are_even_sent(tmp_path: Pat
                     was_read.set()
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path)
-
 
 # --- codings ----------------------------------------------------------------------------------------
 
@@ -113,8 +101,8 @@ CODE = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, 
 
 
 @pytest.mark.parametrize(("coding", "coded"), [("gzip", gzip.compress(ODD)), ("zstd", zstandard.compress(ODD))])
-def test_coded_bytes_go_out_as_they_came_and_are_kept_decoded(tmp_path: Path, coding: str, coded: bytes) -> None:
-    async def story(stage: Stage) -> None:
+async def test_coded_bytes_go_out_as_they_came_and_are_kept_decoded(tmp_path: Path, coding: str, coded: bytes) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
         headers = (("Content-Encoding", coding), ("Content-Length", str(len(coded))))
         await stage.ask(asks("openai-chat", body=ODD, coded=coded, coding=coding, headers=headers))
@@ -126,11 +114,9 @@ def test_coded_bytes_go_out_as_they_came_and_are_kept_decoded(tmp_path: Path, co
         assert isinstance(attempt, AttemptStarted)
         assert received.sha256 == attempt.sha256 == sha256(ODD).hexdigest()
 
-    play(story, tmp_path)
 
-
-def test_a_translated_body_goes_out_without_the_coding(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_translated_body_goes_out_without_the_coding(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.upstream.script = [answer(200, whole("anthropic"), JSON)]
         asked = asks("openai-chat", coding="gzip", headers=(("Content-Encoding", "gzip"),))
         await stage.ask(
@@ -140,19 +126,16 @@ def test_a_translated_body_goes_out_without_the_coding(tmp_path: Path) -> None:
         assert seen.header("content-encoding") == ""
         assert seen.json()["messages"][0]["role"] == "user"
 
-    play(story, tmp_path, "anthropic")
-
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, br"])
-def test_a_coded_answer_passes_as_it_is_and_is_read_all_the_same(tmp_path: Path, coding: str, stream: bool) -> None:
+async def test_a_coded_answer_passes_as_it_is_and_is_read(tmp_path: Path, coding: str, stream: bool) -> None:
     plain = b"".join(streamed("openai-chat")) if stream else whole("openai-chat")
     coded = plain
     for name in coding.split(", "):
         coded = CODE[name](coded)
     kind = SSE if stream else JSON
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, coded, [*kind, ("Content-Encoding", coding)], framing="chunked")]
         got = await stage.ask(asks("openai-chat", stream=stream, headers=(("Accept-Encoding", coding),)))
         assert stage.upstream.seen[0].header("accept-encoding") == coding
@@ -163,15 +146,13 @@ def test_a_coded_answer_passes_as_it_is_and_is_read_all_the_same(tmp_path: Path,
         assert (last.finish, last.sha256) == ("tool_calls", sha256(plain).hexdigest())
         assert stage.raw_reply() == plain
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", [JSON, SSE])
-def test_an_answer_that_cannot_be_read_along_passes_with_a_warning(
+async def test_an_answer_that_cannot_be_read_along_passes_with_a_warning(
     tmp_path: Path, stream: bool, kind: list[tuple[str, str]]
 ) -> None:
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         for coding, body in (("compress", b"\x1f\x9d"), ("gzip, compress", b"\x1f\x9d"), ("gzip", b"no gzip")):
             stage.upstream.script = [answer(200, body, [*kind, ("Content-Encoding", coding)], framing="chunked")]
             got = await stage.ask(asks("openai-chat", stream=stream))
@@ -181,28 +162,23 @@ def test_an_answer_that_cannot_be_read_along_passes_with_a_warning(
             assert coding in last.warning
             assert last.finish == "", "nobody here knows how it ended"
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_answer_that_cannot_be_read_is_not_translated(tmp_path: Path, stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_answer_that_cannot_be_read_is_not_translated(tmp_path: Path, stream: bool) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, b"\x0b\x02\x80", [("Content-Encoding", "compress")])]
         got = await stage.ask(asks("anthropic", stream=stream))
         assert got.status == 502
         assert "the content coding compress cannot be read" in got.json()["error"]["message"]
         assert stage.kinds()[-1] == "failed"
 
-    play(story, tmp_path)
-
 
 # --- the record -------------------------------------------------------------------------------------
 
 
-def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> None:
+async def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> None:
     frames = streamed("openai-chat", SAYS)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         has_begun = asyncio.Event()
         stage.upstream.script = [pieces(head(200, SSE), has_begun, *map(chunk, frames), LAST)]
         relayed = await stage.relay.start(asks("openai-chat", stream=True, session="s1"))
@@ -224,17 +200,13 @@ def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Path) -> 
         assert isinstance(last.fact, ExchangeFinished)
         assert last.fact.usage is not None
 
-    play(story, tmp_path)
 
-
-def test_a_whole_answer_is_on_record_before_any_of_it_leaves(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_whole_answer_is_on_record_before_any_of_it_leaves(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
         relayed = await stage.relay.start(asks("openai-chat"))
         assert stage.kinds() == ["received", "attempt", "finished"]
         await taken(relayed)
-
-    play(story, tmp_path)
 
 
 def test_store_failure_does_not_affect_the_client(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -251,8 +223,8 @@ def test_store_failure_does_not_affect_the_client(tmp_path: Path, caplog: pytest
     assert "x_1 could not be recorded" in caplog.text
 
 
-def test_watcher_receives_every_recorded_fact_in_order(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_watcher_receives_every_recorded_fact_in_order(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [streams(*streamed("openai-chat", SAYS))]
         with stage.hub.watch() as watch:
             await stage.ask(asks("openai-chat", stream=True))
@@ -260,14 +232,12 @@ def test_watcher_receives_every_recorded_fact_in_order(tmp_path: Path) -> None:
         assert [noted.n for noted in told] == list(range(len(told)))
         assert [noted for noted in stage.entries if isinstance(noted, FactEntry)] == told
 
-    play(story, tmp_path)
-
 
 # --- retries ----------------------------------------------------------------------------------------
 
 
-def test_each_attempt_is_a_fact_with_the_same_bytes(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_each_attempt_is_a_fact_with_the_same_bytes(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic", request_max_retries=4) as stage:
         stage.upstream.script = [says({}, 503), says({}, 429, [("Retry-After", "2")]), answer(200, whole("anthropic"))]
         got = await stage.ask(asks("openai-chat", received=stage.clock.monotonic()))
         assert got.status == 200
@@ -278,34 +248,28 @@ def test_each_attempt_is_a_fact_with_the_same_bytes(tmp_path: Path) -> None:
         assert len({seen.body for seen in stage.upstream.seen}) == 1
         assert float(got.header("x-sightline-overhead-ms")) < 1, "waiting for the provider is no overhead"
 
-    play(story, tmp_path, "anthropic", request_max_retries=4)
-
 
 @pytest.mark.parametrize("is_stream", [False, True])
-def test_client_request_is_not_retried_but_own_requests_are(tmp_path: Path, is_stream: bool) -> None:
-    async def story(stage: Stage) -> None:
+async def test_client_request_is_not_retried_but_own_requests_are(tmp_path: Path, is_stream: bool) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says({}, 503)] * 7
         got = await stage.ask(asks("openai-chat", stream=is_stream))
         assert (got.status, len(stage.upstream.seen)) == (503, 1)
         await stage.ask(asks("openai-chat", stream=is_stream, is_own=True))
         assert len(stage.upstream.seen) == 1 + (6 if is_stream else 5), "requests of our own have a budget"
 
-    play(story, tmp_path)
 
-
-def test_a_route_may_say_how_often_its_requests_are_sent_again(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_route_may_say_how_often_its_requests_are_sent_again(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, routes=(Route(provider="acme", retries=2),), request_max_retries=9) as stage:
         stage.upstream.script = [says({}, 503)] * 6
         await stage.ask(asks("openai-chat"))
         assert len(stage.upstream.seen) == 3
         await stage.ask(asks("openai-chat", provider="acme", is_own=True, retries=1))
         assert len(stage.upstream.seen) == 5, "a request of our own carries what its route said"
 
-    play(story, tmp_path, routes=(Route(provider="acme", retries=2),), request_max_retries=9)
 
-
-def test_a_caller_of_our_own_hears_of_each_fact_and_gets_the_fault_itself(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_caller_of_our_own_hears_of_each_fact_and_gets_the_fault_itself(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says({"error": {"message": f"bad key {KEY}"}}, 401)]
         told: list[FactEntry] = []
         async with await stage.relay.start(asks("openai-chat"), told.append) as relayed:
@@ -315,12 +279,10 @@ def test_a_caller_of_our_own_hears_of_each_fact_and_gets_the_fault_itself(tmp_pa
         assert [noted.fact for noted in told] == stage.facts()
         assert [noted.exchange for noted in told] == ["x_1"] * 3
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("client", DIALECTS)
-def test_what_an_answer_broke_off_with_is_known_before_its_last_words(tmp_path: Path, client: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_what_an_answer_broke_off_with_is_known_before_its_last_words(tmp_path: Path, client: str) -> None:
+    async with open_stage(tmp_path, stream_idle_timeout_ms=50) as stage:
         stage.upstream.script = [stall(head(200, SSE), *map(chunk, streamed("openai-chat", SAYS)[:-2]))]
         async with await stage.relay.start(asks(client, stream=True)) as relayed:
             assert relayed.fault is None
@@ -332,18 +294,14 @@ def test_what_an_answer_broke_off_with_is_known_before_its_last_words(tmp_path: 
         assert relayed.fault is not None
         assert relayed.fault.code is Code.TIMEOUT_IDLE
 
-    play(story, tmp_path, stream_idle_timeout_ms=50)
 
-
-def test_the_size_that_a_caller_knows_is_in_the_ledger(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_the_size_that_a_caller_knows_is_in_the_ledger(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says({"error": {"message": "no"}}, 400), stall(head(200, SSE))]
         await stage.ask(asks("openai-chat", tokens=70))
         assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 0
         async with await stage.relay.start(asks("openai-chat", stream=True, tokens=70)):
             assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 70
-
-    play(story, tmp_path)
 
 
 def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
@@ -364,23 +322,20 @@ def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
     play(story, tmp_path, others={"local": local})
 
 
-def test_a_wait_that_is_too_long_goes_to_the_client(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_wait_that_is_too_long_goes_to_the_client(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says({"error": {"message": "slow down"}}, 429, [("Retry-After", "11")])]
         got = await stage.ask(asks("openai-chat"))
         assert (got.status, got.header("retry-after"), len(stage.upstream.seen)) == (429, "11", 1)
-
-    play(story, tmp_path)
 
 
 # --- clients that go, and the end -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", ["openai-chat", "anthropic"])
-def test_a_client_that_leaves_closes_the_provider_at_once(tmp_path: Path, client: str) -> None:
+async def test_a_client_that_leaves_closes_the_provider_at_once(tmp_path: Path, client: str) -> None:
     frames = streamed("openai-chat")
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall(head(200, SSE), chunk(frames[0] + frames[1]))]
         async with await stage.relay.start(asks(client, stream=True)) as relayed:
             async for _ in relayed:
@@ -390,22 +345,18 @@ def test_a_client_that_leaves_closes_the_provider_at_once(tmp_path: Path, client
         await stage.upstream.gone()
         await stage.relay.close(0)
 
-    play(story, tmp_path)
 
-
-def test_a_client_that_never_reads_leaves_as_well(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_that_never_reads_leaves_as_well(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall(head(200, SSE))]
         async with await stage.relay.start(asks("openai-chat", stream=True)):
             pass
         assert stage.kinds()[-1] == "cancelled"
         await stage.upstream.gone()
 
-    play(story, tmp_path)
 
-
-def test_a_client_that_leaves_before_the_answer_began(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_that_leaves_before_the_answer_began(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall()]
         task = asyncio.get_running_loop().create_task(stage.relay.start(asks("openai-chat")))
         await stage.upstream.arrived(1)
@@ -416,11 +367,9 @@ def test_a_client_that_leaves_before_the_answer_began(tmp_path: Path) -> None:
         assert stage.facts()[-1] == ExchangeCancelled("client_gone")
         await stage.upstream.gone()
 
-    play(story, tmp_path)
 
-
-def test_a_client_that_is_cancelled_while_it_reads(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_that_is_cancelled_while_it_reads(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         was_read = asyncio.Event()
         stage.upstream.script = [stall(head(200, SSE), chunk(streamed("openai-chat")[0]))]
 
@@ -437,11 +386,9 @@ def test_a_client_that_is_cancelled_while_it_reads(tmp_path: Path) -> None:
         assert stage.kinds()[-1] == "cancelled"
         await stage.upstream.gone()
 
-    play(story, tmp_path)
 
-
-def test_a_client_that_leaves_behind_the_legal_end_has_had_everything(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_that_leaves_behind_the_legal_end_has_had_everything(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         frames = streamed("openai-chat")
         stage.upstream.script = [stall(head(200, SSE), chunk(b"".join(frames)))]
         async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
@@ -449,11 +396,9 @@ def test_a_client_that_leaves_behind_the_legal_end_has_had_everything(tmp_path: 
                 break
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path)
 
-
-def test_a_client_that_leaves_behind_the_providers_error_was_not_the_reason(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_client_that_leaves_behind_the_providers_error_was_not_the_reason(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         error = b'data: {"error": {"message": "broken", "code": 500}}\n\n'
         stage.upstream.script = [stall(head(200, SSE), *map(chunk, [*streamed("openai-chat", SAYS)[:2], error]))]
         async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
@@ -464,22 +409,18 @@ def test_a_client_that_leaves_behind_the_providers_error_was_not_the_reason(tmp_
         assert isinstance(last, ExchangeFailed)
         assert last.message == "broken"
 
-    play(story, tmp_path)
 
-
-def test_a_provider_that_talks_on_after_the_end_is_hung_up_on(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_provider_that_talks_on_after_the_end_is_hung_up_on(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall(head(200, SSE), chunk(b"".join(streamed("openai-chat"))))]
         got = await stage.ask(asks("anthropic", stream=True))
         assert b"message_stop" in got.body
         assert stage.kinds()[-1] == "finished"
         await stage.upstream.gone()
 
-    play(story, tmp_path)
 
-
-def test_closing_waits_for_what_is_under_way(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_closing_waits_for_what_is_under_way(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         gate = asyncio.Event()
         frames = streamed("openai-chat")
         stage.upstream.script = [pieces(head(200, SSE), chunk(frames[0]), gate, *map(chunk, frames[1:]), LAST)]
@@ -494,11 +435,9 @@ def test_closing_waits_for_what_is_under_way(tmp_path: Path) -> None:
         assert got.body == b"".join(frames)
         await closing
 
-    play(story, tmp_path)
 
-
-def test_requests_unfinished_at_shutdown_are_cut_off_and_reported(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_requests_unfinished_at_shutdown_are_cut_off_and_reported(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall(head(200, SSE), chunk(streamed("openai-chat")[0])), stall()]
         relayed = await stage.relay.start(asks("openai-chat", stream=True))
         loop = asyncio.get_running_loop()
@@ -514,15 +453,13 @@ def test_requests_unfinished_at_shutdown_are_cut_off_and_reported(tmp_path: Path
             assert isinstance(last, ExchangeFailed)
             assert last.code == "overloaded"
 
-    play(story, tmp_path)
-
 
 # --- other ways -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
-def test_sightline_does_not_call_itself(tmp_path: Path, host: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_sightline_does_not_call_itself(tmp_path: Path, host: str) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.relay.own = frozenset({(host, stage.upstream.port)})
         got = await stage.ask(asks("anthropic"))
         assert (got.status, got.json()["type"]) == (508, "error")
@@ -532,20 +469,16 @@ def test_sightline_does_not_call_itself(tmp_path: Path, host: str) -> None:
         stage.upstream.script = [answer(200, whole("openai-chat"))]
         assert (await stage.ask(asks("anthropic"))).status == 200
 
-    play(story, tmp_path)
 
-
-def test_an_unknown_provider_is_answered_in_the_client_s_words(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_unknown_provider_is_answered_in_the_client_s_words(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         got = await stage.ask(asks("gemini", provider="acmee"))
         assert got.status == 404
         assert got.json()["error"]["status"] == "NOT_FOUND"
         assert "acme, open" in got.json()["error"]["message"]
 
-    play(story, tmp_path)
 
-
-def test_embedded_model_answers_if_no_other_provider_does(tmp_path: Path) -> None:
+async def test_embedded_model_answers_if_no_other_provider_does(tmp_path: Path) -> None:
     local = Provider(
         embedded=True,
         base_url="${SIGHTLINE_LOCAL_URL}/v1",
@@ -553,8 +486,7 @@ def test_embedded_model_answers_if_no_other_provider_does(tmp_path: Path) -> Non
         default_model="small",
         also={"anthropic": ""},
     )
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, routes=(), others={"local": local}) as stage:
         stage.upstream.script = [answer(200, whole("anthropic")), streams(*streamed("openai-chat"))]
         assert (await stage.ask(asks("anthropic"))).status == 200
         got = await stage.ask(asks("gemini", stream=True))
@@ -567,11 +499,9 @@ def test_embedded_model_answers_if_no_other_provider_does(tmp_path: Path) -> Non
             == ["received", "translated", "attempt", "translated", "finished"][: len(stage.kinds("x_2"))]
         )
 
-    play(story, tmp_path, routes=(), others={"local": local})
 
-
-def test_a_route_names_another_model_in_place(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_route_names_another_model_in_place(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, routes=(Route(model="m*", provider="acme", as_="acme-large"),)) as stage:
         stage.upstream.script = [answer(200, whole("openai-chat"))]
         await stage.ask(asks("openai-chat", body=ODD))
         assert stage.upstream.seen[0].body == ODD.replace(b'"m"', b'"acme-large"')
@@ -579,19 +509,15 @@ def test_a_route_names_another_model_in_place(tmp_path: Path) -> None:
         assert isinstance(attempt, AttemptStarted)
         assert stage.bodies()[attempt.sha256] == stage.upstream.seen[0].body
 
-    play(story, tmp_path, routes=(Route(model="m*", provider="acme", as_="acme-large"),))
 
-
-def test_overhead_header_reports_the_time_spent_inside(tmp_path: Path) -> None:
+async def test_overhead_header_reports_the_time_spent_inside(tmp_path: Path) -> None:
     class Slow(FakeClock):
         def monotonic(self) -> float:
             self.time += 0.001
             return self.time
 
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, clock=Slow()) as stage:
         stage.upstream.script = [answer(200, whole("openai-chat"))]
         got = await stage.ask(asks("openai-chat", received=stage.clock.monotonic()))
         assert 0 < float(got.header("x-sightline-overhead-ms")) < 20
         assert got.header("x-sightline-losses") == ""
-
-    play(story, tmp_path, clock=Slow())

@@ -1,4 +1,3 @@
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -74,18 +73,15 @@ async def test_at_full_speed_nothing_is_waited_for(tmp_path: Path) -> None:
         assert clock.waits == []
 
 
-def test_an_ending_server_waits_no_longer(tmp_path: Path) -> None:
-    async def played() -> None:
-        async with store_with(tmp_path, exchange("x_1", CHAT, FRAMES)) as store:
-            library, clock = Library(store), FakeClock()
-            await library.fill(EVERYTHING, now=NOON)
-            replaying = ReplayHandler(library, clock)
-            relayed = await replaying.start(asks("openai-chat", stream=True))
-            await replaying.close(5)
-            assert (await taken(relayed)).pieces == FRAMES
-            assert clock.waits == []
-
-    asyncio.run(played())
+async def test_an_ending_server_waits_no_longer(tmp_path: Path) -> None:
+    async with store_with(tmp_path, exchange("x_1", CHAT, FRAMES)) as store:
+        library, clock = Library(store), FakeClock()
+        await library.fill(EVERYTHING, now=NOON)
+        replaying = ReplayHandler(library, clock)
+        relayed = await replaying.start(asks("openai-chat", stream=True))
+        await replaying.close(5)
+        assert (await taken(relayed)).pieces == FRAMES
+        assert clock.waits == []
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)

@@ -20,35 +20,28 @@ from sightline.exchange.client_response import (
 from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Translated
 from sightline.model.fold import fold
 from tests.contract.test_law_4_stream_is_whole import read_stream
-from tests.relay_stage import DIALECTS, KEY, Stage, asks, play, taken
+from tests.relay_stage import DIALECTS, KEY, asks, open_stage, taken
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import answer, says, streams
 
 
-def test_a_body_that_is_here_is_given_once() -> None:
-    async def story() -> None:
-        async with ClientResponse("x_1", 200, [], WholeBody(b"data")) as relayed:
-            assert [piece async for piece in relayed] == [b"data"]
-            assert [piece async for piece in relayed] == []
-            assert relayed.fault is None
-
-    asyncio.run(story())
+async def test_a_body_that_is_here_is_given_once() -> None:
+    async with ClientResponse("x_1", 200, [], WholeBody(b"data")) as relayed:
+        assert [piece async for piece in relayed] == [b"data"]
+        assert [piece async for piece in relayed] == []
+        assert relayed.fault is None
 
 
-def test_an_answer_may_be_read_and_given_on() -> None:
-    async def story() -> None:
-        first = ClientResponse("x_1", 201, [(b"a", b"b")], WholeBody(b"one"))
-        assert [piece async for piece in first] == [b"one"]
-        first.set_body(b"two")
-        assert (first.exchange, first.status, first.headers) == ("x_1", 201, [(b"a", b"b")])
-        assert first.whole_body == b"two"
-        assert [piece async for piece in first] == [b"two"]
-
-    asyncio.run(story())
+async def test_an_answer_may_be_read_and_given_on() -> None:
+    first = ClientResponse("x_1", 201, [(b"a", b"b")], WholeBody(b"one"))
+    assert [piece async for piece in first] == [b"one"]
+    first.set_body(b"two")
+    assert (first.exchange, first.status, first.headers) == ("x_1", 201, [(b"a", b"b")])
+    assert first.whole_body == b"two"
+    assert [piece async for piece in first] == [b"two"]
 
 
 def test_a_fault_in_the_words_of_a_dialect() -> None:
-    import asyncio
 
     got = asyncio.run(taken(refusal("anthropic", Fault(Code.RATE_LIMITED, "slow", retry_after=1.2), [(b"x-a", b"b")])))
     assert (got.status, got.header("retry-after"), got.header("x-a")) == (429, "2", "b")
@@ -91,12 +84,11 @@ RESULTS = {"anthropic": "input_tokens", "gemini": "totalTokens", "openai-respons
 
 @pair
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_tool_call_reaches_every_client_from_every_provider(
+async def test_a_tool_call_reaches_every_client_from_every_provider(
     tmp_path: Path, client: str, provider: str, stream: bool
 ) -> None:
     frames = streamed(provider)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [streams(*frames) if stream else answer(200, whole(provider))]
         got = await stage.ask(asks(client, stream=stream))
         assert got.status == 200
@@ -115,11 +107,9 @@ def test_a_tool_call_reaches_every_client_from_every_provider(
         kind = got.header("content-type")
         assert kind.startswith("text/event-stream" if stream else "application/json" if client != provider else "")
 
-    play(story, tmp_path, provider)
 
-
-def test_chat_client_gets_usage_only_if_requested(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_chat_client_gets_usage_only_if_requested(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "anthropic") as stage:
         stage.upstream.script = [streams(*streamed("anthropic"))]
         quiet = await stage.ask(asks("openai-chat", stream=True))
         body = (
@@ -130,24 +120,19 @@ def test_chat_client_gets_usage_only_if_requested(tmp_path: Path) -> None:
         assert b'"prompt_tokens"' not in quiet.body
         assert b'"prompt_tokens":11' in told.body
 
-    play(story, tmp_path, "anthropic")
 
-
-def test_an_anthropic_client_gets_an_estimate_first_and_the_count_at_the_end(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_anthropic_client_gets_an_estimate_first_and_the_count_at_the_end(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [streams(*streamed("openai-chat"))]
         got = await stage.ask(asks("anthropic", stream=True))
         start, _, rest = got.body.partition(b"\n\n")
         assert b'"input_tokens":0' not in start
         assert b'"input_tokens":11' in rest
 
-    play(story, tmp_path)
 
-
-def test_web_page_instead_of_a_reply_is_reported_as_such(tmp_path: Path) -> None:
+async def test_web_page_instead_of_a_reply_is_reported_as_such(tmp_path: Path) -> None:
     page, what = b"<html>Sign in</html>", "a web page: <html>Sign in</html>"
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, page, [("Content-Type", "text/html")])]
         got = await stage.ask(asks("openai-chat"))
         assert (got.status, got.body) == (200, page)
@@ -155,12 +140,10 @@ def test_web_page_instead_of_a_reply_is_reported_as_such(tmp_path: Path) -> None
         assert isinstance(last, ExchangeFailed)
         assert (last.code, last.message) == ("upstream_protocol", f"the answer is {what}")
 
-    play(story, tmp_path)
-
 
 @pytest.mark.parametrize("client", COUNTS)
-def test_a_count_of_the_same_dialect_is_passed_on(tmp_path: Path, client: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_count_of_the_same_dialect_is_passed_on(tmp_path: Path, client: str) -> None:
+    async with open_stage(tmp_path, client) as stage:
         stage.upstream.script = [says({RESULTS[client]: 42}), answer(200, b"<html>")]
         got = await stage.ask(asks(client, **COUNTS[client]))
         assert got.json() == {RESULTS[client]: 42}
@@ -176,12 +159,10 @@ def test_a_count_of_the_same_dialect_is_passed_on(tmp_path: Path, client: str) -
         assert isinstance(last, ExchangeFailed)
         assert last.code == "upstream_protocol"
 
-    play(story, tmp_path, client)
-
 
 @pytest.mark.parametrize("client", COUNTS)
-def test_a_count_across_dialects_is_estimated_and_marked_so(tmp_path: Path, client: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_count_across_dialects_is_estimated_and_marked_so(tmp_path: Path, client: str) -> None:
+    async with open_stage(tmp_path) as stage:
         got = await stage.ask(asks(client, **COUNTS[client]))
         assert got.status == 200
         assert got.json()[RESULTS[client]] > 0
@@ -190,15 +171,12 @@ def test_a_count_across_dialects_is_estimated_and_marked_so(tmp_path: Path, clie
         assert not stage.upstream.seen
         assert stage.kinds() == ["received", "finished"]
 
-    play(story, tmp_path)
 
-
-def test_what_a_reply_loses_is_on_record_with_what_the_client_got(tmp_path: Path) -> None:
+async def test_what_a_reply_loses_is_on_record_with_what_the_client_got(tmp_path: Path) -> None:
     body = whole("openai-chat", SAYS).replace(b'"object":', b'"brand_new":[1],"object":')
     frames = streamed("openai-chat", SAYS)
     frames[0] = frames[0].replace(b'"object":', b'"brand_new":[1],"object":')
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, body), streams(*frames)]
         for stream in (False, True):
             got = await stage.ask(asks("anthropic", stream=stream))
@@ -208,21 +186,17 @@ def test_what_a_reply_loses_is_on_record_with_what_the_client_got(tmp_path: Path
             assert any(loss.pointer.endswith("/brand_new") for loss in back.report)
             assert stage.bodies()[back.sha256] == got.body
 
-    play(story, tmp_path)
 
-
-def test_an_error_in_a_whole_reply_is_an_error_for_the_client(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_error_in_a_whole_reply_is_an_error_for_the_client(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [says({"error": {"message": "no capacity", "code": 503}})]
         got = await stage.ask(asks("anthropic"))
         assert got.status >= 500
         assert "no capacity" in got.json()["error"]["message"]
 
-    play(story, tmp_path)
 
-
-def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         error = b'data: {"error": {"message": "bad key %s", "code": 500}}\n\n' % KEY.encode()
         stage.upstream.script = [streams(error)]
         relayed = await stage.relay.start(asks("anthropic", stream=True))
@@ -232,17 +206,13 @@ def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) -> Non
         assert got.status >= 400
         assert b"bad key ***" in got.body
 
-    play(story, tmp_path)
 
-
-def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [answer(200, whole("openai-chat"))]
         await stage.ask(asks("openai-chat"))
         used = stage.memory.ledger.usage("acme", "m", stage.clock.now())
         assert "18" in repr(used)
-
-    play(story, tmp_path)
 
 
 def test_of_headers_with_one_name_the_first_counts() -> None:

@@ -19,15 +19,15 @@ from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
 from sightline.store.entries import raw_reply
 from tests.contract.test_law_4_stream_is_whole import read_stream
-from tests.relay_stage import Stage, asks, play
+from tests.relay_stage import Stage, asks, open_stage
 from tests.reply_samples import streamed, whole
 from tests.upstream import LAST, chunk, cut, head, pieces, stall, streams
 
 SSE = [("Content-Type", "text/event-stream")]
 
 
-def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall(head(200, SSE), chunk(streamed("openai-chat")[0]))]
         pieces = []
         async with await stage.relay.start(asks("openai-chat", stream=True)) as relayed:
@@ -39,8 +39,6 @@ def test_an_answer_is_cut_between_two_reads_as_well(tmp_path: Path) -> None:
         assert b"that is enough" in pieces[-1]
         assert stage.kinds()[-1] == "failed"
         assert asyncio.current_task() is not None
-
-    play(story, tmp_path)
 
 
 class Client:
@@ -89,10 +87,10 @@ WITHOUT_KEYS = {"routes": (Route(provider="open"),), "environment": {}}
 
 
 @pytest.mark.parametrize("settings", [{}, WITHOUT_KEYS], ids=["keys are looked for", "there are no keys"])
-def test_chunks_that_come_whole_leave_with_the_size_that_they_came_with(
+async def test_chunks_that_come_whole_leave_with_the_size_that_they_came_with(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, **settings) as stage:
         frames = streamed("openai-chat")
         client = await stream_to_client(stage, frames, LAST)
         assert b"".join(client.got) == b"".join(frames)
@@ -101,11 +99,9 @@ def test_chunks_that_come_whole_leave_with_the_size_that_they_came_with(
         assert raw_reply(stage.entries) == b"".join(frames)
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path, **settings)
 
-
-def test_an_error_is_set_apart_from_the_frame_that_broke_off_before_it(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_an_error_is_set_apart_from_the_frame_that_broke_off_before_it(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, **WITHOUT_KEYS) as stage:
         frames = [*streamed("openai-chat")[:4], b"data: half a fra"]
         client = await stream_to_client(stage, frames)
         assert client.framed
@@ -113,11 +109,9 @@ def test_an_error_is_set_apart_from_the_frame_that_broke_off_before_it(tmp_path:
         assert b'"error"' in client.got[-1]
         assert stage.kinds()[-1] == "failed"
 
-    play(story, tmp_path, **WITHOUT_KEYS)
 
-
-def test_a_long_stream_is_read_while_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_long_stream_is_read_while_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_stage(tmp_path, **WITHOUT_KEYS) as stage:
         monkeypatch.setattr(stream_taps, "_MOST_UNREAD", 500)
         said = streamed("openai-chat")
         frames = [said[0], *[said[1]] * 200, *said[2:]]
@@ -130,11 +124,9 @@ def test_a_long_stream_is_read_while_it_comes(tmp_path: Path, monkeypatch: pytes
         assert sum(read) == len(b"".join(frames))
         assert stage.kinds()[-1] == "finished"
 
-    play(story, tmp_path, **WITHOUT_KEYS)
 
-
-def test_a_stream_that_came_at_once_is_one_commit_before_any_of_it_leaves(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_stream_that_came_at_once_is_one_commit_before_any_of_it_leaves(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         frames = streamed("openai-chat")
         stage.upstream.script = [pieces(head(200, SSE) + b"".join(map(chunk, frames)) + LAST)]
         relayed = await stage.relay.start(asks("openai-chat", stream=True))
@@ -143,11 +135,9 @@ def test_a_stream_that_came_at_once_is_one_commit_before_any_of_it_leaves(tmp_pa
         assert (b"x-sightline-exchange", b"x_1") in relayed.headers
         assert relayed.whole_body == b"".join(frames)
 
-    play(story, tmp_path)
 
-
-def test_leaving_twice_is_leaving_once(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_leaving_twice_is_leaving_once(tmp_path: Path) -> None:
+    async with open_stage(tmp_path) as stage:
         stage.upstream.script = [stall(head(200, SSE))]
         relayed = await stage.relay.start(asks("openai-chat", stream=True))
         async with relayed:
@@ -155,8 +145,6 @@ def test_leaving_twice_is_leaving_once(tmp_path: Path) -> None:
         async with relayed:
             pass
         assert stage.kinds().count("cancelled") == 1
-
-    play(story, tmp_path)
 
 
 def kept_open(spoken: str, *, usage_late: bool) -> list[bytes]:
@@ -171,12 +159,11 @@ def kept_open(spoken: str, *, usage_late: bool) -> list[bytes]:
 
 @pytest.mark.parametrize("usage_late", [False, True])
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic"])
-def test_a_finished_stream_that_is_kept_open_ends_soon_for_another_dialect(
+async def test_a_finished_stream_that_is_kept_open_ends_soon_for_another_dialect(
     tmp_path: Path, client: str, usage_late: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passing, "LATE_SECONDS", 0.05)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "gemini") as stage:
         frames = kept_open("gemini", usage_late=usage_late)
         stage.upstream.script = [stall(head(200, SSE), *(chunk(frame) for frame in frames))]
         got = await stage.ask(asks(client, stream=True))
@@ -187,15 +174,12 @@ def test_a_finished_stream_that_is_kept_open_ends_soon_for_another_dialect(
         assert last.usage.input_tokens == 11
         await stage.upstream.gone()
 
-    play(story, tmp_path, "gemini")
 
-
-def test_a_stream_of_the_same_dialect_passes_until_its_server_ends_it(
+async def test_a_stream_of_the_same_dialect_passes_until_its_server_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passing, "LATE_SECONDS", 0.0)
-
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, "gemini") as stage:
         frames, go_on = streamed("gemini"), asyncio.Event()
         more = b": and this\n\n"
         stage.upstream.script = [pieces(head(200, SSE), *map(chunk, frames), go_on, chunk(more), LAST)]
@@ -207,8 +191,6 @@ def test_a_stream_of_the_same_dialect_passes_until_its_server_ends_it(
                     go_on.set()
         assert b"".join(got) == b"".join(frames) + more
         assert stage.kinds()[-1] == "finished"
-
-    play(story, tmp_path, "gemini")
 
 
 def test_what_cannot_be_read_is_the_provider_s_fault() -> None:
@@ -271,8 +253,8 @@ def test_a_coding_is_undone_as_long_as_that_goes() -> None:
 
 
 @pytest.mark.parametrize("spoken", ["openai-chat", "anthropic"], ids=["verbatim", "translated"])
-def test_nothing_of_a_stream_that_has_ended_stays_until_the_collector_runs(tmp_path: Path, spoken: str) -> None:
-    async def story(stage: Stage) -> None:
+async def test_nothing_of_a_stream_that_has_ended_stays_until_the_collector_runs(tmp_path: Path, spoken: str) -> None:
+    async with open_stage(tmp_path, spoken) as stage:
         stage.upstream.script = [streams(*streamed(spoken))]
         gc.disable()
         try:
@@ -284,5 +266,3 @@ def test_nothing_of_a_stream_that_has_ended_stays_until_the_collector_runs(tmp_p
             assert body() is None
         finally:
             gc.enable()
-
-    play(story, tmp_path, spoken)

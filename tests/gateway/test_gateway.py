@@ -80,42 +80,39 @@ def test_a_stream_is_handed_on_piece_by_piece(server: Running) -> None:
     assert not server.relay.answer.was_left.is_set()
 
 
-def test_last_byte_of_a_sized_answer_waits_for_the_record() -> None:
-    async def story() -> None:
-        class Sent(asyncio.Queue[ResponseStart | ResponseChunk]):
-            def __call__(self, message: ResponseStart | ResponseChunk) -> Awaitable[None]:
-                return self.put(message)
+async def test_last_byte_of_a_sized_answer_waits_for_the_record() -> None:
+    class Sent(asyncio.Queue[ResponseStart | ResponseChunk]):
+        def __call__(self, message: ResponseStart | ResponseChunk) -> Awaitable[None]:
+            return self.put(message)
 
-            def take_body(self) -> None:
-                """It is to be received."""
+        def take_body(self) -> None:
+            """It is to be received."""
 
-            def write(self, data: bytes) -> None:
-                self.put_nowait(response_body(data, more=True))
+        def write(self, data: bytes) -> None:
+            self.put_nowait(response_body(data, more=True))
 
-            async def until_writable(self) -> None:
-                """It takes everything."""
+        async def until_writable(self) -> None:
+            """It takes everything."""
 
-        recorded, sent = asyncio.Event(), Sent()
-        relay = ToldRelay()
-        relay.answer = Told([b"ab", recorded])
-        scope: AsgiScope = {
-            "type": "http", "method": "POST", "raw_path": b"/v1/messages", "query_string": b"", "headers": []
-        }  # fmt: skip
+    recorded, sent = asyncio.Event(), Sent()
+    relay = ToldRelay()
+    relay.answer = Told([b"ab", recorded])
+    scope: AsgiScope = {
+        "type": "http", "method": "POST", "raw_path": b"/v1/messages", "query_string": b"", "headers": []
+    }  # fmt: skip
 
-        async def receive() -> RequestEvent:
-            return {"type": "http.request", "body": b'{"model":"m"}', "more_body": False}
+    async def receive() -> RequestEvent:
+        return {"type": "http.request", "body": b'{"model":"m"}', "more_body": False}
 
-        gateway = Gateway(relay, CATALOG, has_key, lambda: 0.0)  # type: ignore[arg-type]
-        serving = asyncio.ensure_future(gateway.serve(scope, receive, sent))  # type: ignore[arg-type]
-        assert (await sent.get())["type"] == "http.response.start"
-        assert await sent.get() == response_body(b"ab", more=True)
-        await asyncio.sleep(0)
-        assert sent.empty()
-        recorded.set()
-        await serving
-        assert await sent.get() == response_body(b"", more=False)
-
-    asyncio.run(story())
+    gateway = Gateway(relay, CATALOG, has_key, lambda: 0.0)  # type: ignore[arg-type]
+    serving = asyncio.ensure_future(gateway.serve(scope, receive, sent))  # type: ignore[arg-type]
+    assert (await sent.get())["type"] == "http.response.start"
+    assert await sent.get() == response_body(b"ab", more=True)
+    await asyncio.sleep(0)
+    assert sent.empty()
+    recorded.set()
+    await serving
+    assert await sent.get() == response_body(b"", more=False)
 
 
 def test_an_answer_that_breaks_off_does_not_look_whole(server: Running) -> None:

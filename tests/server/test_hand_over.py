@@ -3,7 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -72,17 +73,15 @@ def answer(scope: AsgiScope, _receive: Receive, send: ClientWriter) -> Awaitable
     return WebResponse(200, scope["raw_path"], []).to(send)
 
 
-def play(story: Callable[[Stage], Awaitable[None]], *, is_gone: bool = False) -> None:
-    async def run() -> None:
-        stage = Stage(is_gone=is_gone)
-        serving = asyncio.ensure_future(stage.server.run_on([]))
-        await asyncio.sleep(0)
-        async with asyncio.timeout(60):
-            await story(stage)
-            stage.server.end()
-            await serving
-
-    asyncio.run(run())
+@asynccontextmanager
+async def open_stage(*, is_gone: bool = False) -> AsyncIterator[Stage]:
+    stage = Stage(is_gone=is_gone)
+    serving = asyncio.ensure_future(stage.server.run_on([]))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        yield stage
+        stage.server.end()
+        await serving
 
 
 async def read_until(client: socket.socket, mark: bytes) -> bytes:
@@ -96,8 +95,8 @@ async def read_until(client: socket.socket, mark: bytes) -> bytes:
     return came
 
 
-def test_a_connection_is_given_away_before_a_request_and_goes_on_elsewhere() -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_connection_is_given_away_before_a_request_and_goes_on_elsewhere() -> None:
+    async with open_stage() as stage:
         client = await stage.connect()
         client.send(POST)
         assert b"/v1/chat/completions" in await read_until(client, b"completions")
@@ -110,32 +109,26 @@ def test_a_connection_is_given_away_before_a_request_and_goes_on_elsewhere() -> 
             assert await read_until(client, b"process") == b"from the other process"
         client.close()
 
-    play(story)
 
-
-def test_a_request_that_was_given_here_is_served_here() -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_request_that_was_given_here_is_served_here() -> None:
+    async with open_stage() as stage:
         client = await stage.connect(OTHER[:20])
         client.send(OTHER[20:])
         assert b"/elsewhere/path" in await read_until(client, b"path")
         assert not stage.given
         client.close()
 
-    play(story)
 
-
-def test_a_request_whose_process_is_gone_is_served_here() -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_request_whose_process_is_gone_is_served_here() -> None:
+    async with open_stage(is_gone=True) as stage:
         client = await stage.connect()
         client.send(OTHER)
         assert b"/elsewhere/path" in await read_until(client, b"path")
         client.close()
 
-    play(story, is_gone=True)
 
-
-def test_a_request_that_came_together_with_one_before_it_is_served_here_or_not_at_all() -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_request_that_came_together_with_one_before_it_is_served_here_or_not_at_all() -> None:
+    async with open_stage() as stage:
         client = await stage.connect()
         client.send(POST + POST)
         assert (await read_until(client, b"completionsHTTP/1.1 200 OK")).count(b"200 OK") == 2
@@ -145,5 +138,3 @@ def test_a_request_that_came_together_with_one_before_it_is_served_here_or_not_a
         assert (await read_until(client, b"no such mark")).count(b"200 OK") == 1
         assert not stage.given
         client.close()
-
-    play(story)

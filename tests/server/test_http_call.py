@@ -73,17 +73,14 @@ def test_the_pieces_of_a_longer_one_follow() -> None:
 _CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-def test_the_head_of_a_stream_leaves_in_the_same_turn_of_the_loop() -> None:
-    async def story() -> None:
-        talk = Talk()
-        talk.begin()
-        await talk.call(response_start(200, []))
-        await asyncio.sleep(0)
-        assert talk.wire.written == [_CHUNKED]
-        await talk.call(response_body(b"hi", more=True))
-        assert talk.wire.written[1:] == [b"2\r\nhi\r\n"]
-
-    asyncio.run(story())
+async def test_the_head_of_a_stream_leaves_in_the_same_turn_of_the_loop() -> None:
+    talk = Talk()
+    talk.begin()
+    await talk.call(response_start(200, []))
+    await asyncio.sleep(0)
+    assert talk.wire.written == [_CHUNKED]
+    await talk.call(response_body(b"hi", more=True))
+    assert talk.wire.written[1:] == [b"2\r\nhi\r\n"]
 
 
 def test_the_head_of_a_stream_leaves_with_its_first_piece_if_that_is_here() -> None:
@@ -91,29 +88,23 @@ def test_the_head_of_a_stream_leaves_with_its_first_piece_if_that_is_here() -> N
     assert written == [_CHUNKED + b"2\r\nhi\r\n", b"2\r\nho\r\n", b"0\r\n\r\n"]
 
 
-def test_a_stream_that_is_here_whole_is_one_write() -> None:
-    async def story() -> None:
-        talk = Talk()
-        talk.begin()
-        talk.call.respond(200, [], b"hi")
-        assert talk.wire.written == [_CHUNKED + b"2\r\nhi\r\n0\r\n\r\n"]
-        assert talk.call.is_answered
-
-    asyncio.run(story())
+async def test_a_stream_that_is_here_whole_is_one_write() -> None:
+    talk = Talk()
+    talk.begin()
+    talk.call.respond(200, [], b"hi")
+    assert talk.wire.written == [_CHUNKED + b"2\r\nhi\r\n0\r\n\r\n"]
+    assert talk.call.is_answered
 
 
-def test_the_head_of_a_stream_that_fails_at_once_leaves_before_the_connection_is_closed() -> None:
-    async def story() -> None:
-        talk = Talk()
-        talk.begin()
+async def test_the_head_of_a_stream_that_fails_at_once_leaves_before_the_connection_is_closed() -> None:
+    talk = Talk()
+    talk.begin()
 
-        async def app(_scope: object, _receive: object, send: ClientWriter) -> None:
-            await send(response_start(200, []))
+    async def app(_scope: object, _receive: object, send: ClientWriter) -> None:
+        await send(response_start(200, []))
 
-        await talk.call.run(app)
-        assert (talk.wire.written, talk.wire.is_closed) == ([_CHUNKED], True)
-
-    asyncio.run(story())
+    await talk.call.run(app)
+    assert (talk.wire.written, talk.wire.is_closed) == ([_CHUNKED], True)
 
 
 def test_an_answer_without_a_body_has_none() -> None:
@@ -145,20 +136,17 @@ def test_a_header_cannot_end_the_head() -> None:
             Talk().say(200, [header])
 
 
-def test_a_client_that_is_slow_is_waited_for() -> None:
-    async def story() -> None:
-        talk = Talk()
-        connection = talk.begin()
-        connection.pause_writing()
-        sending = asyncio.ensure_future(talk.call(response_start(200, [])))
-        await asyncio.sleep(0)
-        assert talk.wire.written == []
-        connection.resume_writing()
-        await sending
-        await asyncio.sleep(0)
-        assert len(talk.wire.written) == 1
-
-    asyncio.run(story())
+async def test_a_client_that_is_slow_is_waited_for() -> None:
+    talk = Talk()
+    connection = talk.begin()
+    connection.pause_writing()
+    sending = asyncio.ensure_future(talk.call(response_start(200, [])))
+    await asyncio.sleep(0)
+    assert talk.wire.written == []
+    connection.resume_writing()
+    await sending
+    await asyncio.sleep(0)
+    assert len(talk.wire.written) == 1
 
 
 def test_a_client_of_http_1_0_gets_no_chunks() -> None:

@@ -74,15 +74,12 @@ def _nothing_known() -> None:
     request_head._KNOWN.clear()
 
 
-def test_the_second_request_with_a_head_is_not_parsed_and_means_the_same() -> None:
-    async def story() -> None:
-        first = request(b"one", "X-A: 1")
-        parsed, answered, known = await taken([first])
-        again, answered_again, known_again = await taken([first])
-        assert (known, known_again) == ([False], [True])
-        assert (parsed, answered) == (again, answered_again)
-
-    asyncio.run(story())
+async def test_the_second_request_with_a_head_is_not_parsed_and_means_the_same() -> None:
+    first = request(b"one", "X-A: 1")
+    parsed, answered, known = await taken([first])
+    again, answered_again, known_again = await taken([first])
+    assert (known, known_again) == ([False], [True])
+    assert (parsed, answered) == (again, answered_again)
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.data())
@@ -103,16 +100,13 @@ def test_however_requests_are_split_and_pipelined_they_are_the_same(bodies: list
     asyncio.run(story())
 
 
-def test_thousands_of_requests_may_come_at_once() -> None:
-    async def story() -> None:
-        await taken([request(b"{}")])
-        count = 5_000
-        requests, answered, known = await taken([request(b"{}") * count], turns=2 * count)
-        assert len(requests) == count
-        assert known == [True] * count
-        assert answered.count(b"HTTP/1.1 200 OK") == count
-
-    asyncio.run(story())
+async def test_thousands_of_requests_may_come_at_once() -> None:
+    await taken([request(b"{}")])
+    count = 5_000
+    requests, answered, known = await taken([request(b"{}") * count], turns=2 * count)
+    assert len(requests) == count
+    assert known == [True] * count
+    assert answered.count(b"HTTP/1.1 200 OK") == count
 
 
 @pytest.mark.parametrize(
@@ -135,32 +129,22 @@ def test_a_request_that_more_than_its_length_frames_is_not_kept(said: bytes) -> 
 
 
 @pytest.mark.parametrize("length", ["", "x", "-1", "+1", "1 2", "1\r\nX: 2", "9" * 13, "0x1"])
-def test_a_head_is_known_only_with_a_plain_length(length: str) -> None:
-    async def story() -> None:
-        await taken([request(b"a")])
-        said = request(b"a", length=f"Content-Length: {length}")
-        *_, known = await taken([said])
-        assert True not in known
-
-    asyncio.run(story())
+async def test_a_head_is_known_only_with_a_plain_length(length: str) -> None:
+    await taken([request(b"a")])
+    said = request(b"a", length=f"Content-Length: {length}")
+    *_, known = await taken([said])
+    assert True not in known
 
 
-def test_another_head_is_another_one() -> None:
-    async def story() -> None:
-        await taken([request(b"a", "X-A: 1")])
-        (other,), _, known = await taken([request(b"a", "X-A: 2")])
-        assert known == [False]
-        assert (b"x-a", b"2") in other[3]
-
-    asyncio.run(story())
+async def test_another_head_is_another_one() -> None:
+    await taken([request(b"a", "X-A: 1")])
+    (other,), _, known = await taken([request(b"a", "X-A: 2")])
+    assert known == [False]
+    assert (b"x-a", b"2") in other[3]
 
 
-def test_so_many_heads_are_kept_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_so_many_heads_are_kept_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_head, "_MOST_KNOWN", 2)
-
-    async def story() -> None:
-        for number in range(5):
-            await taken([request(b"a", f"X-A: {number}")])
-            assert 1 <= len(request_head._KNOWN) <= 2
-
-    asyncio.run(story())
+    for number in range(5):
+        await taken([request(b"a", f"X-A: {number}")])
+        assert 1 <= len(request_head._KNOWN) <= 2

@@ -325,29 +325,26 @@ def test_callers_get_their_turn_in_the_order_of_their_coming(tmp_path: Path) -> 
     assert asyncio.run(story()) == ["a in", "a out", "b in", "b out", "c in", "c out"]
 
 
-def test_cancelled_caller_leaves_the_queue(tmp_path: Path) -> None:
-    async def story() -> None:
-        python = StandIn(tmp_path, LIVES)
-        async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
-            waits, release = asyncio.Event(), asyncio.Event()
+async def test_cancelled_caller_leaves_the_queue(tmp_path: Path) -> None:
+    python = StandIn(tmp_path, LIVES)
+    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+        waits, release = asyncio.Event(), asyncio.Event()
 
-            async def caller(*, until: asyncio.Event | None = None) -> str:
-                async with model.turn():
-                    waits.set()
-                    if until:
-                        await until.wait()
-                    return "answered"
+        async def caller(*, until: asyncio.Event | None = None) -> str:
+            async with model.turn():
+                waits.set()
+                if until:
+                    await until.wait()
+                return "answered"
 
-            first = tasks.create_task(caller(until=release))
-            await waits.wait()
-            second, third = tasks.create_task(caller()), tasks.create_task(caller())
-            await asyncio.sleep(0)
-            second.cancel()
-            release.set()
-            assert [await first, await third] == ["answered", "answered"]
-        assert second.cancelled()
-
-    asyncio.run(story())
+        first = tasks.create_task(caller(until=release))
+        await waits.wait()
+        second, third = tasks.create_task(caller()), tasks.create_task(caller())
+        await asyncio.sleep(0)
+        second.cancel()
+        release.set()
+        assert [await first, await third] == ["answered", "answered"]
+    assert second.cancelled()
 
 
 async def test_a_turn_that_is_cancelled_frees_the_queue(tmp_path: Path) -> None:

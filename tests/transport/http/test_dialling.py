@@ -24,16 +24,13 @@ FAR = "api.example.com"
 # --- without a proxy ----------------------------------------------------------------------------------------
 
 
-def test_refused_connection_is_reported() -> None:
-    async def story() -> None:
-        async with client() as http:
-            for host in ("127.0.0.1", "localhost"):
-                fault = await failure(http.send(post(f"http://{host}:1/v1?key=secret"), Timeouts()))
-                assert (fault.code, kind(fault)) == (Code.NETWORK, "refused")
-                assert fault.message == f"{host}:1 refuses connections"
-                assert may_retry(fault)
-
-    told(story())
+async def test_refused_connection_is_reported() -> None:
+    async with client() as http:
+        for host in ("127.0.0.1", "localhost"):
+            fault = await failure(http.send(post(f"http://{host}:1/v1?key=secret"), Timeouts()))
+            assert (fault.code, kind(fault)) == (Code.NETWORK, "refused")
+            assert fault.message == f"{host}:1 refuses connections"
+            assert may_retry(fault)
 
 
 def test_unknown_host_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,35 +47,29 @@ def test_unknown_host_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     told(story())
 
 
-def test_a_door_that_never_opens() -> None:
-    async def story() -> None:
-        async with Upstream([stall()]) as upstream, client() as http:
-            # It takes the connection, but says no word of TLS.
-            url = f"https://127.0.0.1:{upstream.port}"
-            sending = asyncio.ensure_future(failure(http.send(post(url), Timeouts(connect=10))))
-            await upstream.arrived(1, of=upstream.connections)
-            later(11)
-            fault = await sending
-            assert (fault.code, kind(fault)) == (Code.NETWORK, "connect_timeout")
-            assert fault.message == f"no connection to 127.0.0.1:{upstream.port} within 10 s"
-            assert may_retry(fault)
-            await upstream.gone(0)
-
-    told(story())
+async def test_a_door_that_never_opens() -> None:
+    async with Upstream([stall()]) as upstream, client() as http:
+        # It takes the connection, but says no word of TLS.
+        url = f"https://127.0.0.1:{upstream.port}"
+        sending = asyncio.ensure_future(failure(http.send(post(url), Timeouts(connect=10))))
+        await upstream.arrived(1, of=upstream.connections)
+        later(11)
+        fault = await sending
+        assert (fault.code, kind(fault)) == (Code.NETWORK, "connect_timeout")
+        assert fault.message == f"no connection to 127.0.0.1:{upstream.port} within 10 s"
+        assert may_retry(fault)
+        await upstream.gone(0)
 
 
-def test_a_connection_that_is_not_wanted_any_more_is_not_finished() -> None:
-    async def story() -> None:
-        async with Upstream([stall()]) as upstream, client() as http:
-            url = f"https://127.0.0.1:{upstream.port}"
-            sending = asyncio.ensure_future(http.send(post(url), PATIENT))
-            await upstream.arrived(1, of=upstream.connections)
-            sending.cancel()
-            await upstream.gone(0)
-            with pytest.raises(asyncio.CancelledError):
-                await sending
-
-    told(story())
+async def test_a_connection_that_is_not_wanted_any_more_is_not_finished() -> None:
+    async with Upstream([stall()]) as upstream, client() as http:
+        url = f"https://127.0.0.1:{upstream.port}"
+        sending = asyncio.ensure_future(http.send(post(url), PATIENT))
+        await upstream.arrived(1, of=upstream.connections)
+        sending.cancel()
+        await upstream.gone(0)
+        with pytest.raises(asyncio.CancelledError):
+            await sending
 
 
 async def plain_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,29 +85,23 @@ async def no_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 @pytest.mark.parametrize(("server", "expected"), [(plain_words, "tls"), (no_words, "reset")])
-def test_a_server_that_does_not_speak_tls(server, expected) -> None:
-    async def story() -> None:
-        async with await asyncio.start_server(server, "127.0.0.1", 0) as listening, client() as http:
-            port = listening.sockets[0].getsockname()[1]
-            fault = await failure(http.send(post(f"https://127.0.0.1:{port}/"), Timeouts()))
-            assert kind(fault) == expected
-            if expected == "tls":
-                assert "does not speak TLS" in fault.message
-                assert not may_retry(fault)
-            await turns()
-
-    told(story())
+async def test_a_server_that_does_not_speak_tls(server, expected) -> None:
+    async with await asyncio.start_server(server, "127.0.0.1", 0) as listening, client() as http:
+        port = listening.sockets[0].getsockname()[1]
+        fault = await failure(http.send(post(f"https://127.0.0.1:{port}/"), Timeouts()))
+        assert kind(fault) == expected
+        if expected == "tls":
+            assert "does not speak TLS" in fault.message
+            assert not may_retry(fault)
+        await turns()
 
 
-def test_a_connection_is_kept_awake() -> None:
-    async def story() -> None:
-        async with Upstream([answer(200)]) as upstream, client() as http:
-            response = await http.send(post(upstream.url), PATIENT)
-            raw = response._connection._transport.get_extra_info("socket")
-            assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-            assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-    told(story())
+async def test_a_connection_is_kept_awake() -> None:
+    async with Upstream([answer(200)]) as upstream, client() as http:
+        response = await http.send(post(upstream.url), PATIENT)
+        raw = response._connection._transport.get_extra_info("socket")
+        assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_system_that_knows_no_keep_alive_is_served_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,128 +116,107 @@ def test_a_system_that_knows_no_keep_alive_is_served_too(monkeypatch: pytest.Mon
 # --- over TLS ---------------------------------------------------------------------------------------------
 
 
-def test_stream_over_tls_is_delivered_as_it_is_sent(authority: trustme.CA, ca_file: str) -> None:
-    async def story() -> None:
-        gate = asyncio.Event()
-        step = pieces(head() + chunk(b"a"), gate, chunk(b"b" * 500_000) + LAST)
-        tls = served_by(authority, "localhost")
-        async with Upstream([step], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
-            body = b"x" * 3_000_000
-            response = await http.send(post(upstream.url, body), Timeouts())
-            assert await anext(response) == b"a"
-            gate.set()
-            assert b"".join(await everything(response)) == b"b" * 500_000
-            assert upstream.seen[0].body == body
-            again = await http.send(post(upstream.url), Timeouts())
-            await again.close()
-            assert len(upstream.connections) == 1
-            await upstream.gone(0)
-
-    told(story())
+async def test_stream_over_tls_is_delivered_as_it_is_sent(authority: trustme.CA, ca_file: str) -> None:
+    gate = asyncio.Event()
+    step = pieces(head() + chunk(b"a"), gate, chunk(b"b" * 500_000) + LAST)
+    tls = served_by(authority, "localhost")
+    async with Upstream([step], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
+        body = b"x" * 3_000_000
+        response = await http.send(post(upstream.url, body), Timeouts())
+        assert await anext(response) == b"a"
+        gate.set()
+        assert b"".join(await everything(response)) == b"b" * 500_000
+        assert upstream.seen[0].body == body
+        again = await http.send(post(upstream.url), Timeouts())
+        await again.close()
+        assert len(upstream.connections) == 1
+        await upstream.gone(0)
 
 
 @pytest.mark.parametrize("how", ["eof", "reset"])
-def test_a_body_without_a_length_over_tls_ends_only_when_tls_says_so(authority, ca_file, how) -> None:
-    async def story() -> None:
-        read = asyncio.Event()
-        step = cut(head(framing="close") + b"body", read, how=how)
-        tls = served_by(authority, "localhost")
-        async with Upstream([step], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
-            response = await http.send(post(upstream.url), Timeouts())
-            assert await anext(response) == b"body"
-            read.set()
-            if how == "eof":
-                assert await response.read() == b""
-            else:
-                assert kind(await failure(response.read())) == "cut"
-
-    told(story())
-
-
-def test_an_end_that_tls_did_not_announce_is_no_end(authority: trustme.CA, ca_file: str) -> None:
-    async def story() -> None:
-        async def hang_up(talk) -> None:
-            await talk.say(head(framing="close") + b"body")
-            await read.wait()
-            # A TCP end, as anyone on the way can make it, and no word of TLS.
-            talk.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
-            await talk.stall()
-
-        read = asyncio.Event()
-        tls = served_by(authority, "localhost")
-        async with Upstream([hang_up], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
-            response = await http.send(post(upstream.url), PATIENT)
-            assert await anext(response) == b"body"
-            read.set()
+async def test_a_body_without_a_length_over_tls_ends_only_when_tls_says_so(authority, ca_file, how) -> None:
+    read = asyncio.Event()
+    step = cut(head(framing="close") + b"body", read, how=how)
+    tls = served_by(authority, "localhost")
+    async with Upstream([step], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
+        response = await http.send(post(upstream.url), Timeouts())
+        assert await anext(response) == b"body"
+        read.set()
+        if how == "eof":
+            assert await response.read() == b""
+        else:
             assert kind(await failure(response.read())) == "cut"
 
-    told(story())
+
+async def test_an_end_that_tls_did_not_announce_is_no_end(authority: trustme.CA, ca_file: str) -> None:
+    async def hang_up(talk) -> None:
+        await talk.say(head(framing="close") + b"body")
+        await read.wait()
+        # A TCP end, as anyone on the way can make it, and no word of TLS.
+        talk.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        await talk.stall()
+
+    read = asyncio.Event()
+    tls = served_by(authority, "localhost")
+    async with Upstream([hang_up], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
+        response = await http.send(post(upstream.url), PATIENT)
+        assert await anext(response) == b"body"
+        read.set()
+        assert kind(await failure(response.read())) == "cut"
 
 
-def test_before_an_answer_any_end_may_be_tried_again(authority: trustme.CA, ca_file: str) -> None:
-    async def story() -> None:
-        async def hang_up(talk) -> None:
-            talk.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
-            await talk.stall()
+async def test_before_an_answer_any_end_may_be_tried_again(authority: trustme.CA, ca_file: str) -> None:
+    async def hang_up(talk) -> None:
+        talk.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        await talk.stall()
 
-        tls = served_by(authority, "localhost")
-        async with Upstream([hang_up], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
-            fault = await failure(http.send(post(upstream.url), PATIENT))
-            assert kind(fault) == "eof"
-            assert may_retry(fault)
-
-    told(story())
+    tls = served_by(authority, "localhost")
+    async with Upstream([hang_up], tls=tls, host="localhost") as upstream, client(ca_file=ca_file) as http:
+        fault = await failure(http.send(post(upstream.url), PATIENT))
+        assert kind(fault) == "eof"
+        assert may_retry(fault)
 
 
 # --- through a proxy ------------------------------------------------------------------------------------------
 
 
-def test_a_tunnel_leads_to_the_origin_and_is_kept(authority: trustme.CA, ca_file: str) -> None:
-    async def story() -> None:
-        async with (
-            Upstream([answer(200, b"far")], tls=served_by(authority, FAR)) as upstream,
-            ForwardProxy(reach=("127.0.0.1", upstream.port), login="me:secret") as proxy,
-            client({"HTTPS_PROXY": proxy.url}, ca_file=ca_file) as http,
-        ):
-            for _ in range(2):
-                request = HttpRequest("POST", f"https://{FAR}/v1", (("Authorization", "Bearer k"),), b"{}")
-                assert await (await http.send(request, Timeouts())).read() == b"far"
-            assert proxy.asked == [f"CONNECT {FAR}:443 HTTP/1.1"]
-            assert "authorization" not in proxy.headers[0]
-            assert not upstream.seen[0].header("proxy-authorization")
-            assert len(upstream.connections) == 1
-
-    told(story())
+async def test_a_tunnel_leads_to_the_origin_and_is_kept(authority: trustme.CA, ca_file: str) -> None:
+    async with (
+        Upstream([answer(200, b"far")], tls=served_by(authority, FAR)) as upstream,
+        ForwardProxy(reach=("127.0.0.1", upstream.port), login="me:secret") as proxy,
+        client({"HTTPS_PROXY": proxy.url}, ca_file=ca_file) as http,
+    ):
+        for _ in range(2):
+            request = HttpRequest("POST", f"https://{FAR}/v1", (("Authorization", "Bearer k"),), b"{}")
+            assert await (await http.send(request, Timeouts())).read() == b"far"
+        assert proxy.asked == [f"CONNECT {FAR}:443 HTTP/1.1"]
+        assert "authorization" not in proxy.headers[0]
+        assert not upstream.seen[0].header("proxy-authorization")
+        assert len(upstream.connections) == 1
 
 
-def test_a_tunnel_inside_tls(authority: trustme.CA, ca_file: str) -> None:
-    async def story() -> None:
-        step = pieces(head() + chunk(b"far") + LAST)
-        async with (
-            Upstream([step], tls=served_by(authority, FAR)) as upstream,
-            ForwardProxy(tls=served_by(authority, "localhost"), reach=("127.0.0.1", upstream.port)) as proxy,
-            client({"HTTPS_PROXY": proxy.url}, ca_file=ca_file) as http,
-        ):
-            for _ in range(2):
-                assert await (await http.send(post(f"https://{FAR}/", b"x" * 1_000_000), Timeouts())).read() == b"far"
-            assert len(proxy.asked) == 1
-
-    told(story())
+async def test_a_tunnel_inside_tls(authority: trustme.CA, ca_file: str) -> None:
+    step = pieces(head() + chunk(b"far") + LAST)
+    async with (
+        Upstream([step], tls=served_by(authority, FAR)) as upstream,
+        ForwardProxy(tls=served_by(authority, "localhost"), reach=("127.0.0.1", upstream.port)) as proxy,
+        client({"HTTPS_PROXY": proxy.url}, ca_file=ca_file) as http,
+    ):
+        for _ in range(2):
+            assert await (await http.send(post(f"https://{FAR}/", b"x" * 1_000_000), Timeouts())).read() == b"far"
+        assert len(proxy.asked) == 1
 
 
-def test_plain_http_is_forwarded() -> None:
-    async def story() -> None:
-        async with (
-            Upstream([answer(200, b"far")]) as upstream,
-            ForwardProxy(reach=("127.0.0.1", upstream.port), login="me:secret") as proxy,
-            client({"http_proxy": proxy.url}) as http,
-        ):
-            assert await (await http.send(post(f"http://{FAR}/v1?a=1"), Timeouts())).read() == b"far"
-            assert proxy.asked == [f"POST http://{FAR}/v1?a=1 HTTP/1.1"]
-            assert upstream.seen[0].target == "/v1?a=1"
-            assert upstream.seen[0].header("host") == FAR
-
-    told(story())
+async def test_plain_http_is_forwarded() -> None:
+    async with (
+        Upstream([answer(200, b"far")]) as upstream,
+        ForwardProxy(reach=("127.0.0.1", upstream.port), login="me:secret") as proxy,
+        client({"http_proxy": proxy.url}) as http,
+    ):
+        assert await (await http.send(post(f"http://{FAR}/v1?a=1"), Timeouts())).read() == b"far"
+        assert proxy.asked == [f"POST http://{FAR}/v1?a=1 HTTP/1.1"]
+        assert upstream.seen[0].target == "/v1?a=1"
+        assert upstream.seen[0].header("host") == FAR
 
 
 def test_direct_goes_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,19 +239,16 @@ def test_direct_goes_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_proxy_that_wants_a_password(scheme: str) -> None:
-    async def story() -> None:
-        async with ForwardProxy(login="me:secret") as proxy:
-            wrong = proxy.url.replace("secret", "guess")
-            async with client({f"{scheme}_proxy": wrong}) as http:
-                fault = await failure(http.send(post(f"{scheme}://{FAR}/"), Timeouts()))
-                assert (fault.code, kind(fault)) == (Code.NETWORK, "proxy")
-                assert "user name and password" in fault.message
-                assert f"{scheme}_proxy" in fault.hint
-                assert "guess" not in fault.message + fault.hint
-                assert not may_retry(fault)
-
-    told(story())
+async def test_a_proxy_that_wants_a_password(scheme: str) -> None:
+    async with ForwardProxy(login="me:secret") as proxy:
+        wrong = proxy.url.replace("secret", "guess")
+        async with client({f"{scheme}_proxy": wrong}) as http:
+            fault = await failure(http.send(post(f"{scheme}://{FAR}/"), Timeouts()))
+            assert (fault.code, kind(fault)) == (Code.NETWORK, "proxy")
+            assert "user name and password" in fault.message
+            assert f"{scheme}_proxy" in fault.hint
+            assert "guess" not in fault.message + fault.hint
+            assert not may_retry(fault)
 
 
 @pytest.mark.parametrize(
@@ -297,45 +258,36 @@ def test_a_proxy_that_wants_a_password(scheme: str) -> None:
         (ForwardProxy(says=b"SSH-2.0\r\n\r\n", reach=("127.0.0.1", 1)), "gave no valid answer"),
     ],
 )
-def test_a_proxy_that_refuses(proxy: ForwardProxy, words: str) -> None:
-    async def story() -> None:
-        async with proxy, client({"HTTPS_PROXY": proxy.url}) as http:
-            fault = await failure(http.send(post(f"https://{FAR}/"), Timeouts()))
-            assert (fault.code, kind(fault)) == (Code.NETWORK, "proxy")
-            assert words in fault.message
-            assert FAR in fault.message
-            assert may_retry(fault)
-
-    told(story())
+async def test_a_proxy_that_refuses(proxy: ForwardProxy, words: str) -> None:
+    async with proxy, client({"HTTPS_PROXY": proxy.url}) as http:
+        fault = await failure(http.send(post(f"https://{FAR}/"), Timeouts()))
+        assert (fault.code, kind(fault)) == (Code.NETWORK, "proxy")
+        assert words in fault.message
+        assert FAR in fault.message
+        assert may_retry(fault)
 
 
-def test_a_proxy_that_is_not_there_is_named_with_its_variable() -> None:
-    async def story() -> None:
-        async with client({"HTTPS_PROXY": "http://me:secret@127.0.0.1:1"}) as http:
-            fault = await failure(http.send(post(f"https://{FAR}/"), Timeouts()))
-            assert (fault.message, kind(fault)) == ("the proxy 127.0.0.1:1 refuses connections", "refused")
-            assert fault.hint.endswith("The proxy was named by HTTPS_PROXY.")
-
-    told(story())
+async def test_a_proxy_that_is_not_there_is_named_with_its_variable() -> None:
+    async with client({"HTTPS_PROXY": "http://me:secret@127.0.0.1:1"}) as http:
+        fault = await failure(http.send(post(f"https://{FAR}/"), Timeouts()))
+        assert (fault.message, kind(fault)) == ("the proxy 127.0.0.1:1 refuses connections", "refused")
+        assert fault.hint.endswith("The proxy was named by HTTPS_PROXY.")
 
 
 @pytest.mark.parametrize("how", ["timeout", "cancel"])
-def test_a_proxy_that_never_answers(how: str) -> None:
-    async def story() -> None:
-        async with ForwardProxy(silent=True) as proxy, client({"HTTPS_PROXY": proxy.url}) as http:
-            sending = asyncio.ensure_future(http.send(post(f"https://{FAR}/"), Timeouts(connect=10)))
-            await proxy.came.wait()
-            if how == "timeout":
-                later(11)
-                fault = await failure(sending)
-                assert kind(fault) == "connect_timeout"
-                assert f"through the proxy 127.0.0.1:{proxy.port}" in fault.message
-            else:
-                sending.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await sending
-
-    told(story())
+async def test_a_proxy_that_never_answers(how: str) -> None:
+    async with ForwardProxy(silent=True) as proxy, client({"HTTPS_PROXY": proxy.url}) as http:
+        sending = asyncio.ensure_future(http.send(post(f"https://{FAR}/"), Timeouts(connect=10)))
+        await proxy.came.wait()
+        if how == "timeout":
+            later(11)
+            fault = await failure(sending)
+            assert kind(fault) == "connect_timeout"
+            assert f"through the proxy 127.0.0.1:{proxy.port}" in fault.message
+        else:
+            sending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await sending
 
 
 @pytest.mark.parametrize("is_inside_tls", [False, True])
@@ -480,7 +432,7 @@ def test_hanging_dns_lookup_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) ->
     answers.set()
 
 
-def test_a_look_up_that_ends_after_it_was_given_up_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_look_up_that_ends_after_it_was_given_up_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = threading.Event()
 
     def late(*_: object, **__: object) -> list[Found]:
@@ -488,19 +440,15 @@ def test_a_look_up_that_ends_after_it_was_given_up_is_forgotten(monkeypatch: pyt
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", late)
-
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-        looking = asyncio.ensure_future(connect_socket(loop, "late.example", 1))
-        await turns(2)
-        looking.cancel()
-        await turns(2)
-        answers.set()
-        (thread,) = (each for each in threading.enumerate() if each.name == "look up late.example")
-        await asyncio.to_thread(thread.join)
-        await turns(2)
-
-    told(story())
+    loop = asyncio.get_running_loop()
+    looking = asyncio.ensure_future(connect_socket(loop, "late.example", 1))
+    await turns(2)
+    looking.cancel()
+    await turns(2)
+    answers.set()
+    (thread,) = (each for each in threading.enumerate() if each.name == "look up late.example")
+    await asyncio.to_thread(thread.join)
+    await turns(2)
 
 
 class Line(asyncio.Transport):
