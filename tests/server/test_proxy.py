@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import datetime
 import json
 import os
 import shutil
@@ -25,7 +24,7 @@ import trustme
 from sightline.server.proxy import login_of, session_in
 from tests.background import upstream_in_background
 from tests.tls_stage import CHAT_REPLY, TlsStage, context_of, tls_stage
-from tests.upstream import LAST, Talk, answer, chunk, cut, head, pieces, says, stall, streams
+from tests.upstream import LAST, answer, chunk, cut, head, pieces, says, stall, streams
 
 KEY = "sk-secret-of-the-client"
 ASK = {"model": "gpt-x", "messages": [{"role": "user", "content": "Hi"}]}
@@ -427,48 +426,15 @@ def test_a_request_for_another_host_than_the_connections_is_refused(stage: TlsSt
     assert stage.upstream.seen == []
 
 
-def test_a_name_other_than_the_connections_is_refused(stage: TlsStage) -> None:
-    with pytest.raises(ssl.SSLError), opened(stage, trusting(stage), "chatgpt.com"):
-        pass
-
-
-def test_an_old_version_of_tls_is_refused(stage: TlsStage) -> None:
-    done = ask(stage, "--tlsv1.0", "--tls-max", "1.1", "--ciphers", "DEFAULT@SECLEVEL=0")
-    assert done.returncode == 35
-    assert stage.upstream.seen == []
-
-
 def test_a_vendors_foreign_certificate_is_refused_in_the_clients_dialect(tmp_path: Path) -> None:
     foreign = context_of(trustme.CA(), "api.openai.com")
     with tls_stage(tmp_path, vendor=lambda _authority: foreign) as stage:
         stage.upstream.script = [says(CHAT_REPLY)]
-        expect_refused_certificate(stage, "not trusted here")
-
-
-def test_a_vendors_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
-    with tls_stage(tmp_path, vendor=lambda authority: context_of(authority, "else.example")) as stage:
-        stage.upstream.script = [says(CHAT_REPLY)]
-        expect_refused_certificate(stage, "is for another host")
-
-
-def test_a_vendors_expired_certificate_is_refused(tmp_path: Path) -> None:
-    def expired(authority: trustme.CA) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        ended = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-        authority.issue_cert("api.openai.com", not_after=ended).configure_cert(context)
-        return context
-
-    with tls_stage(tmp_path, vendor=expired) as stage:
-        stage.upstream.script = [says(CHAT_REPLY)]
-        expect_refused_certificate(stage, "has expired")
-
-
-def expect_refused_certificate(stage: TlsStage, why: str) -> None:
-    told, _, body = ask(stage, "--http1.1").stdout.partition(b"\r\n\r\n")
-    assert int(told.split(b" ")[1]) >= 500
-    assert why in json.loads(body)["error"]["message"]
-    assert stage.upstream.seen == []
-    assert stage.exchanges()[0]["state"] == "failed"
+        told, _, body = ask(stage, "--http1.1").stdout.partition(b"\r\n\r\n")
+        assert int(told.split(b" ")[1]) >= 500
+        assert "not trusted here" in json.loads(body)["error"]["message"]
+        assert stage.upstream.seen == []
+        assert stage.exchanges()[0]["state"] == "failed"
 
 
 # --- faults -----------------------------------------------------------------------------------------
@@ -484,16 +450,6 @@ def test_an_answer_that_breaks_off_does_not_look_whole(stage: TlsStage, version:
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])
-@pytest.mark.parametrize("step", [cut(how="reset"), cut(head(200), how="reset")], ids=["at once", "after the head"])
-def test_a_vendor_that_hangs_up_is_an_error(stage: TlsStage, version: str, step: Any) -> None:
-    stage.upstream.script = [step]
-    done = ask(stage, version)
-    assert done.returncode != 0 or int(done.stdout.split(b" ")[1]) >= 500
-    (shown,) = stage.exchanges()
-    assert (shown["state"], shown["transport"]) == ("failed", "tls")
-
-
-@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 def test_a_vendor_that_stalls_is_given_up(tmp_path: Path, version: str) -> None:
     event = b'data: {"id":"c","object":"chat.completion.chunk","choices":[]}\n\n'
     with tls_stage(tmp_path, config="[providers.openai]\nstream_idle_timeout_ms = 300\n") as stage:
@@ -502,35 +458,6 @@ def test_a_vendor_that_stalls_is_given_up(tmp_path: Path, version: str) -> None:
         assert done.returncode != 0 or b"error" in done.stdout
         (shown,) = stage.exchanges()
     assert (shown["state"], shown["fault"]) == ("failed", "timeout_idle")
-
-
-def test_a_client_that_does_not_read_makes_the_vendor_wait(stage: TlsStage) -> None:
-    """What waits for the client is bounded: the vendor's writes block long before all of it has left."""
-    piece, count = b"x" * 262_144, 400  # 100 MB
-    sent: list[int] = []
-
-    async def answer(talk: Talk) -> None:
-        await talk.say(head(200, framing=str(len(piece) * count)))
-        for number in range(count):
-            sent.append(number)
-            await talk.say(piece)
-
-    stage.upstream.script = [answer]
-    with opened(stage, trusting(stage)) as talk:
-        talk.sendall(b"GET /v1/files/f/content HTTP/1.1\r\nHost: api.openai.com\r\n\r\n")
-        asyncio.run_coroutine_threadsafe(stage.upstream.arrived(1), stage.loop).result(60)
-        stuck = -1
-        while len(sent) != stuck:  # until nothing has left for a second
-            stuck = len(sent)
-            time.sleep(1)
-        assert len(sent) < count // 2
-        with talk.makefile("rb") as stream:
-            while stream.readline().strip():
-                pass
-            left = len(piece) * count
-            while left:
-                left -= len(stream.read(min(left, 1 << 20)))
-    assert len(sent) == count
 
 
 @pytest.mark.parametrize("version", ["--http1.1", "--http2"])

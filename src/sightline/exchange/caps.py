@@ -236,7 +236,6 @@ class Caps:
                 self.notice(use)
 
     async def wait_until_settled(self) -> None:
-        """Wait until everything that has ended is counted."""
         while self._settling:
             await asyncio.wait(set(self._settling))
 

@@ -14,7 +14,6 @@ TextHeaders = tuple[tuple[str, str], ...]
 
 
 def text_headers(headers: Iterable[tuple[bytes, bytes]]) -> TextHeaders:
-    """Headers as text."""
     return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
 
 

@@ -132,7 +132,6 @@ def stream_headers(request: ClientRequest) -> Headers:
 
 
 def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> ClientResponse:
-    """A fault as the client's dialect says it."""
     status, body = dialect(spoken).write_error(fault)
     error = body.get("error")
     if isinstance(fault.details, dict) and isinstance(error, dict) and fault.details.get("code") == RESEND:
@@ -205,12 +204,10 @@ def without(data: bytes, secrets: tuple[str, ...]) -> bytes:
 
 
 def header(headers: RawHeaders, wanted: bytes) -> str:
-    """The first value of a header, nothing where it is absent."""
     return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), "")
 
 
 def without_coding(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """The headers of a body whose coding was undone."""
     return [(name, value) for name, value in headers if name.lower() != b"content-encoding"]
 
 

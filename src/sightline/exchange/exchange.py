@@ -195,7 +195,6 @@ class Exchange:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether its response streams to the client now."""
         return self._abort_stream is not None and not self.holds_calls
 
     def stream(self, abort: Callable[[Fault], None]) -> None:
@@ -203,7 +202,6 @@ class Exchange:
         self._abort_stream = abort
 
     def end_stream(self) -> None:
-        """Its response has streamed to an end."""
         self._abort_stream = None  # it holds this exchange, and all that came would stay until the collector runs
         if self._on_streamed is not None and not self.holds_calls:
             self._on_streamed(self)

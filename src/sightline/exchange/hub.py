@@ -332,7 +332,6 @@ class Hub:
 
     @property
     def is_watched_closely(self) -> bool:
-        """Whether there is a watcher that gets every fact."""
         return any(not watch.is_brief for watch in self.watching)
 
     def leave_out(self) -> None:
@@ -349,7 +348,6 @@ class Hub:
         return watch
 
     def add_watcher(self, watch: FactQueue) -> None:
-        """Tell it every fact from now on."""
         self.watching.append(watch)
         for source in self.streaming:
             self.expect_frames(source)

@@ -17,8 +17,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.reply_writing import write_failed_stream, write_stream
-from sightline.exchange.reply_reader import BodyDecoder, decode_body, decoder_for
-from sightline.model.events import StreamEvent
+from sightline.exchange.reply_reader import BodyDecoder, decode_body, decoder_for, read_error_body
 from sightline.transport.waiting import Clock, wait_either
 from sightline.wire.jsontext import decode
 
@@ -133,9 +132,10 @@ class KeepAliveBody(ResponseBody):
         plain = decode_body(coding, body)
         spoken = self._asked.dialect
         if answer.status >= 400:
-            self.opened.fault = answer.fault or _fault_in(spoken, answer.status, plain)
+            self.opened.fault = answer.fault or read_error_body(spoken, answer.status, plain)
             return write_failed_stream(self.opened.fault, spoken, self._client)
-        return write_stream(_events_in(spoken, plain), spoken, self._client)
+        decoder = ReplyDecoder(dialect(spoken))
+        return write_stream([*decoder.feed(plain), *decoder.close()], spoken, self._client)
 
     @property
     def _client(self) -> Client:
@@ -150,18 +150,6 @@ class KeepAliveBody(ResponseBody):
 
 def _header(answer: ClientResponse, name: bytes) -> str:
     return client_response.header(tuple(answer.headers), name).strip().lower()
-
-
-def _fault_in(spoken: str, status: int, plain: bytes) -> Fault:
-    try:
-        return dialect(spoken).read_error(status, decode(plain), {})
-    except Fault:
-        return dialect(spoken).read_error(status, plain.decode("utf-8", "replace"), {})
-
-
-def _events_in(spoken: str, plain: bytes) -> list[StreamEvent]:
-    hearing = ReplyDecoder(dialect(spoken))
-    return [*hearing.feed(plain), *hearing.close()]
 
 
 async def _abandon(task: "asyncio.Task[ClientResponse]") -> None:

@@ -114,7 +114,6 @@ class Memory:
         return self._counted.longest(chain)
 
     def lessons(self) -> list[Lesson]:
-        """What was learned of each model."""
         self._catch_up()
         return self.calibration.lessons()
 

@@ -34,12 +34,10 @@ class ExchangePhase(StrEnum):
 
     @property
     def is_end(self) -> bool:
-        """Whether nothing can follow."""
         return not TRANSITIONS[self]
 
 
 _ENDS = frozenset({ExchangePhase.FINISHED, ExchangePhase.FAILED, ExchangePhase.CANCELLED, ExchangePhase.DROPPED})
-_NONE: frozenset[ExchangePhase] = frozenset()
 
 TRANSITIONS: Mapping[ExchangePhase, frozenset[ExchangePhase]] = {
     # A count that is only estimated finishes without being sent.
@@ -49,10 +47,7 @@ TRANSITIONS: Mapping[ExchangePhase, frozenset[ExchangePhase]] = {
     ExchangePhase.SENDING: _ENDS | {ExchangePhase.STREAMING},
     # The head of the response is here and its body is read. Its tool calls may be held at its end.
     ExchangePhase.STREAMING: _ENDS | {ExchangePhase.HELD},
-    ExchangePhase.FINISHED: _NONE,
-    ExchangePhase.FAILED: _NONE,
-    ExchangePhase.CANCELLED: _NONE,
-    ExchangePhase.DROPPED: _NONE,
+    **dict.fromkeys(_ENDS, frozenset()),
 }
 """The phases that may follow each phase."""
 

@@ -38,7 +38,7 @@ from sightline.exchange.interception.hold import Let
 from sightline.exchange.outbound import dialect_key, raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.raw_recorder import RawExchange, RawRecorder
-from sightline.exchange.reply_reader import decode_body, is_coded, key_repeated, unreadable
+from sightline.exchange.reply_reader import decode_body, is_coded, key_repeated, read_error_body, unreadable
 from sightline.exchange.routing import HasKey, as_meant, credential, home_of, provider_in_path, route_for, with_own
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
@@ -375,12 +375,8 @@ def _headers(response: Response, secrets: tuple[str, ...]) -> Headers:
 
 
 def fault_in(exchange: Exchange, status: int, body: bytes) -> Fault:
-    """What the provider's error says, in the words of its dialect where it has them."""
-    spoken = exchange.choice.dialect
-    try:
-        fault = dialect(spoken).read_error(status, decode(body), {})
-    except Fault:
-        fault = dialect(spoken).read_error(status, body[:4000].decode("utf-8", "replace").strip(), {})
+    """What the provider's error says."""
+    fault = read_error_body(exchange.choice.dialect, status, body)
     fault.status = status
     return fault
 
@@ -392,7 +388,6 @@ def embeddings_of(spoken: str) -> EmbeddingsApi | None:
 
 
 def no_embeddings(provider: str) -> Fault:
-    """The fault of a provider whose API embeds no texts."""
     hint = "Write a route for this model to a provider that embeds texts."
     return Fault(Code.INVALID_REQUEST, f"the provider {provider!r} has no embeddings", hint=hint, status=400)
 

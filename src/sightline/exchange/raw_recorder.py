@@ -71,7 +71,6 @@ class BodyTally:
 
     @property
     def is_kept(self) -> bool:
-        """Whether all that came is kept."""
         return self.kept == self.size
 
     @property
@@ -90,7 +89,6 @@ class BodyTally:
         return (self._came if self._decoder is None or self.is_coded else self._plain).hexdigest()
 
     def fact(self, of: Literal["request", "reply"], *, is_whole: bool, kept_sha256: str = "") -> BodyPassed:
-        """What is recorded of it."""
         coding = self._coding if self.is_coded else ""
         return BodyPassed(of, self.sha256, self.size, self.media_type, coding, self.kept, kept_sha256, is_whole)
 
@@ -124,11 +122,9 @@ class RawRecorder(Recorder):
             self._request_kept.append(kept)
 
     def end_request(self) -> None:
-        """All of the request's body has gone to the provider."""
         self._is_request_whole = True
 
     def begin_reply(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
-        """The head of the answer has come."""
         self.record_head(status, headers)
         self._answer = _tally(text_headers(headers), self.limit)
 
@@ -146,7 +142,6 @@ class RawRecorder(Recorder):
         return kept
 
     def record_end(self, end: ExchangeEnd) -> None:
-        """Record what has passed, and how it ended."""
         self.settle(end)
         if self._is_request_whole or self._request.size:
             data = b"".join(self._request_kept)
@@ -223,7 +218,6 @@ class SocketRecord:
         self._spoken = spoken
 
     def begin(self, choice: ModelChoice, url: str) -> None:
-        """The provider is dialled."""
         exchange, recorder = self._exchange, self._recorder
         exchange.enter(ExchangePhase.SENDING)
         place = recorder.redaction.text(url.partition("?")[0])
@@ -237,7 +231,6 @@ class SocketRecord:
         self._recorder.commit()
 
     def add(self, side: Side, data: bytes, *, is_text: bool) -> None:
-        """A frame passes."""
         if is_text:
             frame = Frame(data, side)
         else:
@@ -247,7 +240,6 @@ class SocketRecord:
         self._recorder.pass_reply(encode_frame(frame))
 
     def finish(self, code: int, reason: str) -> None:
-        """The socket was closed with this code."""
         if self._exchange.is_over:
             return
         closed = b'{"code":%d,"reason":%b}' % (code, encode(reason))
@@ -272,6 +264,5 @@ class SocketRecord:
 
 
 def socket_cut() -> Fault:
-    """The provider's side of a socket ended without a close."""
     hint = "Connect again; the provider may have ended the session."
     return Fault(Code.NETWORK, "the provider's socket ended without a close", hint=hint)

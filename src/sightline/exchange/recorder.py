@@ -128,7 +128,6 @@ class Recorder:
         return digest
 
     def record_attempt(self, attempt: AttemptStarted) -> None:
-        """The request is about to be sent."""
         if attempt.number == 1 and self.request.was_begun:  # `resume` has it
             self._hub.expect(self)
             return
@@ -142,7 +141,6 @@ class Recorder:
             self.commit()  # the observer learns of it now
 
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
-        """The head of a response has arrived."""
         self.status = status
         self.response_headers = self.redaction.raw_headers(headers)
 
@@ -198,7 +196,6 @@ class Recorder:
             self._seen = end
 
     def _make_frames(self) -> None:
-        """Make frames of the chunks that came, without secrets."""
         if self._flush is not None:
             self._flush()
         came, moments = self._came, self._came_at
@@ -278,7 +275,6 @@ class Recorder:
     # --- its end ---
 
     def record_end(self, end: ExchangeEnd) -> None:
-        """Record the last fact of the exchange."""
         self.settle(end)
         match end:
             case FinishedEnd():
@@ -450,7 +446,6 @@ def holds_secret(reply: Reply, redaction: Redaction) -> bool:
 
 
 def tools_of(reply: Reply) -> tuple[str, ...]:
-    """The tools that it calls, each once."""
     if not has_parts(reply):
         return ()
     return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -51,7 +51,7 @@ from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 
 if TYPE_CHECKING:  # what speaks WebSocket is loaded with the first socket
-    from sightline.transport.web_socket import DialledSocket
+    pass
 
 _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""
@@ -102,6 +102,7 @@ class Relay:
         )
         self.hub = hub
         self.responder = self._services.responder
+        self.dial_socket = sender.dial_socket
         self._raw_kept = raw_kept
         self.clock = clock
         self.make_id = make_id
@@ -213,7 +214,6 @@ class Relay:
         return stored is not None and stored.may_concern(request.dialect, body)
 
     def add(self, exchange: Exchange | DirectExchange) -> None:
-        """It is under way."""
         self._active.add(exchange)
 
     async def _run(
@@ -312,11 +312,6 @@ class Relay:
                 record.cancel(cancel_reason())
                 raise
         return choice, handshake, record
-
-    async def dial_socket(self, handshake: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
-        """The socket of a provider; `options` are those of `transport.web_socket.dial_socket`, which says what is
-        raised."""
-        return await self._services.sender.dial_socket(handshake, seconds, **options)
 
     def answer_here(self, request: ClientRequest, reply: Reply) -> ClientResponse:
         """Answer a request with this reply. Nothing is sent, and the exchange is on record."""

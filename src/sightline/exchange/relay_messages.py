@@ -126,7 +126,6 @@ def write_call(call: RelayCall | WaitCall | Wait) -> bytes:
 
 
 def read_message(data: bytes, of: type[T]) -> T:
-    """The same, read."""
     return _decode(msgspec.msgpack.Decoder(of), data)
 
 
@@ -143,12 +142,10 @@ def write_changes(changes: tuple[SectionChange, ...]) -> bytes:
 
 
 def read_changes(data: bytes) -> tuple[SectionChange, ...]:
-    """The same, read."""
     return msgspec.convert(decode(data), tuple[SectionChange, ...])
 
 
 def write_frame(frame: Frame) -> bytes:
-    """A frame with its length in front."""
     data = msgspec.msgpack.encode(frame)
     return _LENGTH.pack(len(data)) + data
 
@@ -172,12 +169,10 @@ class FrameReader:
 
 
 def write_fact_entry(entry: FactEntry) -> bytes:
-    """A fact as it is inside a frame."""
     return encode(msgspec.to_builtins(entry))
 
 
 def read_fact_entry(data: bytes) -> FactEntry:
-    """The fact inside a frame."""
     return _convert(data, FactEntry)
 
 
@@ -189,12 +184,10 @@ def _convert(data: bytes, to: type[T]) -> T:
 
 
 def write_fault(fault: Fault) -> bytes:
-    """A fault as it is inside a frame."""
     return encode(msgspec.to_builtins(FaultMessage.of(fault)))
 
 
 def read_fault(data: bytes) -> Fault:
-    """The fault inside a frame."""
     return _convert(data, FaultMessage).fault
 
 

@@ -9,6 +9,7 @@ from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, St
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
 from sightline.wire.coding import READABLE, Decoding
+from sightline.wire.jsontext import decode
 
 _MOST_WARNINGS = 3
 
@@ -63,7 +64,6 @@ class ReplyReader:
 
     @property
     def reply(self) -> Reply:
-        """What has been read so far."""
         return Reply() if self._is_lost else self._fold.reply
 
     @property
@@ -154,6 +154,14 @@ class BodyDecoder:
             self._decodings, self.trouble = None, fault.message
             return b""
         return data
+
+
+def read_error_body(spoken: str, status: int, body: bytes) -> Fault:
+    """What an error response says, in the words of its dialect where it has them."""
+    try:
+        return dialect(spoken).read_error(status, decode(body), {})
+    except Fault:
+        return dialect(spoken).read_error(status, body[:4000].decode("utf-8", "replace").strip(), {})
 
 
 def unreadable(why: str) -> Fault:

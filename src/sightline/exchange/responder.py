@@ -71,7 +71,6 @@ class TrafficLearning:
         return 0.0
 
     async def wait_until_idle(self) -> None:
-        """Wait until everything that was noted has been learned."""
         if self._task is not None:
             await asyncio.wait({self._task})
 

@@ -85,7 +85,6 @@ def credential(request: ClientRequest, first: str = "") -> str:
 
 
 def has_credential(request: ClientRequest) -> bool:
-    """Whether the client sends a credential."""
     return _shows(request.headers, request.query)
 
 

@@ -228,7 +228,6 @@ def _retries(choice: ModelChoice, request: ClientRequest) -> int:
 
 
 def timeouts_of(provider: Provider) -> Timeouts:
-    """How long this provider may take."""
     return _timeouts(provider.connect_timeout_ms, provider.first_byte_timeout_ms, provider.stream_idle_timeout_ms)
 
 

@@ -84,7 +84,6 @@ class SocketResponse:
     # --- what the link calls ---
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
-        """An event came."""
         if self._is_closed:
             return
         if not self._has_begun:
@@ -154,7 +153,6 @@ class SocketResponse:
             self._listener = None
 
     def take_whole(self) -> bytes | None:
-        """A stream is never whole."""
         return None
 
     def abort(self, fault: Fault) -> None:
@@ -271,7 +269,6 @@ class SocketLink:
         return response
 
     def give_up(self, fault: Fault) -> None:
-        """End it because of this."""
         self._fault = fault
         self._fail_all(fault)
         self.socket.close(1001, "")
@@ -285,7 +282,6 @@ class SocketLink:
         self.socket.pause_reading()
 
     def resume(self, response: SocketResponse) -> None:
-        """It has been taken."""
         if self._slow:
             self._slow.discard(response)
             self._read_on()

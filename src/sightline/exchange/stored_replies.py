@@ -76,7 +76,6 @@ class StoredReply(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still under way."""
         return self.recorded.summary.state in OPEN_STATES
 
     def client(self, request: Request) -> Client:

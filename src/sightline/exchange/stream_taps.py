@@ -141,7 +141,6 @@ class VerbatimTap(Tap):
         return self._reading.reply
 
     def take(self, data: bytes) -> bytes:
-        """The same bytes, unless they repeat a key."""
         # For each chunk of each stream: as few steps as can be.
         if self._decoder is not None:
             return self._pass_coded(data, self._decoder)

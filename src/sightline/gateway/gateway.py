@@ -284,7 +284,6 @@ class Gateway:
         """By the object that the server has for a head. Only heads that were let in are here."""
 
     def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
-        """Answer one request, once this is awaited."""
         received = self._elapsed()
         place = place_of(scope)
         if place.kind == "ask" and scope["method"] == "POST":
@@ -372,7 +371,6 @@ class Gateway:
 
 
 def wants_socket(scope: AsgiScope) -> bool:
-    """Whether the request asks for a WebSocket."""
     return scope["method"] == "GET" and header(scope["headers"], b"upgrade").strip().lower() == "websocket"
 
 

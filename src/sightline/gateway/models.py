@@ -28,7 +28,6 @@ def list_models(catalog: Catalog, has_key: Callable[[Provider], bool], provider:
 
 
 def find_model(models: list[ListedModel], name: str) -> ListedModel:
-    """The model of this name."""
     wanted = name.removeprefix("models/")
     for each in models:
         if each.id == wanted:
@@ -38,7 +37,6 @@ def find_model(models: list[ListedModel], name: str) -> ListedModel:
 
 
 def unknown_provider(catalog: Catalog, name: str) -> Fault:
-    """The fault of a provider that is not configured."""
     hint = f"Known are {', '.join(catalog.providers)}."
     return Fault(Code.USAGE, f"there is no provider {name!r}", hint=hint, status=404)
 

@@ -127,7 +127,6 @@ class RawSocket(SocketEvents):
     # --- the client ---
 
     def server_ends(self) -> None:
-        """Tell both sides."""
         self._record.cancel("shutdown")
         self._client.socket.close(GOING_AWAY, "Sightline is shutting down")
         self._dialled.socket.close(GOING_AWAY)

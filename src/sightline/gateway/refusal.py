@@ -26,7 +26,6 @@ def refusal_response(spoken: str, fault: Fault, *, headers: Sequence[tuple[bytes
 
 
 def no_such_path(method: str, path: str) -> Fault:
-    """The fault of a path that is not known."""
     return Fault(
         Code.USAGE,
         f"there is no {method} {path} here",
@@ -43,7 +42,6 @@ def wrong_method(spoken: str, method: str, allowed: str) -> WebResponse:
 
 
 def not_http() -> Fault:
-    """The fault of bytes that are no request."""
     return Fault(Code.INVALID_REQUEST, "this is not HTTP/1.1", hint="Send it again.", status=400)
 
 

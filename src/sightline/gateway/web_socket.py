@@ -234,7 +234,6 @@ class FrameWriter:
             self._client.send(data)
 
     def finish(self) -> None:
-        """Send what is left."""
         if self._decoder is not None:
             for frame in self._decoder.close():
                 self._give(frame.data)
@@ -244,7 +243,6 @@ class FrameWriter:
 
 
 def fault_frame(spoken: str, fault: Fault, lane: str) -> bytes:
-    """A fault as an event."""
     refused = refusal_response(spoken, fault)
     error = msgspec.json.decode(refused.body, type=dict[str, msgspec.Raw])["error"]
     return msgspec.json.encode(_in_lane({"type": "error", "status": refused.status, "error": error}, lane))

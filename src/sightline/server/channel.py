@@ -153,6 +153,5 @@ class Channel:
         del came[:at]
 
     def _finish(self) -> None:
-        """The other process is gone."""
         self.close()
         self._on_end()

@@ -88,12 +88,10 @@ class Http2Call:
         self.wake()
 
     def end_body(self) -> None:
-        """The whole request is here."""
         self.has_body = True
         self.wake()
 
     async def receive(self) -> RequestEvent:
-        """What has arrived of the body since the last time."""
         connection = self._connection
         self._was_received = True
         if not self._pieces and not self.has_body and not self._was_asked_for:
@@ -192,7 +190,6 @@ class LiteralEncoder(Encoder):
     machine, and to look for what it was sent before takes a tenth of the CPU of a request."""
 
     def encode(self, headers: Iterable[tuple[bytes, bytes]], huffman: bool = False) -> bytes:  # type: ignore[override]  # noqa: FBT001, FBT002
-        """The block of these headers."""
         block = bytearray()
         for name, value in headers:
             block += b"\0"

@@ -79,7 +79,6 @@ class HttpCall:
     # --- the request ---
 
     def add_body(self, data: bytes) -> None:
-        """A piece of the body has arrived."""
         if self.is_answered:
             return  # the application did without it
         self._pieces.append(data)
@@ -88,7 +87,6 @@ class HttpCall:
             self._connection.pause_reading()
 
     async def receive(self) -> RequestEvent:
-        """What has arrived of the body since the last time."""
         connection = self._connection
         if not self._pieces and not self.has_body and not self._was_asked_for:
             self._was_asked_for = True

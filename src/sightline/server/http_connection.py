@@ -364,7 +364,6 @@ class ClientConnection(asyncio.Protocol):
             self._loop.call_soon(self._read_later)
 
     def continue_in_task(self, serve: Callable[[ClientWriter], Awaitable[None]]) -> None:
-        """Let the task answer that request."""
         assert self._direct_parts is not None
         head, length, body = self._direct_parts
         self._starting, self._direct, self._direct_parts = self._direct, None, None

@@ -259,7 +259,6 @@ class ListeningServer:
                 freed.give_back()
 
     async def _shut_down(self) -> None:
-        """Let clients that are connected finish."""
         ending = asyncio.ensure_future(self._ending())
         for connection in list(self.connections):
             connection.shut_down()

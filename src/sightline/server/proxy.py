@@ -105,7 +105,6 @@ class ProxySettings:
         return any(each.session == session and each.host == host for each in self.refused)
 
     def note_refusal(self, session: str, host: str, why: str) -> None:
-        """A client has refused it."""
         if self.is_refused(session, host):
             return
         self.refused.append(RefusedHost(session, host, why))

@@ -106,7 +106,6 @@ class MessageSocket:
         return self._protocol.state is OPEN and not self._transport.is_closing()
 
     def feed(self, data: bytes) -> None:
-        """Bytes came from the network."""
         protocol = self._protocol
         if protocol.reader.eof:
             return
@@ -120,7 +119,6 @@ class MessageSocket:
             self._end(sent.code if sent is not None else CloseCode.PROTOCOL_ERROR, sent.reason if sent else "")
 
     def lose(self) -> None:
-        """The connection has ended."""
         if self._timer is not None:
             self._timer.cancel()
         received = self._protocol.close_rcvd

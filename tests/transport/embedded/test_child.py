@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import msgspec
 import pytest
@@ -15,11 +15,9 @@ from sightline.transport.embedded import child
 from sightline.transport.embedded.causes import (
     CAUSE_TEXTS,
     SHA256,
-    Answer,
     Cause,
     ChildFailed,
     ChildOrders,
-    ChildStarted,
     are_weights,
     cause_of_exit,
     default_threads,
@@ -51,26 +49,17 @@ def orders(weights: str = "") -> ChildOrders:
 
 
 @needs_model
-def test_model_is_served_only_with_the_key() -> None:
-    with serving() as model:
+def test_model_is_served_as_ordered_and_only_with_the_key() -> None:
+    with serving(context_window=512) as model:
         assert model.url.startswith("http://127.0.0.1:")
-        assert [entry["id"] for entry in model.ask("/v1/models").json()["data"]] == [MODEL]
+        models = model.ask("/v1/models")
+        assert [(entry["id"], entry["meta"]["n_ctx"]) for entry in models.json()["data"]] == [(MODEL, 512)]
         question = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 4, "temperature": 0}
         assert model.ask("/v1/chat/completions", question).json()["choices"][0]["message"]["content"]
         assert type(model)(model.url, "another-key").ask("/v1/chat/completions", question).status == 401
-
-
-@needs_model
-def test_a_page_of_another_origin_is_not_let_in() -> None:
-    with serving() as model:
-        assert model.ask("/v1/models").headers.get("access-control-allow-origin", "") != "*"
+        # A page of another origin is not let in.
+        assert models.headers.get("access-control-allow-origin", "") != "*"
         assert model.ask("/").status in (401, 404)
-
-
-@needs_model
-def test_its_window_is_what_was_ordered() -> None:
-    with serving(context_window=512) as model:
-        assert model.ask("/v1/models").json()["data"][0]["meta"]["n_ctx"] == 512
 
 
 @needs_model
@@ -189,18 +178,6 @@ def test_an_exit_tells_its_cause(code: int, cause: Cause) -> None:
     assert cause_of_exit(code) == cause
 
 
-@pytest.mark.parametrize("answer", [ChildStarted("http://127.0.0.1:1"), ChildFailed("libgomp", "no such file")])
-def test_child_answers_survive_a_round_trip(answer: Answer) -> None:
-    line = msgspec.json.encode(answer)
-    assert b"\n" not in line
-    assert msgspec.json.decode(line, type=Answer) == answer
-
-
-def test_unknown_failure_cause_is_rejected() -> None:
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"type":"failed","cause":"mood"}', type=Answer)
-
-
 def test_orders_show_no_key() -> None:
     orders = ChildOrders(key="secret-word", threads=1, context_window=512)
     assert "secret-word" not in f"{orders} {orders!r}"
@@ -230,37 +207,36 @@ def test_half_of_the_cores_compute(available: int, used: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpuinfo", "has_it"),
+    ("platform", "cpuinfo", "has_it"),
     [
-        ("processor\t: 0\nflags\t\t: fpu avx avx2 bmi2\n", True),
-        ("processor\t: 0\nflags\t\t: fpu avx\n", False),
-        ("processor\t: 0\n", None),
+        ("linux-x86_64", "processor\t: 0\nflags\t\t: fpu avx avx2 bmi2\n", True),
+        ("linux-x86_64", "processor\t: 0\nflags\t\t: fpu avx\n", False),
+        ("linux-x86_64", "processor\t: 0\n", None),
+        pytest.param("win-amd64", None, None, id="no processor says anything"),
+        pytest.param("linux-aarch64", None, True, id="other processors need none"),
     ],
 )
-def test_the_processor_says_whether_it_has_avx2(tmp_path: Path, cpuinfo: str, has_it: bool | None) -> None:
+def test_the_processor_says_whether_it_has_avx2(
+    tmp_path: Path, platform: str, cpuinfo: str | None, has_it: bool | None
+) -> None:
     file = tmp_path / "cpuinfo"
-    file.write_text(cpuinfo)
-    assert has_avx2("linux-x86_64", file) is has_it
+    if cpuinfo is not None:
+        file.write_text(cpuinfo)
+    assert has_avx2(platform, file) is has_it
 
 
-def test_where_no_processor_says_anything_nothing_is_known(tmp_path: Path) -> None:
-    assert has_avx2("win-amd64", tmp_path / "none") is None
-
-
-def test_other_processors_need_no_avx2(tmp_path: Path) -> None:
-    assert has_avx2("linux-aarch64", tmp_path / "none") is True
-
-
-def test_a_missing_library_is_named() -> None:
-    assert "libnobody.so.7" in openmp_problem("linux-x86_64", "libnobody.so.7")
-
-
-def test_a_library_that_loads_is_no_problem() -> None:
-    assert openmp_problem("linux-x86_64", None) == ""  # type: ignore[arg-type]  # the program itself
-
-
-def test_elsewhere_the_engine_brings_its_own() -> None:
-    assert openmp_problem("macosx-13.0-arm64", "libnobody.so.7") == ""
+@pytest.mark.parametrize(
+    ("platform", "library", "named"),
+    [
+        ("linux-x86_64", "libnobody.so.7", "libnobody.so.7"),
+        pytest.param("linux-x86_64", None, "", id="the program itself can be loaded"),
+        pytest.param("macosx-13.0-arm64", "libnobody.so.7", "", id="elsewhere the engine brings its own"),
+    ],
+)
+def test_a_missing_library_is_named(platform: str, library: Any, named: str) -> None:
+    problem = openmp_problem(platform, library)
+    assert bool(problem) is bool(named)
+    assert named in problem
 
 
 @needs_model
@@ -288,13 +264,9 @@ def test_a_file_of_something_else_is_seen(tmp_path: Path) -> None:
     assert not are_weights(file)
 
 
-def test_nothing_is_found_where_the_package_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "PACKAGE", "a-package-that-nobody-wrote")
-    assert find_weights() is None
-
-
-def test_nothing_is_found_in_a_package_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "PACKAGE", "pytest")
+@pytest.mark.parametrize("package", ["a-package-that-nobody-wrote", "pytest"])
+def test_nothing_is_found_without_the_package_or_weights_in_it(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setattr(weights, "PACKAGE", package)
     assert find_weights() is None
 
 

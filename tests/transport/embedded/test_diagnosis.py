@@ -133,17 +133,12 @@ def test_external_model_is_queried_but_not_inspected(says: tuple[int, bytes], wo
     assert words in findings[-1].detail
 
 
-def test_a_model_elsewhere_that_cannot_be_reached() -> None:
+async def test_a_model_elsewhere_that_cannot_be_reached() -> None:
     async def unreachable(request: HttpRequest) -> tuple[int, bytes]:
         raise Fault(Code.NETWORK, "connection refused", hint="Is it running?")
 
-    async def story() -> list[DiagnosisFinding]:
-        model = EmbeddedModel(environment={}, make_key=lambda: "key", url="http://127.0.0.1:1")
-        return await diagnose(model, unreachable)
-
-    assert asyncio.run(story())[-1] == DiagnosisFinding(
-        "answer", ok=False, detail="connection refused", hint="Is it running?"
-    )
+    found = await diagnose(EmbeddedModel(environment={}, make_key=lambda: "key", url="http://127.0.0.1:1"), unreachable)
+    assert found[-1] == DiagnosisFinding("answer", ok=False, detail="connection refused", hint="Is it running?")
 
 
 @pytest.mark.parametrize(

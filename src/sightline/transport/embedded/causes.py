@@ -244,13 +244,11 @@ def _read_head(file: BinaryIO) -> dict[str, Any]:
 
 
 def are_weights(path: Path) -> bool:
-    """Whether the file begins as one of weights does."""
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
 def sha256_of(path: Path) -> str:
-    """The file's hash."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

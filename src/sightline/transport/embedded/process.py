@@ -276,7 +276,6 @@ class EmbeddedModel:
         raise await child.fault()
 
     async def _start(self) -> ChildPipes:
-        """Start a process, if there is none or it has ended."""
         await self._bury()
         if not 0 < self._context_window <= WINDOW:
             raise Fault(
@@ -316,7 +315,6 @@ class EmbeddedModel:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the child gets of our environment."""
     passed_on = {
         name: value
         for name, value in environment.items()

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from sightline.errors import Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import WRITE_SIZE, AnswerTaker, HttpConnection, RequestBody
-from sightline.transport.http.dialling import Trust, dial, dial_for
+from sightline.transport.http.dialling import Trust, dial_for
 from sightline.transport.http.framing import AnswerParser, OnInterim, around_length, open_head, with_length
 from sightline.transport.http.pool import ConnectionPool
 from sightline.transport.http.straight_way import StraightWay, take_straight
@@ -319,7 +319,9 @@ class HttpClient:
         assert self._loop is loop, "a client belongs to one loop"
 
         async def open_connection(seconds: float) -> HttpConnection:
-            return await dial(loop, origin, proxy, self._trust, seconds)
+            connection = HttpConnection(loop, origin.place)
+            await dial_for(connection, loop, origin, proxy, self._trust, seconds)
+            return connection
 
         pool = ConnectionPool(loop, open_connection, limit=self._max_connections, keep_alive=self._keep_alive)
         self._pools[origin, proxy] = pool
@@ -340,7 +342,6 @@ class HttpClient:
         connection.lost.add_done_callback(lambda _: self._foreign.discard(connection))
 
     async def close(self) -> None:
-        """Close every connection, those in use too."""
         self._is_closed = True
         for pool in self._pools.values():
             await pool.close()

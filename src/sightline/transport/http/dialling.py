@@ -23,7 +23,7 @@ from typing import TypeAlias, TypeVar, cast
 
 from sightline.errors import Code, Fault
 from sightline.transport.http import faults
-from sightline.transport.http.connection import HttpConnection, abort
+from sightline.transport.http.connection import abort
 from sightline.transport.http.target import Origin, Proxy
 
 _HEAD_START = 0.25
@@ -192,20 +192,16 @@ class Trust:
         context.set_alpn_protocols(["http/1.1"])
         # A company's own intermediate certificate, added without its root, is trusted as it is.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        _add_system_store(context)
+        if sys.platform == "win32":
+            context.load_default_certs()
+        else:
+            _add_openssl_store(context)
         for name, path in self._named:
             if path:
                 _add(context, name, path)
         if self._folders:
             _add_folders(context, self._folders)
         return context
-
-
-def _add_system_store(context: ssl.SSLContext) -> None:
-    if sys.platform == "win32":
-        context.load_default_certs()
-    else:
-        _add_openssl_store(context)
 
 
 def _add_openssl_store(context: ssl.SSLContext) -> None:
@@ -262,15 +258,6 @@ _ABORT_TAKES_NOTHING = SSLProtocol._abort.__code__.co_argcount == 1
 _Speaker = TypeVar("_Speaker", bound=asyncio.Protocol)
 
 
-async def dial(
-    loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy | None, trust: Trust, seconds: float
-) -> HttpConnection:
-    """A connection over which requests for the origin can go, within so many seconds (0: no limit)."""
-    connection = HttpConnection(loop, origin.place)
-    await dial_for(connection, loop, origin, proxy, trust, seconds)
-    return connection
-
-
 async def dial_for(
     connection: asyncio.Protocol,
     loop: asyncio.AbstractEventLoop,
@@ -281,8 +268,8 @@ async def dial_for(
     *,
     is_tunnelled: bool = False,
 ) -> None:
-    """Connect this to the origin. With `is_tunnelled` a proxy makes a tunnel even where there is no TLS, as it has to
-    for what is not a request."""
+    """Connect this to the origin, within so many seconds (0: no limit). With `is_tunnelled` a proxy makes a tunnel even
+    where there is no TLS, as it has to for what is not a request."""
     way = _Way(loop, trust, seconds)
     try:
         async with asyncio.timeout(seconds or None):

@@ -39,7 +39,6 @@ def may_retry(fault: Fault) -> bool:
 
 
 def network(kind: Kind, message: str, hint: str, **more: bool) -> Fault:
-    """A failure of the network."""
     return Fault(Code.NETWORK, message, hint=hint, details={"kind": kind, **more})
 
 
@@ -51,7 +50,6 @@ def no_answer(place: str, *, clean: bool) -> Fault:
 
 
 def truncation(place: str) -> Fault:
-    """The connection was lost in the middle of an answer."""
     return network(
         "cut",
         f"the connection to {place} was lost in the middle of the answer",
@@ -61,7 +59,6 @@ def truncation(place: str) -> Fault:
 
 
 def silent(place: str, seconds: float, *, begun: bool) -> Fault:
-    """Nothing came for too long."""
     if begun:
         message, kind = f"{place} fell silent in the middle of the answer, for {seconds:g} s", "idle"
         setting = "stream_idle_timeout_ms"
@@ -83,7 +80,6 @@ def protocol_violation(place: str, why: str) -> Fault:
 
 
 def too_large(place: str, limit: int) -> Fault:
-    """A whole answer is larger than the limit."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         f"the answer of {place} is larger than {limit} bytes",
@@ -98,7 +94,6 @@ def client_closing() -> Fault:
 
 
 def connect_timeout(place: str, seconds: float) -> Fault:
-    """No connection within the time."""
     # The system has a limit of its own where we have none.
     within = f"within {seconds:g} s" if seconds else "in time"
     message = f"no connection to {place} {within}"
@@ -119,7 +114,6 @@ def proxy_refused(place: str, variable: str, status: int, target: str) -> Fault:
 
 
 def not_connected(error: OSError, place: str, seconds: float) -> Fault:
-    """Why there is no connection."""
     match error:
         case socket.gaierror():
             hint = f"{_ONLINE} and that the host is spelled right."

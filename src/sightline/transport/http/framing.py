@@ -160,7 +160,6 @@ class AnswerParser:
         return self.is_complete or self.fault is not None
 
     def has_begun(self) -> bool:
-        """Whether any byte came."""
         return self._head_size > 0
 
     def feed(self, data: bytes) -> None:
@@ -376,12 +375,10 @@ def open_head(
 
 
 def chunk(data: bytes) -> bytes:
-    """A chunk of a chunked body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def last_chunk(trailers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The end of a chunked body."""
     return b"0\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % each for each in trailers)
 
 

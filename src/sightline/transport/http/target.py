@@ -141,7 +141,6 @@ class Proxy:
 
     @property
     def is_tls(self) -> bool:
-        """Whether the connection to the proxy itself uses TLS."""
         return self.scheme == "https"
 
     @property
