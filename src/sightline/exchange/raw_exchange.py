@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from sightline.catalog.catalog import Catalog, facts_of, family_of
+from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import DialectName
 from sightline.dialects.embeddings import EmbeddingsApi, read_raw_usage
@@ -39,7 +39,16 @@ from sightline.exchange.outbound import dialect_key, raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.raw_recorder import RawExchange, RawRecorder
 from sightline.exchange.reply_reader import decode_body, is_coded, key_repeated, read_error_body, unreadable
-from sightline.exchange.routing import HasKey, as_meant, credential, home_of, provider_in_path, route_for, with_own
+from sightline.exchange.routing import (
+    HasKey,
+    as_meant,
+    choice_of,
+    credential,
+    home_of,
+    provider_in_path,
+    route_for,
+    with_own,
+)
 from sightline.exchange.run import ExchangeServices, refuse_own_address, timeouts_of
 from sightline.model.exchange import RAW_HTTP
 from sightline.model.fold import fold
@@ -88,9 +97,7 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
         return with_own(provider_in_path(catalog, request, caller), request, has_key, is_implied=False)
     for route in catalog.routes:
         if route.path and fnmatchcase(request.path, route.path) and route.provider in catalog.providers:
-            provider = catalog.providers[route.provider]
-            facts, family = facts_of(catalog, route.provider, ""), family_of(catalog, route.provider, "")
-            choice = ModelChoice(route.provider, provider, "", facts, family, route, caller)
+            choice = choice_of(catalog, route.provider, catalog.providers[route.provider], "", caller, route)
             return with_own(choice, request, has_key, is_implied=False)
     found = home_of(catalog, request, caller, has_key)
     if found is None:

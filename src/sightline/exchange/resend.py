@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sightline.catalog.catalog import Catalog, facts_of, family_of
-from sightline.catalog.choose import ModelChoice, choose
+from sightline.catalog.catalog import Catalog
+from sightline.catalog.choose import choose
 from sightline.catalog.problem import nearest
 from sightline.catalog.provider import Provider
 from sightline.dialects.endpoint import call_to, in_path
@@ -28,6 +28,7 @@ from sightline.exchange.raw_exchange import StoredBody
 from sightline.exchange.recorder import FactObserver
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
 from sightline.exchange.relay import Relay
+from sightline.exchange.routing import choice_of
 from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
 from sightline.model.events import StreamEvent
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
@@ -125,15 +126,7 @@ def _raw_call(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
 
 def _call_to(recorded: RecordedExchange, provider: Provider, catalog: Catalog) -> RequestTemplate:
     spoken = recorded.spoken
-    choice = ModelChoice(
-        recorded.summary.provider,
-        provider,
-        recorded.model,
-        facts_of(catalog, recorded.summary.provider, recorded.model),
-        family_of(catalog, recorded.summary.provider, recorded.model),
-        None,
-        spoken,
-    )
+    choice = choice_of(catalog, recorded.summary.provider, provider, recorded.model, spoken)
     if spoken != recorded.received.dialect:
         call = call_to(provider, spoken, recorded.model, recorded.sent, stream=recorded.received.is_stream)
         return dataclasses.replace(call, headers=(*call.headers, *_agent(recorded)))

@@ -10,7 +10,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice, choose
-from sightline.catalog.provider import DialectName, Provider
+from sightline.catalog.provider import DialectName, Provider, Route
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, TextHeaders
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
@@ -119,11 +119,7 @@ def as_meant(catalog: Catalog, request: ClientRequest, arriving: DialectName) ->
         query={},
         embedded=False,
     )
-    facts, family = (
-        facts_of(catalog, request.provider, request.model),
-        family_of(catalog, request.provider, request.model),
-    )
-    return ModelChoice(request.provider, provider, request.model, facts, family, None, arriving)
+    return choice_of(catalog, request.provider, provider, request.model, arriving)
 
 
 def provider_in_path(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
@@ -136,7 +132,7 @@ def provider_in_path(catalog: Catalog, request: ClientRequest, arriving: Dialect
             hint="Correct the base URL: the part after /p/ is the name of a provider.",
             status=404,
         )
-    return _choice(catalog, request.provider, request.model, arriving)
+    return choice_of(catalog, request.provider, catalog.providers[request.provider], request.model, arriving)
 
 
 def _home(
@@ -147,7 +143,7 @@ def _home(
         return home
     for name, provider in catalog.providers.items():
         if provider.embedded:
-            return _choice(catalog, name, provider.default_model, arriving)
+            return choice_of(catalog, name, provider, provider.default_model, arriving)
     if home is not None:
         return home
     raise unknown or Fault(
@@ -160,11 +156,15 @@ def _home(
 def home_of(catalog: Catalog, request: ClientRequest, arriving: DialectName, has_key: HasKey) -> ModelChoice | None:
     """The home of clients of this dialect: the first one that can be asked, else any; None where there is none."""
     # Homes that a user configures come after the built-in ones, and take precedence.
-    homes = [name for name, provider in catalog.providers.items() if arriving in provider.home]
-    for name in reversed(homes):
-        if has_key(catalog.providers[name]) or has_credential(request):
-            return with_own(_choice(catalog, name, request.model, arriving), request, has_key, is_implied=True)
-    return _choice(catalog, homes[-1], request.model, arriving) if homes else None
+    homes = [
+        choice_of(catalog, name, provider, request.model, arriving)
+        for name, provider in reversed(catalog.providers.items())
+        if arriving in provider.home
+    ]
+    for home in homes:
+        if has_key(home.provider) or has_credential(request):
+            return with_own(home, request, has_key, is_implied=True)
+    return homes[0] if homes else None
 
 
 def with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
@@ -180,13 +180,9 @@ def with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, is
     return choice
 
 
-def _choice(catalog: Catalog, name: str, model: str, arriving: DialectName) -> ModelChoice:
-    return ModelChoice(
-        name,
-        catalog.providers[name],
-        model,
-        facts_of(catalog, name, model),
-        family_of(catalog, name, model),
-        None,
-        arriving,
-    )
+def choice_of(
+    catalog: Catalog, name: str, provider: Provider, model: str, arriving: DialectName, route: Route | None = None
+) -> ModelChoice:
+    """This provider, which has this name, and this model, with what the catalogue knows of it there."""
+    facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
+    return ModelChoice(name, provider, model, facts, family, route, arriving)

@@ -5,6 +5,7 @@ counts; its dialect classifies an error answer.
 """
 
 import asyncio
+import contextlib
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -114,7 +115,6 @@ class AcceptedResponse(msgspec.Struct, frozen=True):
 
     response: ProviderResponse
     sent: SentRequest
-    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,7 @@ class RefusedResponse:
     status: int
     headers: RawHeaders
     body: bytes = field(repr=False)
-    is_whole: bool
     fault: Fault
-    attempts: int
 
 
 Answer: TypeAlias = AcceptedResponse | RefusedResponse
@@ -251,8 +249,8 @@ class Sender:
                 if may_tell(names):
                     self._ledger.keep_headers(sent, names, values, now)
                 is_accepted = True
-                return AcceptedResponse(response, sent, number)
-            return await self._refusal(outgoing, response, sent, number, now)
+                return AcceptedResponse(response, sent)
+            return await self._refusal(outgoing, response, sent, now)
         finally:
             # An answer without an owner would keep its connection, and its place in the pool, for good.
             if not is_accepted:
@@ -268,18 +266,18 @@ class Sender:
         return replace(outgoing, request=signed)
 
     async def _refusal(
-        self, outgoing: Outgoing, response: ProviderResponse, sent: SentRequest, number: int, now: float
+        self, outgoing: Outgoing, response: ProviderResponse, sent: SentRequest, now: float
     ) -> RefusedResponse | Fault:
         headers = lower_case(response.headers)
         self._ledger.observe_headers(outgoing.provider, outgoing.model, headers, now)
         self._ledger.settle(sent, 0, now)
         if response.status < 400:
             return _redirect_fault(response, _secrets_of(outgoing))
-        body, is_whole = await _error_body(response, outgoing.timeouts)
+        body = await _error_body(response, outgoing.timeouts)
         if response.status > _LAST_STATUS:
             return _nonstandard(outgoing, response.status, headers, body)
         fault = _classify_error(outgoing, response.status, headers, body, now)
-        return RefusedResponse(response.status, response.headers, body, is_whole, fault, number)
+        return RefusedResponse(response.status, response.headers, body, fault)
 
 
 _MOST_SIGNED = 64 << 20
@@ -319,18 +317,16 @@ def _never_left(fault: Fault) -> bool:
     return fault.code in _REFUSED_HERE or (isinstance(details, dict) and details.get("kind") in _NOT_CONNECTED)
 
 
-async def _error_body(response: ProviderResponse, timeouts: Timeouts) -> tuple[bytes, bool]:
-    """As much of the body as comes in time, and whether that is all. The status is enough if it is not."""
+async def _error_body(response: ProviderResponse, timeouts: Timeouts) -> bytes:
+    """As much of the body as comes in time. The status is enough if that is not all."""
     body = bytearray()
-    try:
+    with contextlib.suppress(Fault, TimeoutError):
         async with asyncio.timeout(timeouts.idle or None):
             async for data in response:
                 body += data
                 if len(body) > LONGEST_ERROR:
-                    return bytes(body[:LONGEST_ERROR]), False
-    except (Fault, TimeoutError):
-        return bytes(body), False
-    return bytes(body), True
+                    break
+    return bytes(body[:LONGEST_ERROR])
 
 
 def _classify_error(outgoing: Outgoing, status: int, headers: dict[str, str], body: bytes, now: float) -> Fault:

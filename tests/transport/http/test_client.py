@@ -17,7 +17,7 @@ async def test_request_and_response_are_transferred_unchanged() -> None:
         headers = (("X-B", "2"), ("Authorization", "Bearer k"), ("x-b", "3"))
         request = HttpRequest("POST", f"{upstream.url}/v1/chat?a=1", headers, b'{"model": "m"}')
         response = await http.send(request, Timeouts())
-        assert (response.status, response.reason) == (200, b"Told")
+        assert response.status == 200
         assert response.headers[1] == (b"X-Request-Id", b"r1")
         assert response.header("x-request-ID") == "r1"
         assert response.header("absent") == ""

@@ -35,7 +35,7 @@ def failed(*data: bytes, clean: bool | None = None) -> Fault:
 
 def test_a_whole_answer() -> None:
     parser = heard(b"HTTP/1.1 200 All Right\r\nX-One: 1\r\nx-one:  2 \r\nX-None:\r\nContent-Length: 2\r\n\r\nhi")
-    assert (parser.status, parser.reason) == (200, b"All Right")
+    assert parser.status == 200
     assert parser.headers == [(b"X-One", b"1"), (b"x-one", b"2"), (b"X-None", b""), (b"Content-Length", b"2")]
     assert parser.pieces == [b"hi"]
     assert parser.is_complete
@@ -53,7 +53,7 @@ def test_chunks_are_unwrapped_and_trailers_are_no_headers() -> None:
 def test_interim_answers_are_passed_over_with_their_headers() -> None:
     data = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 Done\r\nA: b\r\n\r\n"
     parser = heard(data)
-    assert (parser.status, parser.reason, parser.headers) == (204, b"Done", [(b"A", b"b")])
+    assert (parser.status, parser.headers) == (204, [(b"A", b"b")])
     assert parser.is_complete
 
 
@@ -233,7 +233,7 @@ ANSWERS = st.binary(max_size=80) | PLAUSIBLE | PLAUSIBLE.map(lambda tail: b"HTTP
 def essence(parser: AnswerParser) -> tuple[object, ...]:
     """All that a caller sees. The words of a fault may differ: llhttp sees more or less of what is wrong at once."""
     fault = parser.fault
-    whole = (parser.status, parser.reason, parser.headers) if parser.has_head else ()
+    whole = (parser.status, parser.headers) if parser.has_head else ()
     return whole, b"".join(parser.pieces), parser.is_complete, fault and (fault.code, fault.details)
 
 
@@ -397,7 +397,7 @@ def known_shape(data: bytes) -> AnswerShape | None:
 
 def said(parser: AnswerParser) -> dict[str, object]:
     fault = parser.fault and parser.fault.message
-    head = (parser.status, parser.reason, parser.headers, parser.named, parser.has_head)
+    head = (parser.status, parser.headers, parser.named, parser.has_head)
     end = (parser.is_complete, parser.keeps_alive, fault, parser.trailers)
     return {"head": head, "body": parser.pieces, "end": end}
 

@@ -27,7 +27,6 @@ class Response:
 
     def __init__(self, connection: HttpConnection, answer: AnswerParser, pool: ConnectionPool) -> None:
         self.status: int = answer.status
-        self.reason: bytes = answer.reason
         self.headers: tuple[tuple[bytes, bytes], ...] = tuple(answer.headers)
         self.named = answer.named
         self._answer = answer

@@ -39,8 +39,8 @@ class AnswerShape:
     the body is the length alone, and then all of it has to be here, or it comes in chunks, which llhttp reads; what is
     said of the connection has to be the same."""
 
-    def __init__(self, first_line: bytes, headers: list[tuple[bytes, bytes]], status: int, reason: bytes) -> None:
-        self.status, self.reason = status, reason
+    def __init__(self, first_line: bytes, headers: list[tuple[bytes, bytes]], status: int) -> None:
+        self.status = status
         self.names = [name for name, _ in headers]
         self.low = [name.lower() for name in self.names]
         self.length_at = self.low.index(b"content-length") if b"content-length" in self.low else None
@@ -73,7 +73,7 @@ def _find_shape(data: bytes, answer: "AnswerParser") -> AnswerShape | None:
             _SHAPES.clear()
         _SHAPES[key] = None
     elif _SHAPES[key] is None:
-        _SHAPES[key] = AnswerShape(first_line, headers, answer.status, answer.reason)
+        _SHAPES[key] = AnswerShape(first_line, headers, answer.status)
     return _SHAPES[key]
 
 
@@ -120,7 +120,6 @@ class AnswerParser:
     """
 
     status = 0
-    reason = b""
     has_head = False
     is_complete = False
     keeps_alive = False
@@ -211,7 +210,7 @@ class AnswerParser:
         is_whole = shape.length_at is not None
         if shape.length_at is not None and len(data) - end != int(values[shape.length_at]):
             return False
-        self.status, self.reason = shape.status, shape.reason
+        self.status = shape.status
         self.values = values
         self.headers = list(zip(shape.names, values, strict=True))
         self.named = dict(zip(shape.low, values, strict=True))
@@ -270,11 +269,7 @@ class AnswerParser:
         if self.is_complete:
             raise _EnoughError
         if not self.has_head:
-            self.reason = b""
             self.headers.clear()
-
-    def on_status(self, part: bytes) -> None:
-        self.reason += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # A trailer comes this way as well.
