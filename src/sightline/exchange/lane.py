@@ -8,7 +8,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.dialects.body_templates import BodyTemplates
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.redaction import Caller, identify_caller
-from sightline.exchange.routing import Router, has_credential
+from sightline.exchange.routing import Router
 from sightline.transport.sender import Outgoing
 from sightline.wire.call import HttpRequest
 
@@ -34,11 +34,10 @@ class LaneRoute:
 class Lane:
     """One head, with its routes. What is worked out for the first request is kept here."""
 
-    __slots__ = ("_routes", "caller", "has_credential")
+    __slots__ = ("_routes", "caller")
 
     def __init__(self, request: ClientRequest, secrets: tuple[str, ...]) -> None:
         self.caller: Caller = identify_caller(request.headers, request.path, request.query, secrets)
-        self.has_credential = has_credential(request)
         self._routes: dict[tuple[str, str, str], LaneRoute] = {}
 
     def route_for(self, request: ClientRequest, router: Router) -> LaneRoute:

@@ -49,23 +49,28 @@ class BodyTally:
         self._coding = coding.strip().lower()
         self._limit = limit
         self._decoder: BodyDecoder | None = decoder_for(coding)
-        self._is_plain = self._decoder is None or not self._decoder.trouble
+        """What decodes it, as long as that is possible."""
+        self.is_coded = False
+        """Whether it is counted as it came, in its coding."""
         self._came, self._plain = sha256(), sha256()
         self._came_size = self._plain_size = 0
+        self._look_at_decoder()
+
+    def _look_at_decoder(self) -> None:
+        if self._decoder is not None and (self._decoder.trouble or self._plain_size > self._limit):
+            self._decoder, self.is_coded = None, True
 
     def take(self, data: bytes) -> bytes:
         """A piece has come; the part of it that is to be kept, after content decoding."""
         self._came.update(data)
         self._came_size += len(data)
-        if self._decoder is None or not self._is_plain:
-            plain = data
-        else:
+        plain = data
+        if self._decoder is not None:
             plain = self._decoder.feed(data)
             self._plain.update(plain)
             self._plain_size += len(plain)
-            if self._decoder.trouble or self._plain_size > self._limit:
-                self._is_plain = False
-        kept = plain[: self._limit - self.kept] if self._decoder is None or self._plain_size <= self._limit else b""
+            self._look_at_decoder()
+        kept = plain[: self._limit - self.kept] if self._plain_size <= self._limit else b""
         self.kept += len(kept)
         return kept
 
@@ -74,19 +79,14 @@ class BodyTally:
         return self.kept == self.size
 
     @property
-    def is_coded(self) -> bool:
-        """Whether it is counted as it came, in its coding."""
-        return self._decoder is not None and not self._is_plain
-
-    @property
     def size(self) -> int:
         """How many bytes have come, after content decoding where that was possible."""
-        return self._came_size if self._decoder is None or self.is_coded else self._plain_size
+        return self._came_size if self._decoder is None else self._plain_size
 
     @property
     def sha256(self) -> str:
         """The hash of these bytes, in hex."""
-        return (self._came if self._decoder is None or self.is_coded else self._plain).hexdigest()
+        return (self._came if self._decoder is None else self._plain).hexdigest()
 
     def fact(self, of: Literal["request", "reply"], *, is_whole: bool, kept_sha256: str = "") -> BodyPassed:
         coding = self._coding if self.is_coded else ""

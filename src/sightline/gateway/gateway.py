@@ -110,11 +110,12 @@ async def read_request(
     came = body if body is not None else await _body(receive, scope["headers"], is_waiting=head.is_waiting)
     if len(came) > MOST_BYTES:
         raise _too_large()
-    body = await _plain(came, head.coding) if head.coding else came
+    coding = head.request.coding
+    body = await _plain(came, coding) if coding else came
     if is_too_deep(body):
         raise _bad("the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text.")
     model, is_stream = _model_and_stream(body, place)
-    coded = came if head.coding else None
+    coded = came if coding else None
     return replace(head.request, body=body, model=model, is_stream=is_stream, coded=coded, received=received)
 
 
@@ -128,12 +129,11 @@ def place_of(scope: AsgiScope) -> GatewayPath:
 
 
 class _Head(NamedTuple):
-    """What follows from a request's path and headers. `request` has no body yet. `coding` is empty where the body is
-    not coded; `is_waiting` says that the client waits for leave to send it."""
+    """What follows from a request's path and headers. `request` has no body yet; `is_waiting` says that the client
+    waits for leave to send it."""
 
     place: GatewayPath
     request: ClientRequest
-    coding: str
     is_waiting: bool
     can_stray: bool
 
@@ -164,7 +164,7 @@ def _read_head(place: GatewayPath, scope: AsgiScope) -> _Head:
         upstream=upstream,
         transport="tls" if upstream else "http",
     )
-    return _Head(place, request, coding, bool(header(listed, b"expect")), can_stray(place.path))
+    return _Head(place, request, bool(header(listed, b"expect")), can_stray(place.path))
 
 
 async def _body(receive: Receive, headers: Headers, *, is_waiting: bool) -> bytes:

@@ -12,10 +12,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.exchange import client_response
 from sightline.exchange.client_request import ClientRequest
@@ -69,18 +71,13 @@ class _SocketTurn:
 
     lane: str
     previous: "_SocketTurn | None"
-    moved_on: "asyncio.Future[None]"
-    """Done when the request was sent, or will not be."""
     request: ClientRequest
     task: "asyncio.Task[None] | None" = None
+    has_left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the request was sent, or will not be: the frames behind it need not wait any longer."""
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     after: list[tuple[bytes, bool]] = field(default_factory=list)
     is_http: bool = False
-
-    def move_on(self) -> None:
-        """The frames behind it need not wait any longer."""
-        if not self.moved_on.done():
-            self.moved_on.set_result(None)
 
 
 class ResponsesSocket(SocketEvents):
@@ -174,11 +171,10 @@ class ResponsesSocket(SocketEvents):
             self._send_fault(Fault(Code.INVALID_REQUEST, "the frame names no model", hint=hint, status=400), lane)
             return
         self._model = model
-        loop = asyncio.get_running_loop()
         request = msgspec.structs.replace(self._template, body=data, model=model, received=self._elapsed())
-        turn = _SocketTurn(lane, self._turns.get(lane), loop.create_future(), request)
+        turn = _SocketTurn(lane, self._turns.get(lane), request)
         self._begin(turn, self._serve(turn, warm_up=frame.generate is False))
-        await turn.moved_on
+        await turn.has_left.wait()
         if self._latest is not None:
             await self._latest.until_writable()
 
@@ -193,7 +189,7 @@ class ResponsesSocket(SocketEvents):
 
     def _end_turn(self, turn: _SocketTurn, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
-        turn.move_on()
+        turn.has_left.set()
         turn.is_over.set()
         for data, is_text in turn.after:
             self._client.send(data, is_text=is_text)
@@ -209,7 +205,7 @@ class ResponsesSocket(SocketEvents):
         """While a user may be waited for, show the client that it is not forgotten."""
         if turn.is_over.is_set():
             return
-        if not turn.moved_on.done() or (self._relay is not None and not self._relay.holds.is_idle):
+        if not turn.has_left.is_set() or (self._relay is not None and not self._relay.holds.is_idle):
             self._client.socket.ping()
             for frame in SseDecoder().feed(sign_of_life(turn.request)):
                 self._client.send(frame.data)
@@ -246,9 +242,7 @@ class ResponsesSocket(SocketEvents):
         if handshake is None or choice.provider_name in self._without_socket:
             return None
 
-        async def open_link() -> SocketLink:
-            return await self._link_to(choice.provider_name, handshake, choice.provider.connect_timeout_ms / 1000)
-
+        open_link = partial(self._link_to, choice, handshake)
         link: SocketLink | None = None
         refused: RefusedSocket | Fault | None = None
         try:
@@ -263,12 +257,12 @@ class ResponsesSocket(SocketEvents):
                 self._without_socket.add(choice.provider_name)
                 return None
             refused = fault
-        return LaneClient(link, turn.lane, turn.move_on, refused, open_link)
+        return LaneClient(link, turn.lane, turn.has_left.set, refused, open_link)
 
     async def _ask_over_http(self, turn: _SocketTurn, form: HttpForm, *, warm_up: bool) -> ClientResponse:
         request = turn.request
         if self._relay is None:
-            turn.move_on()
+            turn.has_left.set()
             return await self._handler.start(msgspec.structs.replace(request, body=form.body))
         if warm_up:
             # A provider that is asked over HTTP has nothing to warm up; the items are kept for what follows.
@@ -276,14 +270,14 @@ class ResponsesSocket(SocketEvents):
 
         def look(entry: FactEntry) -> None:
             if isinstance(entry.fact, AttemptStarted):
-                turn.move_on()
+                turn.has_left.set()
 
         headers = (*request.headers, *HTTP_HEADERS)
         return await self._relay.start(msgspec.structs.replace(request, headers=headers, http_body=form.body), look)
 
     async def _hand_over(self, turn: _SocketTurn, response: ClientResponse, form: HttpForm | None) -> None:
         async with response:
-            turn.move_on()
+            turn.has_left.set()
             if turn.previous is not None:
                 await turn.previous.is_over.wait()
                 turn.previous = None
@@ -320,9 +314,8 @@ class ResponsesSocket(SocketEvents):
         choice, handshake = relay.socket_request(self._template)
         if handshake is None:
             return []
-        seconds = choice.provider.connect_timeout_ms / 1000
         try:
-            link = self._latest = await self._link_to(choice.provider_name, handshake, seconds)
+            link = self._latest = await self._link_to(choice, handshake)
         except Fault as fault:
             if not _is_no_socket(fault):
                 raise
@@ -333,18 +326,19 @@ class ResponsesSocket(SocketEvents):
             return []
         return client_response.headers_for_client(link.headers, relay.secrets)
 
-    async def _link_to(self, provider: str, handshake: HttpRequest, seconds: float) -> SocketLink:
+    async def _link_to(self, choice: ModelChoice, handshake: HttpRequest) -> SocketLink:
         """The socket to a provider: the one that is open, or a new one."""
-        known = self._links.get(provider)
+        known = self._links.get(choice.provider_name)
         if known is not None and known.socket.is_open:
             return known
         assert self._relay is not None
+        seconds = choice.provider.connect_timeout_ms / 1000
         dialled = await self._relay.dial_socket(
             handshake, seconds, longest=self._longest, compresses=self._client.wants_compression
         )
         link = SocketLink(dialled, handshake.url, self._take_stray, self._link_closed)
         link.texts = self._texts
-        self._links[provider] = link
+        self._links[choice.provider_name] = link
         return link
 
     def _take_stray(self, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback
@@ -367,11 +361,10 @@ class ResponsesSocket(SocketEvents):
         response = self._latest.adopt(lane)
         response.feed(data, is_last=False)
         body = self._steers.pop(lane, b"{}")
-        loop = asyncio.get_running_loop()
         request = msgspec.structs.replace(
             self._template, body=body, model=self._model, received=self._elapsed(), was_sent=True, masks=False
         )
-        turn = _SocketTurn(lane, previous, loop.create_future(), request)
+        turn = _SocketTurn(lane, previous, request)
         self._begin(turn, self._serve_adopted(turn, AdoptedResponse(response)))
 
     async def _serve_adopted(self, turn: _SocketTurn, sender: AdoptedResponse) -> None:
@@ -382,12 +375,9 @@ class ResponsesSocket(SocketEvents):
         """A provider has closed. So does this side, once the client has had what came; unless there are other sockets,
         or a request waits for a user: it gets a new one."""
         self._links = {name: each for name, each in self._links.items() if each is not link}
-        waits = any(not turn.moved_on.done() for turn in self._turns.values())
-        if not self._links and not waits and not self._turns_over_http():
+        is_needed = any(turn.is_http or not turn.has_left.is_set() for turn in self._turns.values())
+        if not self._links and not is_needed:
             asyncio.get_running_loop().create_task(self._close_behind_turns(code, reason)).add_done_callback(_forget)
-
-    def _turns_over_http(self) -> bool:
-        return any(turn.is_http for turn in self._turns.values())
 
     async def _close_behind_turns(self, code: int, reason: str) -> None:
         if self._tasks:

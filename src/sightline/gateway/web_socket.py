@@ -86,7 +86,7 @@ class ClientSocket:
         self._longest = longest
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._size = 0
-        self._waiter: asyncio.Future[None] | None = None
+        self._change = asyncio.Event()
         self._is_lost = False
         offers = (value for name, value in scope["headers"] if name == b"sec-websocket-extensions")
         self._compression = accept_compression(", ".join(value.decode("latin-1") for value in offers))
@@ -117,8 +117,8 @@ class ClientSocket:
         while not self._waiting:
             if self.close_code is not None:
                 return None
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            self._change.clear()
+            await self._change.wait()
         data, is_text = self._waiting.popleft()
         if self._size > _MOST_WAITING >= self._size - len(data):
             self.socket.resume_reading()
@@ -139,8 +139,8 @@ class ClientSocket:
     async def until_lost(self) -> None:
         """Wait until the connection has ended, which takes no more than a few seconds once the socket is closed."""
         while not self._is_lost:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            self._change.clear()
+            await self._change.wait()
 
     # --- what the connection calls ---
 
@@ -153,7 +153,7 @@ class ClientSocket:
     def client_gone(self) -> None:
         self._is_lost = True
         self.socket.lose()
-        self._wake()
+        self._change.set()
 
     def writable_again(self) -> None:
         self.events.client_writable()
@@ -165,16 +165,11 @@ class ClientSocket:
         self._size += len(data)
         if self._size > _MOST_WAITING:
             self.socket.pause_reading()
-        self._wake()
+        self._change.set()
 
     def on_close(self, code: int, reason: str) -> None:
         self.close_code, self.close_reason = code, reason
-        self._wake()
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        self._change.set()
 
 
 def _keep_awake(transport: asyncio.Transport) -> None:

@@ -36,24 +36,17 @@ class Channel:
         self._came = bytearray()
         self._sockets: deque[int] = deque()
         self._waiting: deque[tuple[memoryview, int]] = deque()
-        self._backlog = 0
-        self._is_writing = False
-        self._is_over = False
-        self._loop.add_reader(end, self._read)
-
-    @property
-    def backlog(self) -> int:
+        self.backlog = 0
         """Bytes that the other process has not taken yet."""
-        return self._backlog
-
-    @property
-    def is_over(self) -> bool:
-        return self._is_over
+        self.is_over = False
+        """Whether nothing can be sent any more."""
+        self._is_writing = False
+        self._loop.add_reader(end, self._read)
 
     def send(self, message: bytes, descriptor: int = -1) -> bool:
         """Send a message, with a socket if its descriptor is given; the caller may close its own at once. False where
         it cannot be sent: the other process is gone, or too many files are open."""
-        if self._is_over:
+        if self.is_over:
             return False
         data = memoryview(_HEAD.pack(len(message), descriptor >= 0) + message)
         try:
@@ -61,16 +54,16 @@ class Channel:
         except OSError as error:  # most likely there are too many open files
             _LOG.error("a client's connection cannot be given to another process: %s", error)
             return False
-        self._backlog += len(data)
+        self.backlog += len(data)
         if not self._is_writing:
             self._write()
-        return not self._is_over
+        return not self.is_over
 
     def close(self) -> None:
         """Let the other end go; `on_end` is not called."""
-        if self._is_over:
+        if self.is_over:
             return
-        self._is_over = True
+        self.is_over = True
         self._loop.remove_reader(self._end)
         if self._is_writing:
             self._loop.remove_writer(self._end)
@@ -93,7 +86,7 @@ class Channel:
                     raise
                 if descriptor >= 0:
                     os.close(descriptor)
-                self._backlog -= sent
+                self.backlog -= sent
                 if sent < len(data):
                     self._waiting.appendleft((data[sent:], -1))
         except (BlockingIOError, InterruptedError):
@@ -125,7 +118,7 @@ class Channel:
                     return
                 self._came += data
                 self._take_messages()
-                if self._is_over:
+                if self.is_over:
                     return
         except (BlockingIOError, InterruptedError):
             return
@@ -148,7 +141,7 @@ class Channel:
             if descriptor >= 0:
                 os.set_inheritable(descriptor, False)
             self._on_message(message, descriptor)
-            if self._is_over:
+            if self.is_over:
                 return
         del came[:at]
 
