@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.relay_stage import Stage, asks, open_stage, play
+from tests.relay_stage import asks, open_stage
 from tests.reply_samples import streamed, whole
 from tests.upstream import answer, says, streams
 
@@ -56,10 +56,10 @@ async def test_an_error_has_one_too(tmp_path: Path, provider: str) -> None:
         ("anthropic", "anthropic", ANTHROPIC, dict(ANTHROPIC)),
     ],
 )  # fmt: skip
-def test_rate_limits_have_the_names_of_the_clients_dialect(
+async def test_rate_limits_have_the_names_of_the_clients_dialect(
     tmp_path: Path, client: str, provider: str, given: list[tuple[str, str]], expected: dict[str, str]
 ) -> None:
-    async def story(stage: Stage) -> None:
+    async with open_stage(tmp_path, provider) as stage:
         stage.upstream.script = [answer(200, whole(provider), [JSON, *given])]
         got = await stage.ask(asks(client))
         for name, value in expected.items():
@@ -67,22 +67,16 @@ def test_rate_limits_have_the_names_of_the_clients_dialect(
         limits = {name.decode() for name, _ in got.headers if b"ratelimit" in name.lower()}
         assert limits - {"anthropic-ratelimit-tokens-reset"} == set(expected)
 
-    play(story, tmp_path, provider)
 
-
-def test_a_reset_is_written_as_the_dialect_writes_times(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_a_reset_is_written_as_the_dialect_writes_times(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, "openai-chat") as stage:
         stage.upstream.script = [answer(200, whole("openai-chat"), [JSON, *OPENAI])]
         got = await stage.ask(asks("anthropic"))
         assert got.header("anthropic-ratelimit-tokens-reset").endswith("Z")
-
-    async def back(stage: Stage) -> None:
+    async with open_stage(tmp_path / "back", "anthropic") as stage:
         reset = ("anthropic-ratelimit-requests-reset", "2100-01-01T00:00:00Z")
         stage.upstream.script = [
             answer(200, whole("anthropic"), [JSON, reset, ("Date", "Thu, 31 Dec 2099 23:59:58 GMT")])
         ]
         got = await stage.ask(asks("openai-chat"))
         assert got.header("x-ratelimit-reset-requests") == "2s"
-
-    play(story, tmp_path, "openai-chat")
-    play(back, tmp_path / "back", "anthropic")

@@ -25,7 +25,7 @@ from sightline.model.exchange import (
 from sightline.store.entries import BodyEntry, FactEntry, plain_entries
 from sightline.transport.embedded.process import Running
 from tests.fake_clock import FakeClock
-from tests.relay_stage import DIALECTS, KEY, Stage, asks, open_stage, play, taken
+from tests.relay_stage import DIALECTS, KEY, asks, open_stage, taken
 from tests.reply_samples import SAYS, streamed, whole
 from tests.upstream import LAST, answer, chunk, drip, head, pieces, says, stall, streams
 
@@ -209,8 +209,9 @@ async def test_a_whole_answer_is_on_record_before_any_of_it_leaves(tmp_path: Pat
         await taken(relayed)
 
 
-def test_store_failure_does_not_affect_the_client(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def story(stage: Stage) -> None:
+async def test_store_failure_does_not_affect_the_client(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_stage(tmp_path) as stage:
+
         def full(_: object) -> None:
             raise OSError(28, "No space left on device")
 
@@ -218,8 +219,6 @@ def test_store_failure_does_not_affect_the_client(tmp_path: Path, caplog: pytest
         stage.upstream.script = [streams(*streamed("openai-chat"))]
         got = await stage.ask(asks("openai-chat", stream=True))
         assert got.body == b"".join(streamed("openai-chat"))
-
-    play(story, tmp_path)
     assert "x_1 could not be recorded" in caplog.text
 
 
@@ -304,8 +303,12 @@ async def test_the_size_that_a_caller_knows_is_in_the_ledger(tmp_path: Path) -> 
             assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 70
 
 
-def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
-    async def story(stage: Stage) -> None:
+async def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
+    local = Provider(
+        dialect="anthropic", base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
+    )
+    async with open_stage(tmp_path, others={"local": local}) as stage:
+
         @asynccontextmanager
         async def busy() -> AsyncIterator[Running]:
             await asyncio.Event().wait()
@@ -315,11 +318,6 @@ def test_the_embedded_model_counts_beside_an_answer(tmp_path: Path) -> None:
         stage.upstream.script = [says({"input_tokens": 3})]
         asked = asks("anthropic", provider="local", path="/v1/messages/count_tokens", counts=True)
         assert (await stage.ask(asked)).json() == {"input_tokens": 3}
-
-    local = Provider(
-        dialect="anthropic", base_url="${SIGHTLINE_LOCAL_URL}", key_env="SIGHTLINE_LOCAL_KEY", embedded=True
-    )
-    play(story, tmp_path, others={"local": local})
 
 
 async def test_a_wait_that_is_too_long_goes_to_the_client(tmp_path: Path) -> None:

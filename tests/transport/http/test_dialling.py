@@ -33,18 +33,15 @@ async def test_refused_connection_is_reported() -> None:
             assert may_retry(fault)
 
 
-def test_unknown_host_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_host_name_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    async def story() -> None:
-        async with client() as http:
-            fault = await failure(http.send(post("https://api.exmaple.invalid/"), Timeouts()))
-            assert kind(fault) == "dns"
-            assert "api.exmaple.invalid" in fault.message
-
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    told(story())
+    async with client() as http:
+        fault = await failure(http.send(post("https://api.exmaple.invalid/"), Timeouts()))
+        assert kind(fault) == "dns"
+        assert "api.exmaple.invalid" in fault.message
 
 
 async def test_a_door_that_never_opens() -> None:
@@ -104,13 +101,10 @@ async def test_a_connection_is_kept_awake() -> None:
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_system_that_knows_no_keep_alive_is_served_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        async with Upstream([answer(200)]) as upstream, client() as http:
-            assert (await http.send(post(upstream.url), PATIENT)).status == 200
-
+async def test_a_system_that_knows_no_keep_alive_is_served_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialling.socket, "TCP_KEEPIDLE", 12345)
-    told(story())
+    async with Upstream([answer(200)]) as upstream, client() as http:
+        assert (await http.send(post(upstream.url), PATIENT)).status == 200
 
 
 # --- over TLS ---------------------------------------------------------------------------------------------
@@ -219,23 +213,20 @@ async def test_plain_http_is_forwarded() -> None:
         assert upstream.seen[0].header("host") == FAR
 
 
-def test_direct_goes_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_direct_goes_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def lookup(_host: str, port: int, **_: object) -> object:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    async def story() -> None:
-        async with (
-            Upstream([answer(200)]) as upstream,
-            ForwardProxy(refuse=502) as proxy,
-            client({"http_proxy": proxy.url}) as http,
-        ):
-            url = f"http://{FAR}:{upstream.port}/"
-            assert (await http.send(post(url), Timeouts())).status == 502
-            assert (await http.send(post(url), Timeouts(), past_proxy=True)).status == 200
-            assert len(proxy.asked) == 1
-
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
-    told(story())
+    async with (
+        Upstream([answer(200)]) as upstream,
+        ForwardProxy(refuse=502) as proxy,
+        client({"http_proxy": proxy.url}) as http,
+    ):
+        url = f"http://{FAR}:{upstream.port}/"
+        assert (await http.send(post(url), Timeouts())).status == 502
+        assert (await http.send(post(url), Timeouts(), past_proxy=True)).status == 200
+        assert len(proxy.asked) == 1
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -334,42 +325,30 @@ def listening(*, backlog: int = 10) -> socket.socket:
     return server
 
 
-def test_the_next_address_is_tried_when_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_next_address_is_tried_when_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening() as server:
         port = server.getsockname()[1]
         named(monkeypatch, ("127.0.0.1", 1), ("::1", 1), ("127.0.0.1", port))
-
-        async def story() -> None:
-            raw = await connect_socket(asyncio.get_running_loop(), "a.example", port)
-            with raw:
-                assert raw.getpeername() == ("127.0.0.1", port)
-
-        told(story())
+        with await connect_socket(asyncio.get_running_loop(), "a.example", port) as raw:
+            assert raw.getpeername() == ("127.0.0.1", port)
 
 
-def test_both_kinds_of_address_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_both_kinds_of_address_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     named(monkeypatch, ("::1", 1), ("::1", 2), ("127.0.0.1", 3), ("127.0.0.1", 4), ("127.0.0.1", 5))
-
-    async def story() -> list[int]:
-        found = await addresses._addresses(asyncio.get_running_loop(), "a.example", 0)
-        return [address[1] for _, address in found]
-
-    assert told(story()) == [1, 3, 2, 4, 5]
+    found = await addresses._addresses(asyncio.get_running_loop(), "a.example", 0)
+    assert [address[1] for _, address in found] == [1, 3, 2, 4, 5]
 
 
 @pytest.mark.parametrize(
     ("host", "expected"),
     [("127.0.0.1", (socket.AF_INET, ("127.0.0.1", 9))), ("::1", (socket.AF_INET6, ("::1", 9, 0, 0)))],
 )
-def test_an_address_is_not_looked_up(host: str, expected: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> object:
-        return await addresses._addresses(asyncio.get_running_loop(), host, 9)
-
+async def test_an_address_is_not_looked_up(host: str, expected: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "getaddrinfo")
-    assert told(story()) == [expected]
+    assert await addresses._addresses(asyncio.get_running_loop(), host, 9) == [expected]
 
 
-def test_a_refusal_says_more_than_a_missing_route(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refusal_says_more_than_a_missing_route(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(_loop: object, address: tuple[int, tuple[str, int]]) -> socket.socket:
         number = errno.ENETUNREACH if address[0] == socket.AF_INET6 else errno.ECONNREFUSED
         raise OSError(number, "")
@@ -377,10 +356,10 @@ def test_a_refusal_says_more_than_a_missing_route(monkeypatch: pytest.MonkeyPatc
     named(monkeypatch, ("::1", 1), ("127.0.0.1", 1))
     monkeypatch.setattr(addresses, "_connect", fail)
     with pytest.raises(ConnectionRefusedError):
-        told(_connect())
+        await _connect()
     named(monkeypatch, ("::1", 1), ("::1", 2))
     with pytest.raises(OSError) as caught:
-        told(_connect())
+        await _connect()
     assert caught.value.errno == errno.ENETUNREACH
 
 

@@ -1,3 +1,4 @@
+import asyncio
 import ssl
 import subprocess
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ import trustme
 from sightline.errors import Code, Fault
 from sightline.transport.http.dialling import Trust
 from tests.transport.http.asking import PATIENT as LIMITS
-from tests.transport.http.asking import client, failure, kind, post, served_by, told
+from tests.transport.http.asking import client, failure, kind, post, served_by
 from tests.upstream import Upstream, answer
 
 
@@ -86,27 +87,24 @@ def test_without_a_system_store_certifi_s_is_taken(
 @pytest.mark.parametrize(
     "name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "a folder", "NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "ca"]
 )
-def test_a_custom_authority_is_believed(authority: trustme.CA, name: str, ca_file: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        variable = "REQUESTS_CA_BUNDLE" if name == "a folder" else name
-        setting = {"ca_file": ca_file, "environment": {}} if name == "ca" else {"environment": {variable: value}}
-        named: list[str | None] = []
-        context = served_by(authority, "localhost")
-        context.set_alpn_protocols(["h2", "http/1.1"])
-        context.sni_callback = lambda _socket, host, _context: named.append(host)
-        async with Upstream([answer(200, b"hi")], tls=context, host="localhost") as upstream, client(**setting) as http:
-            for _ in range(2):
-                assert await (await http.send(post(upstream.url), LIMITS)).read() == b"hi"
-            assert named == ["localhost"]
-            inside = upstream.connections[0].transport.get_extra_info("ssl_object")
-            assert inside.selected_alpn_protocol() == "http/1.1"
-
+async def test_a_custom_authority_is_believed(authority: trustme.CA, name: str, ca_file: str, tmp_path: Path) -> None:
     value = ca_file
     if name == "a folder":
         value = hashed(ca_file, tmp_path)
     if name == "SSL_CERT_DIR":
         value = f"{tmp_path / 'none'}:{hashed(ca_file, tmp_path)}"
-    told(story())
+    variable = "REQUESTS_CA_BUNDLE" if name == "a folder" else name
+    setting = {"ca_file": ca_file, "environment": {}} if name == "ca" else {"environment": {variable: value}}
+    named: list[str | None] = []
+    context = served_by(authority, "localhost")
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    context.sni_callback = lambda _socket, host, _context: named.append(host)
+    async with Upstream([answer(200, b"hi")], tls=context, host="localhost") as upstream, client(**setting) as http:
+        for _ in range(2):
+            assert await (await http.send(post(upstream.url), LIMITS)).read() == b"hi"
+        assert named == ["localhost"]
+        inside = upstream.connections[0].transport.get_extra_info("ssl_object")
+        assert inside.selected_alpn_protocol() == "http/1.1"
 
 
 def hashed(ca_file: str, folder: Path) -> str:
@@ -118,27 +116,21 @@ def hashed(ca_file: str, folder: Path) -> str:
     return str(folder)
 
 
-def test_an_address_is_checked_like_a_name(authority: trustme.CA, ca_file: str) -> None:
-    async def story() -> None:
-        tls = served_by(authority, "127.0.0.1")
-        async with Upstream([answer(200)], tls=tls) as upstream, client(ca_file=ca_file) as http:
-            assert (await http.send(post(upstream.url), LIMITS)).status == 200
-
-    told(story())
+async def test_an_address_is_checked_like_a_name(authority: trustme.CA, ca_file: str) -> None:
+    tls = served_by(authority, "127.0.0.1")
+    async with Upstream([answer(200)], tls=tls) as upstream, client(ca_file=ca_file) as http:
+        assert (await http.send(post(upstream.url), LIMITS)).status == 200
 
 
-def refusal(context: ssl.SSLContext, host: str = "localhost", ca_file: str = "") -> Fault:
-    async def story() -> Fault:
-        async with Upstream([answer(200)], tls=context, host=host) as upstream, client(ca_file=ca_file) as http:
-            fault = await failure(http.send(post(upstream.url), LIMITS))
-            assert not upstream.seen
-            return fault
-
-    return told(story())
+async def refusal(context: ssl.SSLContext, host: str = "localhost", ca_file: str = "") -> Fault:
+    async with Upstream([answer(200)], tls=context, host=host) as upstream, client(ca_file=ca_file) as http:
+        fault = await failure(http.send(post(upstream.url), LIMITS))
+        assert not upstream.seen
+        return fault
 
 
-def test_an_unknown_authority_is_refused_with_the_way_out(authority: trustme.CA) -> None:
-    fault = refusal(served_by(authority, "localhost"))
+async def test_an_unknown_authority_is_refused_with_the_way_out(authority: trustme.CA) -> None:
+    fault = await refusal(served_by(authority, "localhost"))
     assert (fault.code, kind(fault)) == (Code.NETWORK, "tls")
     assert "not trusted here" in fault.message
     assert "SSL_CERT_FILE" in fault.hint
@@ -147,36 +139,34 @@ def test_an_unknown_authority_is_refused_with_the_way_out(authority: trustme.CA)
 @pytest.mark.parametrize(
     ("host", "words"), [("localhost", "is for another host"), ("127.0.0.1", "is for another address")]
 )
-def test_a_certificate_for_another_host_is_refused(authority: trustme.CA, ca_file: str, host: str, words: str) -> None:
-    assert words in refusal(served_by(authority, "other.example"), host, ca_file).message
+async def test_a_certificate_for_another_host_is_refused(
+    authority: trustme.CA, ca_file: str, host: str, words: str
+) -> None:
+    assert words in (await refusal(served_by(authority, "other.example"), host, ca_file)).message
 
 
-def test_an_expired_certificate_is_refused(authority: trustme.CA, ca_file: str) -> None:
+async def test_an_expired_certificate_is_refused(authority: trustme.CA, ca_file: str) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     then, until = datetime(2000, 1, 1, tzinfo=UTC), datetime(2001, 1, 1, tzinfo=UTC)
     old = authority.issue_cert("localhost", not_before=then, not_after=until)
     old.configure_cert(context)
-    assert "has expired" in refusal(context, ca_file=ca_file).message
+    assert "has expired" in (await refusal(context, ca_file=ca_file)).message
 
 
-def test_a_self_signed_certificate_is_refused_and_believed_when_it_is_named(tmp_path: Path) -> None:
+async def test_a_self_signed_certificate_is_refused_and_believed_when_it_is_named(tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
+    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
-    assert "is self-signed" in refusal(context).message
-
-    async def story() -> None:
-        served = Upstream([answer(200)], tls=context, host="localhost")
-        async with served as upstream, client(ca_file=str(certificate)) as http:
-            assert (await http.send(post(upstream.url), LIMITS)).status == 200
-
-    told(story())
+    assert "is self-signed" in (await refusal(context)).message
+    served = Upstream([answer(200)], tls=context, host="localhost")
+    async with served as upstream, client(ca_file=str(certificate)) as http:
+        assert (await http.send(post(upstream.url), LIMITS)).status == 200
 
 
-def test_a_server_with_old_tls_only_is_refused(authority: trustme.CA, ca_file: str) -> None:
+async def test_a_server_with_old_tls_only_is_refused(authority: trustme.CA, ca_file: str) -> None:
     context = served_by(authority, "localhost")
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLSv1"):
@@ -184,4 +174,4 @@ def test_a_server_with_old_tls_only_is_refused(authority: trustme.CA, ca_file: s
     with pytest.warns(DeprecationWarning, match="TLSv1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
     # Whether it says why or just hangs up is up to the server.
-    assert kind(refusal(context, ca_file=ca_file)) in ("tls", "reset")
+    assert kind(await refusal(context, ca_file=ca_file)) in ("tls", "reset")
