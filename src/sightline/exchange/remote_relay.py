@@ -134,20 +134,20 @@ class RemoteRelay:
 
     async def start(self, request: ClientRequest, observer: FactObserver | None = None) -> ClientResponse:
         """Let the server send it; the answer's head is here when this returns. `observer` gets each fact but frames."""
-        frames = _Frames(await self._call(PATH, self._relay_call(request)), self._server_ended)
+        response = await self._call(PATH, self._relay_call(request))
+        body = _RemoteBody(response, self._server_ended, lambda fact: self._tell(fact, observer))
         sent = self._ledger.add_request(request.provider, request.model, request.tokens, self._clock.now())
         try:
-            while not isinstance(frame := await frames.next(), HeadFrame):
+            while not isinstance(frame := await body.next_frame(), HeadFrame):
                 if isinstance(frame, FactFrame):
                     self._tell(frame, observer)
         except BaseException:
-            await frames.close()
+            await body.leave()
             raise
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in frame.headers}
         self._ledger.observe_headers(request.provider, request.model, named, self._clock.now())
         if frame.status >= 400:
             self._ledger.settle(sent, 0, self._clock.now())
-        body = _RemoteBody(frames, lambda fact: self._tell(fact, observer))
         fault = None if frame.fault is None else read_fault(frame.fault)
         body.relayed = ClientResponse(frame.exchange, frame.status, list(frame.headers), body, fault=fault)
         return body.relayed
@@ -213,16 +213,21 @@ class RemoteRelay:
         return Fault(Code.NETWORK, message, hint=hint)
 
 
-class _Frames:
-    """The frames of a response as they come. A connection that breaks is the end of the server."""
+class _RemoteBody(ResponseBody):
+    """The frames of a response as they come, and the body of the answer out of those that bring it; `relayed` is the
+    answer, once that is made. A connection that breaks is the end of the server."""
 
-    def __init__(self, response: Response, ended: Callable[[], Fault]) -> None:
+    relayed: ClientResponse
+
+    def __init__(self, response: Response, ended: Callable[[], Fault], tell: Callable[[FactFrame], None]) -> None:
         self._response = response
         self._server_ended = ended
+        self._tell = tell
         self._reader = FrameReader()
         self._waiting: deque[Frame] = deque()
+        self._has_ended = False
 
-    async def next(self) -> Frame:
+    async def next_frame(self) -> Frame:
         while not self._waiting:
             try:
                 data = await anext(self._response, b"")
@@ -233,27 +238,12 @@ class _Frames:
             self._waiting.extend(self._reader.feed(data))
         return self._waiting.popleft()
 
-    async def close(self) -> None:
-        """Disconnect, so that the server stops."""
-        await self._response.close()
-
-
-class _RemoteBody(ResponseBody):
-    """The body of an answer out of the frames that bring it; `relayed` is the answer, once that is made."""
-
-    relayed: ClientResponse
-
-    def __init__(self, frames: _Frames, tell: Callable[[FactFrame], None]) -> None:
-        self._frames = frames
-        self._tell = tell
-        self._has_ended = False
-
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
         while not self._has_ended:
-            match await self._frames.next():
+            match await self.next_frame():
                 case FactFrame() as frame:
                     self._tell(frame)
                 case PieceFrame(data=data, fault=fault):
@@ -269,4 +259,4 @@ class _RemoteBody(ResponseBody):
         raise StopAsyncIteration
 
     async def leave(self) -> None:
-        await self._frames.close()
+        await self._response.close()  # so that the server stops

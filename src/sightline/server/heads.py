@@ -98,7 +98,7 @@ def split_url(url: bytes) -> tuple[bytes, bytes]:
 
 
 STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
-_CONTROLS: Final = bytes({*range(32), 127} - {9})
+CONTROLS: Final = bytes({*range(32), 127} - {9})
 
 
 def lines_of(headers: Headers) -> tuple[list[bytes], int | None, bool]:
@@ -124,7 +124,7 @@ def join_lines(lines: list[bytes]) -> bytes:
     """Lines of headers or trailers, and the empty line behind them."""
     said = b"".join(lines)
     # Nearly every head is printable, which is seen at once; a tab and letters of other languages are legal too.
-    if not said.decode("latin-1").isprintable() and said != said.translate(None, _CONTROLS):
+    if not said.decode("latin-1").isprintable() and said != said.translate(None, CONTROLS):
         raise RuntimeError("a header cannot be sent")
     return b"\r\n".join([*lines, b"", b""] if lines else [b"", b""])
 

@@ -27,7 +27,7 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hpack.hpack import Encoder, encode_integer
 
-from sightline.server.heads import MOST_HEAD_BYTES
+from sightline.server.heads import CONTROLS, MOST_HEAD_BYTES
 from sightline.server.http_call import Application
 from sightline.web.asgi import AsgiScope, Headers, RequestEvent, ResponseChunk, ResponseStart, WebResponse, header
 
@@ -49,7 +49,6 @@ _LOG = logging.getLogger("sightline.server")
 _OF_ONE_CONNECTION: Final = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"}
 )
-_FORBIDDEN: Final = bytes({*range(32), 127} - {9})
 
 
 class Http2Call:
@@ -479,7 +478,7 @@ def _fields(status: int, headers: Headers) -> Headers:
         name = name.lower()
         if name in _OF_ONE_CONNECTION:
             continue
-        if value != value.translate(None, _FORBIDDEN) or name != name.translate(None, _FORBIDDEN):
+        if value != value.translate(None, CONTROLS) or name != name.translate(None, CONTROLS):
             raise RuntimeError("a header cannot be sent")
         fields.append((name, value.strip(b" \t")))
     return fields
