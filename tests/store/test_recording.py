@@ -80,8 +80,14 @@ def ledger() -> Ledger:
     return Ledger()
 
 
+class WriteOnlyStore(JournaledStore):
+    """A way into a ledger, of which nothing is read."""
+
+    entries = _forget = _oldest = None  # type: ignore[assignment]
+
+
 def recording(folder: Path, ledger: Ledger, recorder: RecorderProcess | None = None) -> JournaledStore:
-    return JournaledStore(JournalWriter(folder), folder, Importer(folder, lambda: ledger, lambda: 5.0), recorder)
+    return WriteOnlyStore(JournalWriter(folder), folder, Importer(folder, lambda: ledger, lambda: 5.0), recorder)
 
 
 def record(to: JournaledStore | JournalWriter, *numbers: int, size: int = 10) -> None:

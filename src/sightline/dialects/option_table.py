@@ -176,7 +176,7 @@ Table = Mapping[str, tuple[Path, ...]]
 """Canonical option -> the paths at which the dialect may have it; the first is the one we write."""
 
 
-def named(*names: str) -> Table:
+def same_names(*names: str) -> Table:
     """The rows of options that a dialect has at the top, under the names that we have for them."""
     return {name: ((name,),) for name in names}
 

@@ -8,6 +8,7 @@ one at a time for a data folder, and it brings in what all processes have record
 import asyncio
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,7 +32,7 @@ _GRACE = 30.0
 """Seconds that a recorder has to end by itself."""
 
 
-class JournaledStore:
+class JournaledStore(ABC):
     """The way into one database, and what is the same for each of them of a `Store`. `unwritten` is why the latest
     entries could not even be written to the journal."""
 
@@ -131,17 +132,17 @@ class JournaledStore:
                 for entry in await self.entries(after):
                     yield entry
 
+    @abstractmethod
     async def entries(self, exchange: str) -> list[Entry]:
         """All entries of one exchange; see `Store`."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _forget(self, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
         """Remove these exchanges from the database, or only measure them."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
         """The ids of some exchanges that the filter takes, oldest first, from behind one."""
-        raise NotImplementedError
 
     async def close(self) -> None:
         """Bring in what can be brought in. What cannot stays in the journal."""

@@ -76,7 +76,7 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
     if not _tell(tuple(headers)):
         return ()
     now = http_date(headers.get("date", "")) or at
-    found = [*_named(headers, now), *_plans(headers, now), *_standard(headers)]
+    found = [*_by_names(headers, now), *_plans(headers, now), *_standard(headers)]
     apart = any(one.counted == "input_tokens" for one in found)
     # Where input and output are limited apart, their sum says nothing more, and less about cached input.
     return tuple(
@@ -133,7 +133,7 @@ def seconds_until(value: str, now: float) -> float | None:
     return None if moment is None else plausible(moment - now)
 
 
-def _named(headers: Mapping[str, str], now: float) -> Iterable[Allowance]:
+def _by_names(headers: Mapping[str, str], now: float) -> Iterable[Allowance]:
     """The limits of headers with one value each."""
     limits: dict[Allowance, Allowance] = {}
     for name, value in headers.items():

@@ -17,9 +17,9 @@ from sightline.dialects.option_table import (
     Table,
     fit_anthropic_id,
     fit_tier,
-    named,
     options_of,
     read_options,
+    same_names,
     set_path,
     top_level_keys,
     write_options,
@@ -217,7 +217,7 @@ class _Foreign:
 
 
 TABLE: Table = {
-    **named("max_tokens", "temperature", "top_p", "top_k", "service_tier", "stream"),
+    **same_names("max_tokens", "temperature", "top_p", "top_k", "service_tier", "stream"),
     "stop": (("stop_sequences",),),
     # Claude Code's is a JSON text of device, account and session, and has to stay as it is.
     "user": (("metadata", "user_id"),),

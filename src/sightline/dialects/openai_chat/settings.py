@@ -24,7 +24,7 @@ from sightline.dialects.fields import (
 from sightline.dialects.json_schemas import fit_strict
 from sightline.dialects.losses import describe
 from sightline.dialects.openai_chat.names import NAME
-from sightline.dialects.option_table import Table, named, top_level_keys
+from sightline.dialects.option_table import Table, same_names, top_level_keys
 from sightline.dialects.tool_names import fit_choice, tool_names
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report
@@ -45,8 +45,10 @@ from sightline.model.request import (
 )
 
 TABLE: Table = {
-    **named("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs"),
-    **named(
+    **same_names(
+        "temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs"
+    ),
+    **same_names(
         "top_logprobs", "n", "verbosity", "store", "metadata", "user", "safety_identifier", "service_tier", "stream"
     ),
     "max_tokens": (("max_completion_tokens",), ("max_tokens",)),
@@ -55,7 +57,7 @@ TABLE: Table = {
     "include_usage": (("stream_options", "include_usage"),),
 }
 
-READ_TABLE: Table = {**TABLE, **named("top_k")}
+READ_TABLE: Table = {**TABLE, **same_names("top_k")}
 """Many servers of this dialect take `top_k`; the vendor's own refuses it, so it is understood and never introduced."""
 
 OPTION_KEYS = top_level_keys(READ_TABLE)

@@ -26,9 +26,9 @@ from sightline.dialects.option_table import (
     fit_openai_ids,
     fit_tier,
     lose_default,
-    named,
     options_of,
     read_options,
+    same_names,
     top_level_keys,
     write_options,
 )
@@ -52,8 +52,10 @@ from sightline.model.request import (
 )
 
 TABLE: Table = {
-    **named("temperature", "top_p", "top_logprobs", "store", "include", "previous_response_id", "metadata", "user"),
-    **named("safety_identifier", "service_tier", "stream"),
+    **same_names(
+        "temperature", "top_p", "top_logprobs", "store", "include", "previous_response_id", "metadata", "user"
+    ),
+    **same_names("safety_identifier", "service_tier", "stream"),
     "max_tokens": (("max_output_tokens",),),
     "verbosity": (("text", "verbosity"),),
     "cache_key": (("prompt_cache_key",),),

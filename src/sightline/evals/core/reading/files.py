@@ -162,7 +162,7 @@ def with_files(
     resolved: dict[tuple[str, str], str] = {}
     placed: list[Case] = []
     for case in cases:
-        for segment in _named_files(case):
+        for segment in _files_of(case):
             key = (segment.place.file, segment.path)
             tried = candidates(segment.path, segment.place.file, file)
             if key not in resolved:
@@ -174,7 +174,7 @@ def with_files(
     return tuple(placed)
 
 
-def _named_files(case: Case) -> Iterator[FileSegment | ImageSegment]:
+def _files_of(case: Case) -> Iterator[FileSegment | ImageSegment]:
     """Every file that a case names, also in what it expects."""
     held = ((case.messages, case.expected), *((turn.messages, turn.expected) for turn in case.turns))
     for message in (message for pair in held for messages in pair for message in messages):
@@ -195,7 +195,7 @@ def _with_places(case: Case, resolved: Mapping[tuple[str, str], str]) -> Case:
             return segment
         return msgspec.structs.replace(segment, resolved=resolved[segment.place.file, segment.path])
 
-    if not any(_named_files(case)):
+    if not any(_files_of(case)):
         return case
     turns = tuple(
         msgspec.structs.replace(turn, messages=place(turn.messages), expected=place(turn.expected))

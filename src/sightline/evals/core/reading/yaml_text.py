@@ -134,7 +134,7 @@ def compose_yaml(text: str, file: str) -> Composed:
         message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
         raise _Refused(place, (), message, "Write it as an escape in double quotes, or remove it.") from None
     except MarkedYAMLError as error:
-        raise _refused_at_mark(error, text, file) from None
+        raise _refusal_at_mark(error, text, file) from None
     except (OverflowError, ValueError):  # how the library takes an escape that is beyond all characters
         found = next((match for match in _LONG_ESCAPE.finditer(text) if int(match[1], 16) > _LAST_CHARACTER), None)
         place = _place_of_index(text, found.start() if found else 0, file)
@@ -168,7 +168,7 @@ def _place_of_index(text: str, index: int, file: str) -> SuitePlace:
     return SuitePlace(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
 
 
-def _refused_at_mark(error: MarkedYAMLError, text: str, file: str) -> _Refused:
+def _refusal_at_mark(error: MarkedYAMLError, text: str, file: str) -> _Refused:
     mark = error.problem_mark or error.context_mark
     words = f"{error.context}: {error.problem}" if error.context else f"{error.problem}"
     line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
