@@ -99,7 +99,7 @@ def test_a_command_can_be_tried_and_can_go_without_a_question() -> None:
         (":export --filename ../x", 20, 4, "cannot be the name of a file", "without folders"),
         (":export --filename=..", 9, 13, "cannot be the name of a file", "without folders"),
         (":export --filename ' '", 20, 3, "cannot be the name of a file", "without folders"),
-        (":export md json", 12, 4, ':export does not know "json"', 'Did you mean "json"?'),
+        (":export md json", 12, 4, '"json" is one argument too many', "Leave it out."),
         (":delete --forse", 9, 7, ':delete does not know "--forse"', 'Did you mean "--force"?'),
         (":compact zzz", 10, 3, ':compact does not know "zzz"', "It knows: --dry-run, --no-confirm."),
         (":hud maybe", 6, 5, '"maybe" is neither on nor off', "Write :hud on or :hud off."),

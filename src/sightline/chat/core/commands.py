@@ -187,6 +187,8 @@ class _Rest:
     def check_empty(self) -> None:
         if self.words:
             word, options = self.words[0], options_of(self.name.text.lower())
+            if word.text.lower() in options:
+                raise self.wrong(word, f"{quote_word(word.text)} is one argument too many", "Leave it out.")
             message = f":{self.name.text} does not know {quote_word(word.text)}"
             raise self.wrong(word, message, nearest(word.text, options, "It knows"))
 
