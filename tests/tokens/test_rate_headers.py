@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, allowances, amount_needed, reset_wait, seconds_until
+from sightline.tokens.rate_headers import (
+    DAY,
+    MINUTE,
+    Allowance,
+    allowances,
+    amount_needed,
+    may_tell,
+    reset_wait,
+    seconds_until,
+)
 
 NOW = 1_760_000_000.0  # 2025-10-09T08:53:20Z
 
@@ -264,3 +273,9 @@ def test_no_header_does_any_harm(headers: dict[str, str], at: float, tokens: int
         assert one.remaining is None or one.remaining >= 0
         assert one.reset is None or one.reset >= 0
     assert (reset_wait(told, tokens) or 0.0) >= 0
+
+
+def test_only_some_names_may_tell_of_a_limit() -> None:
+    assert may_tell((b"Date", b"X-RateLimit-Limit-Requests"))
+    assert may_tell((b"x-codex-primary-used-percent",))
+    assert not may_tell((b"date", b"content-type"))

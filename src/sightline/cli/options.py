@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from importlib import import_module
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sightline.cli.terminal import read
 from sightline.errors import Code, Fault
-from sightline.filters.expression import Expression
-from sightline.filters.fields import FilterScope
-from sightline.filters.parsing import parse
+
+if TYPE_CHECKING:
+    from sightline.filters.expression import Expression
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _MOST_WORKERS = 256
@@ -182,8 +182,11 @@ def refuse_without_tools(arguments: argparse.Namespace) -> None:
             raise Fault(Code.USAGE, f"{option} needs tools", hint=hint)
 
 
-def parse_filter(words: Sequence[str]) -> Expression:
+def parse_filter(words: Sequence[str]) -> "Expression":
     """Parse a filter from the command line; its words need no quotes."""
+    from sightline.filters.fields import FilterScope  # the help appears at once without these
+    from sightline.filters.parsing import parse
+
     zone = datetime.now().astimezone().tzinfo
     assert zone is not None
     return parse(" ".join(words), scope=FilterScope.TRAFFIC, zone=zone)

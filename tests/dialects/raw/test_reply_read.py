@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sightline.dialects.raw.names import FIRST_CALL
+from sightline.dialects.raw.names import FIRST_CALL, read_error
 from sightline.dialects.raw.reply_read import RawMachine, read_reply
 from sightline.dialects.streaming import StreamReader
 from sightline.errors import Code, Fault
@@ -387,3 +387,8 @@ def test_what_is_no_reply_is_named(body, pointer):
     with pytest.raises(Fault) as caught:
         read_reply(body)
     assert caught.value.pointer == pointer
+
+
+def test_an_error_that_is_no_object_is_a_fault_with_its_words():
+    fault = read_error(500, {"error": "it is broken"}, {})
+    assert (fault.status, fault.message) == (500, "it is broken")
