@@ -239,6 +239,13 @@ def test_one_more_at_the_end_of_a_hundred_thousand_is_found_from_where_it_was() 
     assert len(asked) <= 4
 
 
+def test_what_is_left_out_can_be_removed() -> None:
+    boundary = boundary_of([9, 1, 1], 2)
+    assert boundary.start == 1
+    boundary.remove(0)
+    assert (boundary.start, boundary.cost_included) == (0, 2)
+
+
 def test_nothing_is_counted_before_it_is_needed() -> None:
     boundary: Boundary[int] = Boundary(lambda _item: 1 // 0, 10)
     boundary.replace([1, 2, 3])

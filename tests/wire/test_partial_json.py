@@ -38,7 +38,9 @@ def is_json(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("text", ["{}", " [] ", '"a"', "null", '{"a": [true, false, 1.5, {}]}\n', "12 ", "[1e400]"])
+@pytest.mark.parametrize(
+    "text", ["{}", " [] ", '"a\\n\\u00e9"', "null", '{"a": [true, false, 1.5, {}]}\n', "12 ", "[1e400]"]
+)
 def test_a_whole_value_is_complete(text: str):
     assert fed(*text).is_complete
 
