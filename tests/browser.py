@@ -140,14 +140,14 @@ def browsing() -> Iterator[Browser]:
 @contextmanager
 def looking(browser: Browser, server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False) -> Iterator[Shown]:
     """The page of this server for one person, opened by the link that it prints; whatever its scripts complain of fails
-    the test. Nothing moves: a mark that pulses is drawn sixty times a second."""
+    the test."""
     page = _tabs.pop() if browser in _shared and _tabs else _open_tab(browser)
     opened, context = Shown(page, page.context), page.context
     listeners = watch(page, opened.complaints)
     try:
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
         page.set_viewport_size({"width": size[0], "height": size[1]})
-        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        page.emulate_media(color_scheme="dark" if dark else "light")
         page.goto(f"{server.url}/?token={server.token}")
         _forget_history(page)
         yield opened
