@@ -73,7 +73,7 @@ format: $(INSTALLED_TEST) ## rewrite the code in the agreed layout
 	$(BIN)/ruff check --fix
 	@$(call FORMAT_PAGE,--write)
 
-bench: $(INSTALLED) ## print speed ratios, measured side by side
+bench: $(INSTALLED_TEST) ## print speed ratios, measured side by side
 	@$(BIN)/python -m bench.run $(ARGS)
 
 dist: $(INSTALLED_TEST) ## build the wheel and the source archive in dist/, the same bytes each time
