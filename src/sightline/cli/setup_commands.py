@@ -78,7 +78,7 @@ def add_examples(commands: Commands) -> None:
         "harness, suites of cases, a configuration. Without a folder, list them.",
     )
     command.add_argument("folder", nargs="?", metavar="FOLDER", help="a folder that does not exist yet")
-    command.set_defaults(run=handler("examples", "run"))
+    finish(command, "examples", "run")
 
 
 def add_upgrade(commands: Commands) -> None:
@@ -125,7 +125,7 @@ def add_completion(commands: Commands) -> None:
         "when it starts, or once by the command below.",
     )
     command.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
-    command.set_defaults(run=handler("completion", "run"))
+    finish(command, "completion", "run")
 
 
 COMMANDS = (add_config, add_doctor, add_plugin, add_examples, add_upgrade, add_uninstall, add_completion)
