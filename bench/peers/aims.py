@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from bench.peers.comparing import Comparison
 from bench.peers.measuring import Figures
 
-WHOLE, CROWD, BURST, PACED = "whole, 32", "whole, 256", "burst, 32", "paced, 64"
+ALONE, WHOLE, CROWD, AGENT, BURST, PACED = (
+    "whole, 1", "whole, 32", "whole, 256", "agent, 8", "burst, 32", "paced, 64",
+)  # fmt: skip
+CPU_MICROSECONDS = {WHOLE: 120.0, ALONE: 220.0, AGENT: 850.0, BURST: 450.0}
+"""On a core of about the year 2024; a slower one misses them."""
+ALONE_MILLISECONDS = 1.0
 OURS, WORKERS = "sightline", "sightline-2"
 LITELLM_RATIO = 70.0
 TENSORZERO_RATIO = 0.5
@@ -45,7 +50,11 @@ def verdicts(comparison: Comparison) -> list[Verdict]:
 def _verdicts_on(comparison: Comparison, kind: str) -> list[Verdict]:
     """The aims under the loads whose names begin so."""
     whole, crowd, burst, paced = (kind + name for name in (WHOLE, CROWD, BURST, PACED))
-    found = []
+    found = [_own_cpu(comparison, kind + name, most) for name, most in CPU_MICROSECONDS.items()]
+    alone = comparison.figures(OURS, kind + ALONE)
+    slowest = alone.first_byte_p99 if alone else None
+    aim = f"first byte, {kind}{ALONE}, 99 %: within {ALONE_MILLISECONDS:g} ms"
+    found.append(_verdict(aim, slowest, "{:.2f} ms", slowest is not None and slowest <= ALONE_MILLISECONDS))
     pair = _pair(comparison, "litellm", whole)
     seen = pair and pair[1].cpu_in_all / pair[0].cpu_in_all
     aim = f"CPU, {whole}: at least {LITELLM_RATIO:.0f}x below LiteLLM"
@@ -87,6 +96,13 @@ def _verdicts_on(comparison: Comparison, kind: str) -> list[Verdict]:
     aim = f"no collapse: requests per second at {crowd} at least {CROWD_SHARE:g}x those at {whole}"
     found.append(_verdict(aim, share, "{:.2f}x", share is not None and share >= CROWD_SHARE))
     return found
+
+
+def _own_cpu(comparison: Comparison, scenario: str, most: float) -> Verdict:
+    """What a request costs, with all that comes after it."""
+    ours = comparison.figures(OURS, scenario)
+    seen = ours.cpu_in_all if ours else None
+    return _verdict(f"CPU, {scenario}: at most {most:g} µs", seen, "{:.0f} µs", seen is not None and seen <= most)
 
 
 def _beside_plain(comparison: Comparison, name: str, title: str, scenario: str, limit: float) -> Verdict:

@@ -33,7 +33,10 @@ def peers(names: Sequence[str] = (), loads: Sequence[str] = (), rounds: int = RO
         sys.exit(f"no such load; there are {'; '.join(each.name for each in chosen(is_quick=is_quick))}")
     try:
         compared = markdown(compare([SUBJECTS[name] for name in names or SUBJECTS], scenarios, rounds))
-        return compared if loads else f"{compared}\n\n{sockets()}\n\n{below_tls()}"
+        if loads:
+            return compared
+        print(compared, flush=True)  # it took half an hour: what fails behind it must not lose it
+        return f"\n{sockets()}\n\n{below_tls()}"
     except MissingError as error:
         return f"{TITLE}Not measured: {error}."
 
