@@ -96,7 +96,7 @@ def test_codings_are_undone_and_the_coded_bytes_kept(coding: str, code: Any, pad
 
 
 def test_a_long_coded_body_is_decoded_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_LONG", 10)
+    monkeypatch.setattr(requests, "_LARGE_BODY", 10)
     body = b'{"model":"m"}'
     assert taken(Client(gzip.compress(body)), headers={"content-encoding": "gzip"}).body == body
 

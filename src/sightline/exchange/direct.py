@@ -1,13 +1,14 @@
-"""Direct exchanges: nothing is to be waited for but the provider, and no task does so.
+"""Direct exchanges: the common case of `run_exchange`, run in two callbacks instead of a task.
 
-Most requests are of one kind. The client sends a head that it sent before, with another body; the provider speaks the
-client's dialect; no one holds or changes anything; and the response comes whole. Such an exchange takes the steps of
-`run_exchange` in two callbacks: `DirectLane.begin` when the request is here, `DirectExchange.take_whole` when the
-response is. What is the same for all requests of one head and model is worked out once (`DirectRoute`), and so is what
-is the same for all responses of one shape (`ResponsePlan`).
+Most requests are alike. The client repeats an earlier head with another body, the provider speaks the client's dialect,
+nothing is held or changed, and the response arrives whole. Such an exchange takes the steps of `run_exchange` in
+`DirectLane.begin`, when the request has arrived, and in `DirectExchange.take_whole`, when the response has. What all
+requests of one head and model have in common is computed once (`DirectRoute`), and so is what all responses with the
+same header names have in common (`ResponsePlan`).
 
-Whatever else turns up makes it a usual exchange. As long as nothing is sent, `begin` returns None. Later `run_exchange`
-goes on with the request that is out (`_continue`). A law compares the records and the responses of both ways.
+Anything unusual turns it into a usual exchange. Before the request is sent, `begin` returns None. After that,
+`run_exchange` continues with the request under way (`_continue`). A law compares the records and the responses of both
+ways.
 """
 
 import logging
@@ -58,15 +59,15 @@ _OK = 200
 _TYPE, _CODING, _EVENTS = b"content-type", b"content-encoding", b"text/event-stream"
 
 ReadModel: TypeAlias = Callable[[bytes], tuple[str, bool] | None]
-"""The model that a body asks for, and whether it wants a stream; None where only the gateway can tell what is wrong."""
+"""The model that a body names and whether it requests a stream; None if the body may be invalid."""
 Respond: TypeAlias = Callable[[ClientResponse, ClientWriter], Awaitable[None]]
 """Writes a response to its client."""
 
 
 class ResponsePlan:
-    """What becomes of responses whose heads have one shape. `head` is the head for the client, with a place for each
-    value that differs; `pick` takes those of the provider's. `type_at` and `coding_at` are where type and coding of the
-    content are. `has_limits` if it may tell of a limit."""
+    """How responses with the same header names are passed on. `head` is the client's head as a format string, and
+    `pick` selects the provider's values for it. `type_at` and `coding_at` are the positions of the content's type and
+    coding. `has_limits` is true if a header may report a rate limit."""
 
     __slots__ = ("coding_at", "has_limits", "has_secret", "head", "names", "pick", "raw_names", "type_at", "with_id")
 
@@ -89,7 +90,7 @@ class ResponsePlan:
 
 
 class DirectRoute:
-    """Where the requests of one head for one model go, and what is the same for all of them."""
+    """The route of the requests that share a head and a model, and everything that they have in common."""
 
     __slots__ = (
         "beginning", "choice", "continued", "is_coded", "is_stream", "keys", "learns_at", "line", "model",
@@ -104,7 +105,7 @@ class DirectRoute:
         line: RequestLine,
         relay: "Relay",
     ) -> None:
-        """Raises a ValueError where no record can begin so; see `RecordBeginning`."""
+        """Raises a ValueError if the head cannot be recorded this way; see `RecordBeginning`."""
         assert route.outgoing is not None
         assert route.outgoing.seen is not None
         choice, seen = route.choice, route.outgoing.seen
@@ -127,12 +128,12 @@ class DirectRoute:
         self.keys = relay.secrets
         self.plans: dict[AnswerShape, ResponsePlan | None] = {}
         self.continued = 0
-        """How many exchanges in a row have not remained direct."""
+        """How many exchanges in a row became usual ones."""
         self.learns_at = 0.0
-        """Before this moment, by the monotonic clock, the estimates need no other request."""
+        """The token estimates learn from no request before this time of the monotonic clock."""
 
     def read_reply(self, body: bytes, kind: bytes, *, was_coded: bool) -> Reply | None:
-        """The reply in a whole response, whose content is of this type; None where `run_exchange` has to see it."""
+        """Read the reply of a whole response with this content type; None if `run_exchange` has to read it."""
         is_framed = kind.lower().startswith(_EVENTS)
         if is_framed != self.is_stream or (self.secrets is not None and self.secrets.mask(body)[1]):
             return None
@@ -147,14 +148,14 @@ class DirectRoute:
         return None if reply is None or reply.fault is not None else reply
 
     def _read_all(self, body: bytes) -> Reply | None:
-        """The reply as the full reader has it; None where that finds fault with it."""
+        """Read the reply with the full reader; None if that reports a problem."""
         reading = ReplyReader(self.spoken.name)
         reading.whole(body)
         return None if reading.warning else reading.reply
 
     def plan_for(self, shape: AnswerShape, values: tuple[bytes, ...]) -> ResponsePlan | None:
-        """What becomes of a response of this shape, which fixes what is said of the connection; None where
-        `run_exchange` has to see it."""
+        """Make the plan for responses of this shape, which includes the values of the connection's headers; None if
+        `run_exchange` has to handle them."""
         if len(self.plans) >= _MOST_PLANS:
             self.plans.clear()
         named = dict(zip(shape.low, values, strict=True))
@@ -164,9 +165,8 @@ class DirectRoute:
         return plan
 
     def choose_direct(self) -> bool:
-        """Whether to try a direct exchange next. Where several in a row have not remained direct, as streams that are
-        still coming, only one of many is tried: to begin directly and to go on as usual costs a tenth more than to
-        begin as usual."""
+        """Whether the next exchange starts as a direct one. After several in a row that became usual ones, as long
+        streams do, only one in 32 does: changing over costs a tenth more than starting as a usual exchange."""
         if self.continued < _MOST_CONTINUED:
             return True
         self.continued += 1
@@ -174,7 +174,7 @@ class DirectRoute:
 
 
 class DirectLane:
-    """Begins direct exchanges for one head of a client. `request` is what all of its requests have in common."""
+    """Begins the direct exchanges of one client head. `request` is what all of its requests have in common."""
 
     def __init__(
         self, request: ClientRequest, relay: "Relay", client: HttpClient, read_model: ReadModel, respond: Respond
@@ -186,10 +186,10 @@ class DirectLane:
         self._read_model = read_model
         self._lane = relay.lanes.lane_of(request)
         self._routes: dict[tuple[str, bool], DirectRoute | None] = {}
-        """By the model, and whether a stream is asked for."""
+        """By the model and whether a stream is requested."""
 
     def begin(self, body: bytes, received: float, client: DirectClient) -> "DirectExchange | None":
-        """Send a request with this body at once; None where that is not to be, and nothing has happened."""
+        """Send a request with this body now; None, with nothing done, if it has to be a usual exchange."""
         relay = self.relay
         if not relay.is_direct or (asked := self._read_model(body)) is None:
             return None
@@ -206,8 +206,8 @@ class DirectLane:
         return exchange if exchange.send() else None
 
     def _open_route(self, model: str, is_stream: bool) -> DirectRoute | None:  # noqa: FBT001 - as the body says it
-        """What follows from the head for requests to this model; None as long as `run_exchange` has sent none of them,
-        because what it has kept of that is used, and where they are not sent as they come."""
+        """Prepare the route to this model. None if its requests cannot be direct, and until `run_exchange` has sent one
+        of them: the route reuses what that left in the lane."""
         relay, request = self.relay, replace(self.request, model=model, is_stream=is_stream)
         try:
             found = self._lane.route_for(request, relay.router)
@@ -232,7 +232,8 @@ class DirectLane:
 
 
 class _BegunClient:
-    """Sends the first attempt by waiting for the answer to what is out, and all others as usual."""
+    """An HTTP client whose first attempt only waits for the response to the request under way. Retries are sent as
+    usual."""
 
     def __init__(self, line: RequestLine, connection: HttpConnection, client: RequestClient) -> None:
         self._line = line
@@ -247,7 +248,7 @@ class _BegunClient:
 
 
 class DirectExchange:
-    """One of them, from the moment when its request is sent."""
+    """A direct exchange, from the moment its request is sent."""
 
     __slots__ = (
         "_at", "_begun", "_body", "_client", "_connection", "_is_recorded", "_lane", "_received", "_route", "_sent",
@@ -264,15 +265,15 @@ class DirectExchange:
         self._client = client
         self._is_recorded = False
         self._usual: Exchange | None = None
-        """The exchange that goes on from here, once one does."""
+        """The usual exchange that this one became, if it did."""
 
     def send(self) -> bool:
-        """Send the request; False where no connection is there, and nothing has happened."""
+        """Send the request; False, with nothing sent, if no connection is free."""
         lane, route, body = self._lane, self._route, self._body
         relay = lane.relay
         self.id = relay.make_id()
         self._at = at = relay.clock.now()
-        # Encoded before it is sent: what cannot be recorded is no direct exchange.
+        # Encoded first: a request that cannot be recorded must not be sent from here.
         self._begun = route.beginning.encode(self.id, sha256(body).hexdigest(), body, at)
         self._sent_at = relay.clock.monotonic()
         connection = route.line.begin(body, self)
@@ -288,7 +289,7 @@ class DirectExchange:
     # --- the response ---
 
     def take_whole(self, shape: AnswerShape, values: tuple[bytes, ...], body: bytes) -> bool:
-        """Record a response that came whole, and pass it on; False, and nothing has happened, where it is not usual."""
+        """Record a whole response and pass it on; False, with nothing done, if `run_exchange` has to handle it."""
         relay, route = self._lane.relay, self._route
         arrived = relay.clock.monotonic()
         try:
@@ -297,14 +298,14 @@ class DirectExchange:
             if plan is None or ended is None:
                 return False
             ending, reported, now, words = ended
-            # On record before a byte of it leaves.
+            # Recorded before the first byte reaches the client.
             if self._is_recorded:
                 entries = join_entries(2, *ending)
             else:
                 entries = join_entries(5, *self._begun, *ending, words=words)
             relay.hub.append(entries, self.id)
         except (Fault, OSError, UnicodeEncodeError):
-            return False  # the recorder of a usual exchange says what it cannot write, and tries again later
+            return False  # the recorder of a usual exchange reports what it cannot write, and retries
         except Exception:  # noqa: BLE001 - the client gets its response in the usual way
             _LOG.exception("exchange %s could not be ended directly", self.id)
             return False
@@ -324,8 +325,9 @@ class DirectExchange:
     def _end(
         self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, arrived: float
     ) -> tuple[tuple[bytes, bytes], Usage | None, float, str] | None:
-        """How a response ends the exchange that arrived at this moment: the entries, encoded; what the provider
-        reported, as far as that is possible; when; and the words of a stream. None where it is not usual."""
+        """Read a response that arrived at this time, and encode how the exchange ends. Returns the encoded entries, the
+        usage that the provider reported (if it is plausible), the time, and the words of a stream; None if
+        `run_exchange` has to handle the response."""
         relay, route = self._lane.relay, self._route
         plain = body
         if plan.coding_at is not None and (decoder := decoder_for(values[plan.coding_at].decode("latin-1"))):
@@ -359,12 +361,12 @@ class DirectExchange:
             relay.clock.monotonic() - self._received,
         )
         frames = FramesEntry(self.id, 2, [self._at + after], [after], [plain])
-        # To read a stream of 200 chunks again would take the recorder 50 microseconds.
+        # Reading a stream of 200 chunks again would take the recorder 50 microseconds.
         words = words_of(reply) if route.is_stream and not route.names_last_reply else ""
         return encode_ending(frames, FactEntry(self.id, 3, now, finished)), reported, now, words
 
     def _response(self, plan: ResponsePlan, values: tuple[bytes, ...], body: bytes, own: float) -> bytes:
-        """The response as the client gets it; `own` are the seconds that were Sightline's."""
+        """The response for the client. `own` is the time that Sightline took, in seconds."""
         name = self.id.encode()
         ids = (name, own * 1000, name) if plan.with_id else (name, own * 1000)
         if self._route.is_stream:
@@ -372,19 +374,21 @@ class DirectExchange:
         return plan.head % (*plan.pick(values), len(body), *ids) + body
 
     def on_answer(self, answer: AnswerParser) -> None:
-        """Something came that was not whole in one piece, or is a fault. What came in chunks may be whole by now."""
+        """Handle a fault, or a response that did not arrive in one read; one in chunks may be complete by now."""
         if answer.is_complete and answer.values is not None and answer.shape is not None and answer.fault is None:
             body = answer.pieces[0] if len(answer.pieces) == 1 else b"".join(answer.pieces)
             if self.take_whole(answer.shape, answer.values, body):
                 return
-        if answer.values is not None or not answer.is_complete:  # else the next one of its shape may be taken
+        if (
+            answer.values is not None or not answer.is_complete
+        ):  # otherwise the next response of this shape may be direct
             self._route.continued += 1
         self._continue()
 
     # --- what makes it a usual exchange ---
 
     def _continue(self) -> None:
-        """Let `run_exchange` do the rest, in the task of the client's connection."""
+        """Let `run_exchange` do the rest in the task of the client's connection."""
         lane, exchange = self._lane, self._hand_over()
 
         async def serve(writer: ClientWriter) -> None:
@@ -393,7 +397,7 @@ class DirectExchange:
         self._client.continue_in_task(serve)
 
     def _hand_over(self) -> "Exchange":
-        """Make the exchange that goes on from here, and leave the connection, the hub and the relay to it."""
+        """Make the usual exchange that takes over the connection and the places in the hub and the relay."""
         lane, route = self._lane, self._route
         relay = lane.relay
         self._connection.leave_taker()
@@ -409,13 +413,13 @@ class DirectExchange:
         client = _BegunClient(route.line, self._connection, lane.client)
         exchange = self._usual = relay.make_exchange(request, client=client)
         exchange.resume(self._entries(), self._sent, self._sent_at, is_recorded=self._is_recorded)
-        relay.add(exchange)  # first, or the relay would be empty for a moment
+        relay.add(exchange)  # before `forget`, or the relay would be empty for a moment
         relay.forget(self)
         relay.hub.stop_expecting(self)
         return exchange
 
     def client_gone(self) -> None:
-        """The client has disconnected, before `run_exchange` could go on."""
+        """The client has disconnected before `run_exchange` took over."""
         exchange = self._usual or self._hand_over()
         self._connection.abort()
         if not exchange.is_over:
@@ -423,7 +427,7 @@ class DirectExchange:
         self._lane.relay.forget(exchange)
 
     def abort(self, reason: Fault) -> None:
-        """End it now and tell its client why."""
+        """End the exchange now with this fault as the response."""
         lane, exchange = self._lane, self._hand_over()
         self._connection.abort()
         response = exchange.refuse(reason)
@@ -440,7 +444,7 @@ class DirectExchange:
     # --- its record ---
 
     def commit(self) -> None:
-        """Write how it began, because its response takes a while."""
+        """Record how the exchange began, because its response is taking a while."""
         hub = self._lane.relay.hub
         hub.stop_expecting(self)
         if self._is_recorded:

@@ -1,4 +1,4 @@
-"""The gateway: what a client asks is understood, given to the relay, and the answer handed back as it comes."""
+"""The gateway: reads a client's request, hands it to the relay, and writes the response as it arrives."""
 
 import asyncio
 import logging
@@ -47,20 +47,20 @@ _SAME = bytes.maketrans(b"{}", b"[]")
 _WORDS = bytes(sorted(set(range(256)) - set(b'[]{}"')))
 _STRING = re.compile(rb'"[^"]*+(?:"|\Z)')
 _PASSES = 24
-"""So deep are the deepest requests of real clients, and a few levels more."""
+"""A few levels more than the deepest requests of real clients have."""
 
 
 def is_too_deep(text: bytes) -> bool:
-    """Whether the text holds more levels of lists and objects than any API means."""
+    """Whether lists and objects are nested deeper than any API allows."""
     if not may_be_deep(text):
-        return False  # nearly every text ends here: so few brackets cannot stand so deep
-    # Without escapes and words a string is a pair of quotes around the brackets in it, and a list is like an object.
+        return False  # nearly always: there are too few brackets to nest this deep
+    # Without escapes and words, a string is a pair of quotes around the brackets in it. A list looks like an object.
     marks = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_SAME, _WORDS)
     left = _STRING.sub(b"", marks.replace(b'""', b""))
     for _ in range(_PASSES):
         if not left:
             return False
-        left = left.replace(b"[]", b"")  # one level of everything
+        left = left.replace(b"[]", b"")  # removes the innermost level everywhere
     depth = _PASSES
     for mark in left:
         depth += 1 if mark == ord("[") else -1
@@ -71,57 +71,61 @@ def is_too_deep(text: bytes) -> bool:
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_UNREAD: Final = 16 * MOST_BYTES
-"""So much of a body that is refused is still heard, because most clients look for an answer only after their last
-byte."""
+"""How much of a refused body is still read: most clients read the response only after they have sent everything."""
 
-_LONG: Final = 256 * 1024
-"""Coded bodies from this length on are decoded beside the loop, which serves others meanwhile."""
+_LARGE_BODY: Final = 256 * 1024
+"""Compressed bodies of this size and more are decompressed in a thread, so that the loop can serve others."""
 
 
 class ClientGoneError(Exception):
-    """The client left before it had said everything."""
+    """The client disconnected before it had sent the whole request."""
 
 
-class _Typed(msgspec.Struct):
-    """What is looked at in a body. Everything else is only checked to be JSON."""
+class _BodyFields(msgspec.Struct):
+    """The fields of a body that the gateway reads. Everything else is only checked to be JSON."""
 
     model: str = ""
     stream: bool | None = None
 
 
-_READER = msgspec.json.Decoder(_Typed)
+_BODY_FIELDS = msgspec.json.Decoder(_BodyFields)
 
 
 async def read_request(
     scope: AsgiScope, receive: Receive, place: GatewayPath, received: float, body: bytes | None = None
 ) -> ClientRequest:
-    """The request as the relay takes it; a fault for what no dialect can mean. `body` is its body, if it is here."""
+    """Read a request for the relay. `body` is its body if all of it has arrived.
+
+    Raises a fault for a request that is invalid in every dialect, and `ClientGoneError`.
+    """
     known = scope.get("head")
-    head = _KNOWN.get(known)
+    head = _HEADS.get(known)
     if head is None:
         head = _read_head(place, scope)
         if known is not None:
-            if len(_KNOWN) >= _MOST_KNOWN:
-                _KNOWN.clear()
-            _KNOWN[known] = head
+            if len(_HEADS) >= _MOST_HEADS:
+                _HEADS.clear()
+            _HEADS[known] = head
     if head.can_stray:
         hint = "Send the path without dot segments, backslashes and control characters."
-        raise _bad("the path leads out of the provider's API", hint)
+        raise _invalid_request("the path leads out of the provider's API", hint)
     came = body if body is not None else await _body(receive, scope["headers"], is_waiting=head.is_waiting)
     if len(came) > MOST_BYTES:
-        raise _too_large()
+        raise _body_too_large()
     coding = head.request.coding
-    body = await _plain(came, coding) if coding else came
+    body = await _decompress(came, coding) if coding else came
     if is_too_deep(body):
-        raise _bad("the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text.")
+        raise _invalid_request(
+            "the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text."
+        )
     model, is_stream = _model_and_stream(body, place)
     coded = came if coding else None
     return replace(head.request, body=body, model=model, is_stream=is_stream, coded=coded, received=received)
 
 
 def place_of(scope: AsgiScope) -> GatewayPath:
-    """What the path of a request asks for."""
-    head = _KNOWN.get(scope.get("head"))
+    """What the path of a request addresses."""
+    head = _HEADS.get(scope.get("head"))
     if head is not None:
         return head.place
     path = scope["raw_path"].decode("latin-1")
@@ -129,8 +133,8 @@ def place_of(scope: AsgiScope) -> GatewayPath:
 
 
 class _Head(NamedTuple):
-    """What follows from a request's path and headers. `request` has no body yet; `is_waiting` says that the client
-    waits for leave to send it."""
+    """What follows from a request's path and headers. `request` has no body yet. With `is_waiting`, the client expects
+    `100 Continue` before it sends the body."""
 
     place: GatewayPath
     request: ClientRequest
@@ -138,13 +142,13 @@ class _Head(NamedTuple):
     can_stray: bool
 
 
-_MOST_KNOWN: Final = 512
-_KNOWN: dict[object, _Head] = {}
-"""By the object that the server has for each head: a client sends the same one with all of its requests."""
+_MOST_HEADS: Final = 512
+_HEADS: dict[object, _Head] = {}
+"""By the server's object for the head: a client sends the same head with all of its requests."""
 
 
 def _read_head(place: GatewayPath, scope: AsgiScope) -> _Head:
-    """The head without the length of the body, which the body tells."""
+    """Read the head without `content-length`, which differs from request to request."""
     listed = [each for each in scope["headers"] if each[0] != b"content-length"]
     coding = header(listed, b"content-encoding").strip().lower()
     coding = coding if is_coded(coding) else ""
@@ -169,12 +173,12 @@ def _read_head(place: GatewayPath, scope: AsgiScope) -> _Head:
 
 async def _body(receive: Receive, headers: Headers, *, is_waiting: bool) -> bytes:
     message = None if is_waiting else await receive()
-    if message is None or message.get("more_body", False):  # else it is all here, as nearly always
+    if message is None or message.get("more_body", False):  # otherwise all of it has arrived, as is usual
         length = header(headers, b"content-length")
         if length.isdigit() and int(length) > MOST_BYTES:
-            if message is not None:  # who waits for leave to send hears the refusal instead
-                await _unread(receive, len(message.get("body", b"")))
-            raise _too_large()
+            if message is not None:  # a client that waits for `100 Continue` gets the refusal instead
+                await _discard_body(receive, len(message.get("body", b"")))
+            raise _body_too_large()
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -187,15 +191,15 @@ async def _body(receive: Receive, headers: Headers, *, is_waiting: bool) -> byte
         if size > MOST_BYTES:
             pieces.clear()
             if message.get("more_body", False):
-                await _unread(receive)
-            raise _too_large()
+                await _discard_body(receive)
+            raise _body_too_large()
         if not message.get("more_body", False):
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         message = None
 
 
-async def _unread(receive: Receive, size: int = 0) -> None:
-    """Hear the rest, and keep none of it; `size` is how much of it came already."""
+async def _discard_body(receive: Receive, size: int = 0) -> None:
+    """Read the rest of a body and discard it. `size` is how much of it has arrived."""
     while size < _MOST_UNREAD:
         message = await receive()
         size += len(message.get("body", b""))
@@ -203,32 +207,32 @@ async def _unread(receive: Receive, size: int = 0) -> None:
             return
 
 
-async def _plain(came: bytes, coding: str) -> bytes:
-    if len(came) < _LONG:
+async def _decompress(came: bytes, coding: str) -> bytes:
+    if len(came) < _LARGE_BODY:
         return decode_body(came, coding, MOST_BYTES)
     return await asyncio.to_thread(decode_body, came, coding, MOST_BYTES)
 
 
 def _model_and_stream(body: bytes, place: GatewayPath) -> tuple[str, bool]:
-    """The model and whether a stream is wanted, as body and path tell them."""
+    """The model, and whether a stream is requested, by the body and the path. Raises a fault if there is no model."""
     try:
-        read = _READER.decode(body)
+        read = _BODY_FIELDS.decode(body)
         model, stream = read.model, read.stream is True
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        model, stream = _patiently_named(body)
+        model, stream = _decode_model_and_stream(body)
     if place.model:
         return place.model, place.is_stream
     if not model:
-        raise _bad("the body names no model", 'Say which model is to answer: {"model": "…"}.')
+        raise _invalid_request("the body names no model", 'Say which model is to answer: {"model": "…"}.')
     return model, stream
 
 
-def _read_usual_model(place: GatewayPath, body: bytes) -> tuple[str, bool] | None:
-    """The same of a body that nothing is wrong with; None where something may be."""
+def _read_valid_model(place: GatewayPath, body: bytes) -> tuple[str, bool] | None:
+    """The same for a valid body; None if the body may be invalid, so that `read_request` has to look at it."""
     if len(body) > MOST_BYTES or is_too_deep(body):
         return None
     try:
-        read = _READER.decode(body)
+        read = _BODY_FIELDS.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if place.model:
@@ -236,22 +240,23 @@ def _read_usual_model(place: GatewayPath, body: bytes) -> tuple[str, bool] | Non
     return (read.model, read.stream is True) if read.model else None
 
 
-def _patiently_named(body: bytes) -> tuple[str, bool]:
-    """The same where the quick reader gave up: for a fault that says where, or for what it is too strict about."""
+def _decode_model_and_stream(body: bytes) -> tuple[str, bool]:
+    """The same with the full decoder, for bodies that the typed one rejects: it is more tolerant, and its faults name
+    the place."""
     document = decode(body)
     if not isinstance(document, dict):
-        raise _bad("the body is not a JSON object", "Send the request as one JSON object.")
+        raise _invalid_request("the body is not a JSON object", "Send the request as one JSON object.")
     model, stream = document.get("model", ""), document.get("stream")
     if not isinstance(model, str):
-        raise _bad("the model's name is not a text", 'Say which model is to answer: {"model": "…"}.')
+        raise _invalid_request("the model's name is not a text", 'Say which model is to answer: {"model": "…"}.')
     return model, stream is True
 
 
-def _bad(message: str, hint: str) -> Fault:
+def _invalid_request(message: str, hint: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, message, hint=hint, status=400)
 
 
-def _too_large() -> Fault:
+def _body_too_large() -> Fault:
     hint = "Remove or shrink attachments."
     return Fault(Code.REQUEST_TOO_LARGE, "the body is larger than 64 MiB", hint=hint, status=413)
 
@@ -261,9 +266,11 @@ _READING = ("GET", "HEAD")
 
 
 class Gateway:
-    """Serves every path that is not the workbench's. `elapsed` is the clock of the relay. `raw` passes on what no
-    dialect understands; without it, there is no such path. `longest_message` is how many bytes a message of a socket
-    may have."""
+    """Serves every path that is not the workbench's.
+
+    `elapsed` is the clock of the relay. `raw` forwards requests that belong to no dialect; without it they are 404.
+    `longest_message` limits the bytes of a WebSocket message.
+    """
 
     def __init__(
         self,
@@ -281,7 +288,7 @@ class Gateway:
         self._elapsed = elapsed
         self._longest = longest_message
         self._direct: dict[object, DirectLane | None] = {}
-        """By the object that the server has for a head. Only heads that were let in are here."""
+        """By the server's object for the head. Contains only heads that passed the access checks."""
 
     def serve(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         received = self._elapsed()
@@ -296,15 +303,15 @@ class Gateway:
             return pass_socket(self._relay, scope, send, place, received, self._longest)
         if self._raw is not None and _is_raw(scope, place):
             return pass_raw(self._raw, scope, receive, send, place, received)
-        return self._beside(scope, place).to(send)
+        return self._respond_without_model(scope, place).to(send)
 
     def begin(self, head: object, body: bytes, client: DirectClient) -> DirectRequest | None:
-        """Answer a request with a known head and this body without a task; None where `serve` has to."""
+        """Begin a direct exchange for a request with a known head; None if `serve` has to handle the request."""
         lane = self._direct.get(head)
         return None if lane is None else lane.begin(body, self._elapsed(), client)
 
     def refusal(self, scope: AsgiScope, fault: Fault) -> WebResponse:
-        """A request that is not even looked at, in its own dialect."""
+        """The response to a request that is refused unread, in the dialect of its path."""
         return refusal_response(_caller(scope, place_of(scope)), fault)
 
     async def _ask(
@@ -316,18 +323,18 @@ class Gateway:
             return
         except Fault as fault:
             _LOG.warning("refused %s %s: %s: %s", scope["method"], place.path, fault.code, fault.message)
-            closing = [(b"connection", b"close")] if status_of(fault) == 413 else []  # the rest was not read
+            closing = [(b"connection", b"close")] if status_of(fault) == 413 else []  # part of the body is unread
             await refusal_response(place.dialect, fault, headers=closing).to(send)
             return
         if request.head is not None and request.head not in self._direct and isinstance(self._relay, Relay):
-            if len(self._direct) >= _MOST_KNOWN:
+            if len(self._direct) >= _MOST_HEADS:
                 self._direct.clear()
-            read_model = partial(_read_usual_model, place)
+            read_model = partial(_read_valid_model, place)
             self._direct[request.head] = self._relay.direct_lane(request, read_model, _respond)
         await _respond(await self._relay.start(request), send)
 
     async def _serve_socket(self, scope: AsgiScope, send: ClientWriter, place: GatewayPath) -> None:
-        """The Responses API over a socket of the client."""
+        """Serve the Responses API over the client's WebSocket."""
         # Loaded with the first socket: `websockets` takes 40 ms.
         from sightline.gateway.responses_socket import ResponsesSocket
         from sightline.gateway.web_socket import ClientSocket, headers_for_provider, refuse_handshake
@@ -345,14 +352,14 @@ class Gateway:
             assert response.whole_body is not None
             send.respond(response.status, [*response.headers, (b"connection", b"close")], response.whole_body)
 
-    def _beside(self, scope: AsgiScope, place: GatewayPath) -> WebResponse:
-        """What is not for a model."""
+    def _respond_without_model(self, scope: AsgiScope, place: GatewayPath) -> WebResponse:
+        """Respond to a request that does not address a model: model lists, wrong methods, unknown paths."""
         method = scope["method"]
         if place.kind == "unknown":
             return refusal_response(_caller(scope, place), no_such_path(method, place.path))
         if place.kind == "ask":
             return wrong_method(place.dialect, method, "POST")
-        if method == "POST" and ":" in place.model:  # how one dialect asks a model for something
+        if method == "POST" and ":" in place.model:  # as in Gemini's `models/M:generateContent`
             return refusal_response(place.dialect or dialect_of_model_paths(), no_such_path(method, place.path))
         if method not in _READING:
             return wrong_method(_caller(scope, place), method, "GET")
@@ -375,8 +382,7 @@ def wants_socket(scope: AsgiScope) -> bool:
 
 
 def _is_raw(scope: AsgiScope, place: GatewayPath) -> bool:
-    """Whether a request is for a provider and no dialect understands it. Another protocol is not asked for by passing
-    a request on."""
+    """Whether a request is forwarded as it is, because no dialect reads it. Upgrades to other protocols are not."""
     if header(scope["headers"], b"upgrade"):
         return False
     if "upstream" in scope:
@@ -387,7 +393,7 @@ def _is_raw(scope: AsgiScope, place: GatewayPath) -> bool:
 
 
 async def _respond(relayed: ClientResponse, send: ClientWriter) -> None:
-    """Write a response to its client. That of a stream, which has no length, ends when all of it is recorded."""
+    """Write a response to its client. A stream ends only when all of it is recorded."""
     if relayed.whole_body is not None:
         send.respond(relayed.status, relayed.headers, relayed.whole_body)
         return
@@ -397,8 +403,8 @@ async def _respond(relayed: ClientResponse, send: ClientWriter) -> None:
             await relayed.body.write_to(send)
             await send(response_body(b"", more=False))
         except Fault as fault:
-            # It is recorded. What broke off must not look whole: without an end, the server hangs up.
-            _LOG.info("%s broke off: %s", relayed.exchange, fault.message)
+            # The fault is recorded. A truncated response must not look complete, so the server closes the connection.
+            _LOG.info("%s was interrupted: %s", relayed.exchange, fault.message)
 
 
 def _caller(scope: AsgiScope, place: GatewayPath) -> str:
