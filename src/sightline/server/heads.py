@@ -1,8 +1,7 @@
-"""The head of a response as bytes; and of a request, its address, and whether llhttp has read the same bytes before
-and need not parse them again.
+"""Heads: recognises request heads that llhttp has parsed before, and builds response heads.
 
-A client sends the same head with all of its requests, but for the length of the body. A head is known by its bytes
-before and after the digits of that length, if nothing but the length frames its body.
+A client repeats its head with every request; only the content length differs. A head is recognised by its bytes before
+and after the digits of that length, provided that only the length frames its body.
 """
 
 import re
@@ -23,13 +22,13 @@ _MOST_KNOWN: Final = 512
 
 
 class KnownHead:
-    """One head. There is one object for each, so that what follows from a head can be kept by it."""
+    """A parsed request head. There is one object per head, which others use as a key for what they derive from it."""
 
     __slots__ = ("_after", "_before", "_headers", "_length_at", "_method", "_path", "_query", "size")
 
     def __init__(self, before: bytes, after: bytes, scope: AsgiScope) -> None:
         self._before, self._after = before, after
-        """Its bytes before and after the digits of the length."""
+        """The bytes before and after the digits of the length."""
         self.size = len(before) + len(after)
         self._method = scope["method"]
         self._path = scope["raw_path"]
@@ -38,7 +37,7 @@ class KnownHead:
         self._length_at = [name for name, _ in self._headers].index(b"content-length")
 
     def scope(self, length: bytes) -> AsgiScope:
-        """The head, with this length of the body."""
+        """The ASGI scope of this head with this content length."""
         headers = list(self._headers)
         headers[self._length_at] = (b"content-length", length)
         return {
@@ -51,7 +50,7 @@ class KnownHead:
         }
 
     def length_in(self, data: bytes) -> bytes:
-        """The digits of the length, if these bytes begin with this head; else nothing."""
+        """The digits of the content length if the bytes begin with this head; otherwise empty."""
         if not data.startswith(self._before):
             return b""
         at = len(self._before)
@@ -61,19 +60,19 @@ class KnownHead:
 
 
 _KNOWN: dict[tuple[bytes, bytes], KnownHead] = {}
-"""By their bytes before and after the digits of the length. All connections share them."""
+"""By the bytes before and after the digits of the length. Shared by all connections."""
 
 
 def find_head(data: bytes) -> KnownHead | None:
-    """The known head with which these bytes begin, if there is one."""
+    """The known head that these bytes begin with, or None."""
     end = data.find(b"\r\n\r\n", 0, MOST_HEAD_BYTES) + 4
     found = _LENGTH.search(data, 0, end) if end >= 4 else None
     return None if found is None else _KNOWN.get((data[: found.start(1)], data[found.end(1) : end]))
 
 
 def remember_head(data: bytes, scope: AsgiScope) -> None:
-    """Keep the head of these bytes, which llhttp has read as one whole request that keeps its connection alive. One
-    whose body is framed in another way than by its length is not kept."""
+    """Remember the head of these bytes, which llhttp has parsed as one complete request that keeps the connection
+    alive. Heads whose body is not framed by its length alone are not remembered."""
     end = data.find(b"\r\n\r\n") + 4
     found = _LENGTH.search(data, 0, end)
     names = [name for name, _ in scope["headers"]]
@@ -102,8 +101,8 @@ CONTROLS: Final = bytes({*range(32), 127} - {9})
 
 
 def lines_of(headers: Headers) -> tuple[list[bytes], int | None, bool]:
-    """These headers as lines without their ends, the length of the body that they name, and whether the connection
-    closes after it, which has no line here."""
+    """Format headers as lines without line breaks. Returns the lines without `connection: close`, the content length,
+    and whether the connection closes after the response."""
     if not headers:
         return [], None, False
     names, values = zip(*headers, strict=True)
@@ -116,14 +115,14 @@ def lines_of(headers: Headers) -> tuple[list[bytes], int | None, bool]:
 
 
 def join_head(status: int, lines: list[bytes]) -> bytes:
-    """The whole head; a RuntimeError where a line has characters that no header can have."""
+    """Build the whole head. Raises a RuntimeError if a line has characters that headers cannot have."""
     return (STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + join_lines(lines)
 
 
 def join_lines(lines: list[bytes]) -> bytes:
-    """Lines of headers or trailers, and the empty line behind them."""
+    """Join lines of headers or trailers, with the empty line after them."""
     said = b"".join(lines)
-    # Nearly every head is printable, which is seen at once; a tab and letters of other languages are legal too.
+    # Nearly every head is printable, which is quick to check. Tabs and bytes above ASCII are legal too.
     if not said.decode("latin-1").isprintable() and said != said.translate(None, CONTROLS):
         raise RuntimeError("a header cannot be sent")
     return b"\r\n".join([*lines, b"", b""] if lines else [b"", b""])
@@ -131,8 +130,8 @@ def join_lines(lines: list[bytes]) -> bytes:
 
 @lru_cache(maxsize=256)
 def _begin_lines(names: tuple[bytes, ...]) -> tuple[tuple[bytes, ...], int | None, int | None]:
-    """How the lines of headers with these names begin, and which of them say the length and what becomes of the
-    connection. Most responses have the same names."""
+    """The beginnings of the header lines, and the positions of `content-length` and `connection`. Cached, because most
+    responses have the same header names."""
     low = [name.lower() for name in names]
     places = {name: place for place, name in enumerate(low)}
     return tuple(b"%b: " % name for name in low), places.get(b"content-length"), places.get(b"connection")

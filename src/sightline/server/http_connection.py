@@ -1,9 +1,9 @@
-"""HTTP/1.1 of the server: the connection of one client.
+"""The server's side of HTTP/1.1: the connection of one client.
 
-llhttp parses, strictly; what it tolerates and we do not is refused here. The requests of a connection are answered
-one after another by one task, which ends with the connection: what works for a client that has gone is cancelled.
+llhttp parses in its strict mode; what it still tolerates and we do not is refused here. One task answers the requests
+of a connection in order. It ends with the connection, so that work for a client that has disconnected is cancelled.
 
-A request that asks for another protocol is answered, but for the offer of HTTP/2, which is left out.
+A request to upgrade to HTTP/2 is answered as if it did not offer that; all other upgrades reach the application.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ _OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 
 
 def without_offer(data: bytes) -> bytes:
-    """The request without the offer of HTTP/2 that Java's own client makes. httptools takes a request with any upgrade
-    for one without a body."""
+    """Remove the offer to upgrade to HTTP/2, which the JDK's client makes. httptools reads no body of a request with an
+    `Upgrade` header."""
     head, end, rest = data.partition(b"\r\n\r\n")
     return _OFFER.sub(b"", head) + end + rest
 
 
 class Upgrade:
-    """The rest of a connection behind a request for another protocol. It waits here, as far as there is room, until
-    that protocol is spoken; where it is refused, the connection ends."""
+    """The rest of a connection after an upgrade request. Early bytes are buffered, up to a limit, until the upgrade is
+    accepted; if it is refused, the connection ends."""
 
     __slots__ = ("_early", "_is_ending", "_receiver", "_transport")
 
@@ -54,8 +54,7 @@ class Upgrade:
             self._transport.pause_reading()
 
     def accept(self, headers: Headers, receiver: UpgradeReceiver) -> asyncio.Transport:
-        """Answer with 101. The receiver gets every byte from now on, and first those that came before their time, but
-        not before this has returned."""
+        """Answer with 101. The receiver gets the buffered bytes and then all others, but none before this returns."""
         lines = (b"%b: %b\r\n" % each for each in headers)
         self._transport.write(b"".join((b"HTTP/1.1 101 Switching Protocols\r\n", *lines, b"\r\n")))
         asyncio.get_running_loop().call_soon(self._begin, receiver)
@@ -85,7 +84,7 @@ class Upgrade:
 
 
 _LINE_END: Final = 4
-"""The colon, the space and the line break around a header."""
+"""Bytes of a header line besides the name and the value: colon, space and line break."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -104,27 +103,27 @@ class ClientConnection(asyncio.Protocol):
         self._app = app
         self._begin = begin
         self._direct: DirectRequest | None = None
-        """A request that is answered without the task. No other is read meanwhile."""
+        """A direct exchange: it is answered without the task, and no other request is read until it is."""
         self._direct_parts: tuple[KnownHead, bytes, bytes] | None = None
-        """Its head, the length that this names, and its body."""
+        """Its head, the digits of its content length, and its body."""
         self._starting: DirectRequest | None = None
-        """One that the task is to answer, and has not begun to."""
+        """One that has been handed to the task, which has not started on it."""
         self._later = b""
-        """Bytes behind it, which are read when it is answered."""
+        """Bytes that arrived after it; they are read once it is answered."""
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
-        # What follows a request with `Connection: close` is not looked at, and is no error.
+        # Bytes after a request with `Connection: close` are ignored; they are not an error.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._calls: deque[HttpCall] = deque()
         """Requests without a complete response, the current one first."""
         self._waiter: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
         self._refusal: bytes | None = None
-        """What ends the connection, because no more requests can be read from it."""
+        """The last response of the connection, after which nothing more can be read from it."""
         self._latest_head: KnownHead | None = None
         self._missing = 0
-        """Bytes that are still to come of the body of a request whose head was known."""
+        """Bytes of the body that have not arrived, for a request with a known head."""
         self.upgrade: Upgrade | None = None
         self._is_reading_paused = False
         self.is_writing_paused = False
@@ -139,12 +138,12 @@ class ClientConnection(asyncio.Protocol):
     # --- what asyncio calls ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from asyncio.Transport
         self._connections.add(self)
         self.task = self._loop.create_task(self._serve())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has disconnected: what works for it is cancelled."""
+        """The client has disconnected: cancel all work for it."""
         self._connections.discard(self)
         if self.upgrade is not None:
             self.upgrade.client_gone()
@@ -155,7 +154,7 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
-            if self.upgrade is not None:  # only behind the last request
+            if self.upgrade is not None:  # only after the last request
                 self.upgrade.feed(data)
             return
         if self._direct is not None or self._later:
@@ -179,14 +178,14 @@ class ClientConnection(asyncio.Protocol):
             self._wake()
 
     def _parse_all(self, data: bytes) -> None:
-        """Have llhttp read these bytes, and keep the head if they are one whole request."""
+        """Parse these bytes with llhttp, and remember the head if they are exactly one request."""
         is_first = self._reads_head and not self._head_bytes and not self._calls
         self._parse(data)
         if is_first and len(self._calls) == 1 and self._calls[0].has_body and self._calls[0].keeps_alive:
             remember_head(data, self._calls[0].scope)
 
     def _begin_known(self, data: bytes) -> bytes | None:
-        """Begin a request whose head was read before, and return what follows it. None where llhttp has to read it."""
+        """Begin a request whose head is known, and return the bytes after it; None if llhttp has to parse it."""
         head = self._latest_head
         length = b"" if head is None else head.length_in(data)
         if head is None or not length:
@@ -198,7 +197,7 @@ class ClientConnection(asyncio.Protocol):
         if self.is_closing_soon:
             return None
         start, size = head.size + len(length), int(length)
-        is_whole = len(data) == start + size  # as nearly always
+        is_whole = len(data) == start + size  # nearly always
         body = data[start:] if is_whole else None
         if self._calls:
             self.pause_reading()  # it waits for its turn
@@ -215,7 +214,7 @@ class ClientConnection(asyncio.Protocol):
         return self._add_missing(data[start:])
 
     def _add_missing(self, data: bytes) -> bytes:
-        """Take what is missing of the body of a request whose head was known; returns what follows it."""
+        """Add to the body of a request with a known head, and return the bytes after it."""
         body, rest = (data, b"") if len(data) <= self._missing else (data[: self._missing], data[self._missing :])
         self._missing -= len(body)
         if self._calls:  # else its response is complete already
@@ -233,13 +232,13 @@ class ClientConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as found:
-            # The application answers it. What follows is of the other protocol, if that is spoken.
+            # The application answers it. The bytes after it belong to the other protocol, if that is accepted.
             self._refusal = b""
             self.upgrade = Upgrade(self.transport, data[found.args[0] :])
             if self._calls:
                 self._calls[-1].keeps_alive = False
         except HttpParserError as error:
-            # A fault of ours that was raised in a callback is the context of llhttp's error.
+            # A Fault that one of our callbacks raised is the context of llhttp's error.
             context = error.__context__
             self._refuse(context if isinstance(context, Fault) else not_http())
         else:
@@ -261,7 +260,7 @@ class ClientConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._is_within_request = self._reads_head = True
-        # The chunk in which the head begins may contain the end of another request, so it is counted apart.
+        # The read in which the head begins may start with the end of another request, so it is counted separately.
         self._head_bytes = 0
         self._first_piece = self._latest
         self._url = b""
@@ -274,8 +273,8 @@ class ClientConnection(asyncio.Protocol):
         if self._reads_head:
             self._headers.append((name.lower(), value))
         elif self._calls:
-            # A trailer is kept apart: a header that follows the body could change who is asking, or for what, after
-            # that was decided.
+            # Trailers are kept apart from headers: they arrive after access and routing were decided, and must not
+            # change either.
             trailers = self._calls[-1].trailers
             trailers.append((name.lower(), value))
             if sum(len(key) + len(each) + _LINE_END for key, each in trailers) > MOST_HEAD_BYTES:
@@ -307,7 +306,7 @@ class ClientConnection(asyncio.Protocol):
         self._calls.append(call)
 
     def _head_size(self) -> int:
-        """The size of the head alone; what came with it may be the body."""
+        """The size of the head alone, without a body that came in the same read."""
         return len(self._url) + sum(len(name) + len(value) + _LINE_END for name, value in self._headers)
 
     def on_body(self, body: bytes) -> None:
@@ -324,7 +323,7 @@ class ClientConnection(asyncio.Protocol):
     # --- reading and writing ---
 
     def pause_reading(self) -> None:
-        """Read nothing more until what is here has been taken."""
+        """Stop reading from the socket until `resume_reading`."""
         if not self._is_reading_paused:
             self._is_reading_paused = True
             self.transport.pause_reading()
@@ -335,7 +334,7 @@ class ClientConnection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def next_change(self) -> "asyncio.Future[None]":
-        """Done when something has arrived."""
+        """A future that is done when something has arrived."""
         self._waiter = self._loop.create_future()
         return self._waiter
 
@@ -352,7 +351,7 @@ class ClientConnection(asyncio.Protocol):
     # --- serving ---
 
     def respond_directly(self, data: bytes) -> None:
-        """Write the response to the request that the task does not answer."""
+        """Write the response of a direct exchange."""
         self._direct = self._direct_parts = None
         if self.is_closing_soon:
             self.transport.write(data.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))
@@ -384,14 +383,14 @@ class ClientConnection(asyncio.Protocol):
             self.pause_reading()
 
     def _read_later(self) -> None:
-        """Read what came behind a request that is answered, or has its turn in the task."""
+        """Read what arrived after a direct exchange that is answered now, or has been handed to the task."""
         if self._direct is None and not self.transport.is_closing():
             later, self._later = self._later, b""
             self.resume_reading()
             self.data_received(later)
 
     async def _serve(self) -> None:
-        """Answer one request after another, until the connection ends."""
+        """Answer one request after another until the connection ends."""
         calls = self._calls
         try:
             while True:
@@ -407,18 +406,18 @@ class ClientConnection(asyncio.Protocol):
                 if not call.keeps_alive or self.is_closing_soon:
                     return
                 if calls and self.other is not None and self.other.wants_parsed(calls[0].scope):
-                    return  # what is read of it cannot be given away; who asks ahead has to be ready to ask again
+                    return  # a parsed request cannot be handed over; a client that pipelines has to be ready to retry
                 if not calls:
                     self.idle_since = self._loop.time()
-                if self.is_writing_paused:  # a client that only asks and never reads is not asked for more
+                if self.is_writing_paused:  # read no more from a client that does not read its responses
                     await self.until_writable()
                 if self._is_reading_paused:
                     self.resume_reading()
         except asyncio.CancelledError:
-            # The client has gone, or the server ends: both are ways for a request to end, and no failure of it.
+            # The client has disconnected, or the server is shutting down. Neither is a failure of the request.
             return
         finally:
-            if self._starting is not None:  # this was cancelled before it could begin
+            if self._starting is not None:  # cancelled before the task started on it
                 self._starting.client_gone()
             self.transport.close()
 
@@ -427,7 +426,7 @@ class ClientConnection(asyncio.Protocol):
         return not self._calls and self._direct is None
 
     def shut_down(self) -> None:
-        """Close it as soon as the requests that are here have been answered."""
+        """Close the connection once the requests that have arrived are answered."""
         self.is_closing_soon = True
         if self.is_idle:
             self.transport.close()
@@ -435,7 +434,7 @@ class ClientConnection(asyncio.Protocol):
             self.upgrade.shut_down()
 
     def _refuse(self, fault: Fault) -> None:
-        """Refuse what is no request, behind the responses to those before it, and read nothing more."""
+        """Refuse bytes that are not a request, after the responses to the requests before them, and stop reading."""
         place = parse_path(self._url.decode("latin-1").partition("?")[0])
         response = refusal_response(caller_of(place, self._headers, ""), fault)
         lines = [b"connection: close", b"content-length: %d" % len(response.body)]
@@ -443,7 +442,7 @@ class ClientConnection(asyncio.Protocol):
         self._refusal = join_head(response.status, lines) + response.body
         self.pause_reading()
         if self._calls and not self._calls[-1].has_body:
-            # The body of this one is broken. Its work is cancelled when the connection ends.
+            # The body of this request is malformed. Its work is cancelled when the connection ends.
             broken = self._calls.pop()
             if not self._calls:
                 self.transport.write(b"" if broken.has_begun else self._refusal)

@@ -19,10 +19,10 @@ READ_LIMIT = 64 * 1024 * 1024
 
 
 class Response:
-    """Iterate over it for the body in the portions in which it came, or `read` it whole; for one reader, once.
+    """A response whose head has arrived. Iterate over it to get the body as it arrives, or `read` it whole, once.
 
-    Read to its end it gives its connection back. Left before that, by `close`, by the end of an `async with` or by a
-    cancelled wait, it closes the connection at once.
+    A body that is read to its end returns the connection to the pool. Leaving earlier, by `close`, the end of an
+    `async with` or cancellation, closes the connection at once.
     """
 
     def __init__(self, connection: HttpConnection, answer: AnswerParser, pool: ConnectionPool) -> None:
@@ -36,11 +36,11 @@ class Response:
 
     @property
     def trailers(self) -> list[tuple[bytes, bytes]]:
-        """What followed the body, once that has been read to its end."""
+        """The trailers, once the body has been read to its end."""
         return self._answer.trailers
 
     def header(self, name: str) -> str:
-        """The first value of a header, whatever the case of its name; nothing where it is absent."""
+        """The first value of a header, by its case-insensitive name; empty if the header is absent."""
         value = self.named.get(name.lower().encode("latin-1"))
         return "" if value is None else value.decode("latin-1")
 
@@ -69,11 +69,10 @@ class Response:
         return data
 
     async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
-        """Give each portion of the body to `take` in the callback that reads it from the socket, until `take` returns
-        False or no more comes; what is left, and how the body ended, the iteration tells. Raises what `take` or the way
-        raises.
+        """Pass the body to `take` inside the callback that reads the socket, until `take` returns False or the body
+        ends. Iterate afterwards for the rest and for how the body ended. Raises what `take` or `way` raises.
 
-        A portion that is exactly one chunk takes the straight `way`, if there is one, until its client is paused.
+        With a `way`, a read that is exactly one chunk bypasses `take`, until the client is paused.
         """
         connection, answer = self._connection, self._answer
         if connection is None:
@@ -121,7 +120,7 @@ class Response:
             connection.listen(None)
 
     def take_whole(self) -> bytes | None:
-        """The whole body, if all of it is here already, as that of a short answer is; else None."""
+        """The whole body if all of it has arrived, as is usual for short answers; otherwise None."""
         answer = self._answer
         if not answer.is_complete or self._connection is None:
             return None
@@ -130,7 +129,7 @@ class Response:
         return data
 
     async def read(self, limit: int = READ_LIMIT) -> bytes:
-        """The rest of the body, if it is not larger than the limit."""
+        """Read the rest of the body. Raises a fault if it is larger than the limit."""
         pieces = []
         size = 0
         async for piece in self:
@@ -142,7 +141,7 @@ class Response:
         return b"".join(pieces)
 
     def abort(self, fault: Fault) -> None:
-        """Stop reading it: a task that reads it, now or later, gets this fault."""
+        """Stop the response: its reader, now or later, gets this fault."""
         if self._connection is not None:
             self._answer.pieces.clear()
             self._connection.abort_exchange(self._answer, fault)
@@ -153,7 +152,7 @@ class Response:
             self._pool.release(connection)
 
     async def close(self) -> None:
-        """Give up what is still to come; the socket is closed, or back in its pool, when this returns."""
+        """Discard the rest of the body. Afterwards the connection is closed, or back in its pool."""
         connection = self._connection
         self._release()
         self._answer.pieces.clear()
@@ -168,8 +167,8 @@ class Response:
 
 
 class RequestLine:
-    """Requests to one address that differ in their body alone, sent over connections that idle, without a task. `head`
-    is what stands before and behind the length of the body."""
+    """Sends requests that differ only in their body over idle connections, without a task. `head` is the head before
+    and after the content length."""
 
     __slots__ = ("_after", "_before", "_pool", "_timeouts", "release")
 
@@ -178,10 +177,10 @@ class RequestLine:
         self._pool = pool
         self._timeouts = timeouts
         self.release = pool.release
-        """Called with a connection whose answer was taken: it is free."""
+        """Called with a connection whose answer has been taken, which is free again."""
 
     def begin(self, body: bytes, taker: AnswerTaker) -> HttpConnection | None:
-        """Send one, whose answer goes to the taker; None where nothing was sent, as no connection is there."""
+        """Send a request whose answer goes to the taker; None, with nothing sent, if no connection is idle."""
         if len(body) > WRITE_SIZE or (connection := self._pool.take_idle()) is None:
             return None
         head = b"%bContent-Length: %d\r\n%b" % (self._before, len(body), self._after)
@@ -189,7 +188,7 @@ class RequestLine:
         return connection
 
     async def receive(self, connection: HttpConnection) -> "Response":
-        """The answer in place of the taker, when its head is here."""
+        """Wait for the head of the answer, in place of the taker."""
         return Response(connection, await connection.wait_for_head(), self._pool)
 
 
@@ -199,7 +198,7 @@ _MOST_HEADS = 64
 
 
 class _Way(NamedTuple):
-    """What requests to one address need. `heads` are the heads of those that were sent, but for their length."""
+    """What requests to one URL need. `heads` are the heads of earlier requests, without the content length."""
 
     aim: HttpTarget
     proxy: Proxy | None
@@ -208,7 +207,7 @@ class _Way(NamedTuple):
 
 
 def _head_of(request: HttpRequest, way: _Way) -> tuple[bytes, bytes, str | None]:
-    """The head of a request, but for its length; see `around_length`."""
+    """The head of a request without the content length; see `around_length`."""
     key = request.method, request.headers, request.is_passed_on
     parts = way.heads.get(key)
     if parts is None:
@@ -219,14 +218,14 @@ def _head_of(request: HttpRequest, way: _Way) -> tuple[bytes, bytes, str | None]
 
 
 async def _refuse_proxy(response: Response, aim: HttpTarget, proxy: Proxy | None) -> None:
-    """Raise the fault of an answer that is the proxy's own and not the provider's."""
+    """Raise a fault if the answer is from the proxy and not from the provider."""
     if proxy is not None and not aim.origin.is_tls:
         await response.close()
         raise faults.proxy_refused(proxy.place, proxy.variable, response.status, aim.origin.place)
 
 
 class ForeignConnection(asyncio.Protocol, ABC):
-    """A connection that speaks another protocol. `lost` is done when it has ended."""
+    """A connection that does not speak HTTP. `lost` is done when it has ended."""
 
     lost: asyncio.Future[None]
 
@@ -236,10 +235,10 @@ class ForeignConnection(asyncio.Protocol, ABC):
 
 
 class HttpClient:
-    """Sends requests. It belongs to the loop in which it sends the first one.
+    """Sends requests. It belongs to the event loop in which it sends the first one.
 
-    At most `max_connections` are open to an origin; further requests wait for their turn, as long as their callers
-    do. A connection that idles is closed after `keep_alive` seconds; 0 keeps none.
+    At most `max_connections` are open to an origin; further requests wait. Idle connections are closed after
+    `keep_alive` seconds; with 0, none is kept.
     """
 
     def __init__(
@@ -256,9 +255,9 @@ class HttpClient:
         self._is_closed = False
 
     async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> Response:
-        """Send a request once, and return when the head of its answer is here. `past_proxy` goes through none.
+        """Send a request once, and return when the head of its answer has arrived. `past_proxy` bypasses the proxy.
 
-        To be cancelled closes the connection at once.
+        Cancelling closes the connection at once.
         """
         way = self._ways.get((request.url, past_proxy)) or self._way(request.url, past_proxy=past_proxy)
         aim, proxy, pool, _ = way
@@ -271,7 +270,7 @@ class HttpClient:
         return response
 
     def line_for(self, request: HttpRequest, timeouts: Timeouts) -> RequestLine | None:
-        """What sends requests like this one, with a body of their own; None where only `send` can."""
+        """A `RequestLine` for requests like this one; None if they have to go through `send`."""
         way = self._ways.get((request.url, False)) or self._way(request.url, past_proxy=False)
         before, after, length = _head_of(request, way)
         return None if length is not None or way.proxy is not None else RequestLine((before, after), way.pool, timeouts)
@@ -286,8 +285,8 @@ class HttpClient:
         takes_trailers: bool = False,
         on_interim: OnInterim | None = None,
     ) -> Response:
-        """The same with a body that is sent as it comes, in place of the request's own. The answer may begin, and end,
-        before the body has ended; what is left of the body is then not sent."""
+        """Send a request with a streamed body. The answer may begin, and end, before the body has; the rest of the body
+        is then not sent."""
         aim, proxy, pool, _ = self._ways.get((request.url, past_proxy)) or self._way(request.url, past_proxy=past_proxy)
         head = open_head(request, aim, proxy, length=body.length, takes_trailers=takes_trailers)
         connection = await pool.acquire(timeouts.connect)
@@ -300,7 +299,7 @@ class HttpClient:
         return response
 
     def _way(self, url: str, *, past_proxy: bool) -> "_Way":
-        """What a request to this address needs; most of them go to a few."""
+        """Resolve the target, the proxy and the pool of a URL, and remember them."""
         aim = target(url)
         proxy = None if past_proxy else self._proxies.for_origin(aim.origin)
         pool = self._pools.get((aim.origin, proxy)) or self._new_pool(aim.origin, proxy)
@@ -329,7 +328,7 @@ class HttpClient:
     async def connect(
         self, connection: ForeignConnection, url: str, seconds: float, *, past_proxy: bool = False
     ) -> None:
-        """Connect a protocol of the caller's to this address, within so many seconds. It is in no pool, but is closed
+        """Connect a protocol of the caller to this URL within so many seconds. It belongs to no pool, but is closed
         with this client."""
         if self._is_closed:
             raise faults.client_closing()
@@ -344,7 +343,7 @@ class HttpClient:
         self._is_closed = True
         for pool in self._pools.values():
             await pool.close()
-        # Without this, the last bytes of a socket could come when the loop has ended.
+        # Otherwise the last bytes of a socket could arrive when the loop has ended.
         foreign = list(self._foreign)
         for connection in foreign:
             connection.abort()
@@ -363,7 +362,7 @@ _WANTS_KEY = (401, 403)
 
 
 async def probe(client: HttpClient, request: HttpRequest) -> str:
-    """Ask for the list of models. Nothing where it comes, or where only a key is missing; else why it does not."""
+    """Request the list of models. Empty if the server answers, even if a key is missing; otherwise what is wrong."""
     place = target(request.url).origin.place
     try:
         async with await client.send(request, _SHORT, past_proxy=True) as response:

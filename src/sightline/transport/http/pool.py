@@ -1,5 +1,4 @@
-"""The connections to one origin: the one that was used last is reused first, and waiting requests are served in
-order."""
+"""The connections to one origin. The most recently used one is reused first; waiting requests are served in order."""
 
 import asyncio
 from collections import deque
@@ -12,7 +11,7 @@ Dial = Callable[[float], Awaitable[HttpConnection]]
 
 
 class ConnectionPool:
-    """At most `limit` connections; those that idle longer than `keep_alive` seconds are closed."""
+    """At most `limit` connections; those idle for longer than `keep_alive` seconds are closed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, dial: Dial, *, limit: int, keep_alive: float) -> None:
         self._loop = loop
@@ -21,26 +20,26 @@ class ConnectionPool:
         self._keep_alive = keep_alive
         self._taken = 0
         self._open: set[HttpConnection] = set()
-        # In the order in which they fell idle, with the time when they did.
+        # In the order in which they became idle, with the time.
         self._idle: dict[HttpConnection, float] = {}
-        # None is handed over where a place is free and no connection is.
+        # Waiting requests. They get a connection, or None for permission to dial one.
         self._queue: deque[asyncio.Future[HttpConnection | None]] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     def take_idle(self) -> HttpConnection | None:
-        """A connection that is open and free, if there is one."""
+        """An open idle connection, or None."""
         while self._idle and not self._is_closed:
             connection, since = self._idle.popitem()
-            # The timer that sweeps the others may be late.
+            # The timer that closes expired ones may be late.
             if self._loop.time() - since < self._keep_alive and connection.is_usable():
                 return connection
             connection.abort()
         return None
 
     async def acquire(self, connect: float) -> HttpConnection:
-        """A connection for one exchange: an idle one, or a new one made within `connect` seconds, or, where there
-        are too many, the next that becomes free."""
+        """A connection for one exchange: an idle one, a new one dialled within `connect` seconds, or, at the limit, the
+        next that becomes free."""
         while not self._is_closed:
             if (connection := self.take_idle()) is not None:
                 return connection
@@ -56,7 +55,7 @@ class ConnectionPool:
         raise faults.client_closing()
 
     async def _dial_connection(self, connect: float) -> HttpConnection:
-        """A new connection in a place that is taken already."""
+        """Dial a connection that is already counted in `_taken`."""
         connection = None
         try:
             connection = await self._dial(connect)
@@ -80,7 +79,7 @@ class ConnectionPool:
             return await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                # It was this one's turn in the very moment in which it left.
+                # The turn came at the moment of the cancellation: pass it on.
                 handed = waiter.result()
                 if handed is None:
                     self._give_up_place()
@@ -96,7 +95,7 @@ class ConnectionPool:
         return None
 
     def release(self, connection: HttpConnection) -> None:
-        """Take a connection back after an exchange, or close it where it cannot serve another."""
+        """Take a connection back after an exchange, or close it if it cannot be reused."""
         if connection.release() and not self._is_closed:
             self._return(connection)
         else:
@@ -125,7 +124,7 @@ class ConnectionPool:
         self._give_up_place()
 
     def _sweep(self) -> None:
-        """Close what has idled too long; those that fell idle first come first."""
+        """Close connections that have been idle for too long, the longest idle first."""
         self._sweeper = None
         now = self._loop.time()
         for connection, since in list(self._idle.items()):
@@ -136,7 +135,7 @@ class ConnectionPool:
             connection.abort()
 
     async def close(self) -> None:
-        """Close every connection; tasks that wait for one get a fault."""
+        """Close every connection. Waiting requests get a fault."""
         self._is_closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
