@@ -1,8 +1,8 @@
 """The recorder of a data folder: `python -m sightline.app.recorder`, which a server starts and keeps running.
 
-It reads its parameters from the first line of its input, and ends when the input does. It holds the lock of the
-recorder, looks at the journals twice a second, and at once when a reader wakes it. It runs at low priority: a
-client never waits for it.
+It reads its parameters from the first line of its standard input, and exits when the input ends. It holds the
+recorder's lock and reads the journals twice a second, or at once when a reader wakes it. It runs at low priority: no
+client waits for it.
 """
 
 import gc
@@ -25,19 +25,19 @@ from sightline.store.summary import price_list
 
 _LOG = logging.getLogger(__name__)
 _LOOK = 0.5
-"""Seconds between two looks at the journals: large batches change each page of the database once. Readers do not wait
-for it, they wake the recorder."""
+"""Seconds between two reads of the journals. Large batches change each page of the database once. Readers do not wait
+this long: they wake the recorder."""
 _DEAD = 1.0
-"""Seconds between two looks for processes that ended without a word."""
+"""Seconds between two checks for processes that have died."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 _WORTH_RESTING = 0.005
-"""Seconds of work after which the recorder has something to let go of: 64 streams take 16 ms and leave 5 MB."""
+"""Seconds of work after which there is memory to free: 64 streams take 16 ms and leave 5 MB."""
 _TRY, _HANDOVER = 0.05, 2.0
-"""Seconds between two tries to become the recorder, and in which one whose server has ended makes room."""
+"""Seconds between two attempts to get the lock, and the time that an ending server's recorder has to release it."""
 
 
 class RecorderParameters(msgspec.Struct, frozen=True):
-    """The data folder, the URL of a database that replaces the folder's own, the name of the folder there, the
+    """The data folder, the URL of a database that replaces the one in the folder, the folder's name there, the
     catalogue with the prices, and the plug-ins, whose dialects may be on record."""
 
     folder: str
@@ -49,7 +49,7 @@ class RecorderParameters(msgspec.Struct, frozen=True):
     plugin_folder: str = ""
 
     def line(self) -> bytes:
-        """What a recorder reads."""
+        """The parameters as the first line of the recorder's input."""
         return msgspec.json.encode(self) + b"\n"
 
 
@@ -73,7 +73,7 @@ def _sink_opener(parameters: RecorderParameters, give_way: Callable[[], None]) -
 
 def main() -> None:
     """Record until the input ends."""
-    ignore_signals(*ENDING)  # the server says when the recorder has to end, by closing its input
+    ignore_signals(*ENDING)  # the server ends the recorder by closing its input
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     parameters = msgspec.json.decode(sys.stdin.buffer.readline(), type=RecorderParameters)
     if parameters.plugins:
@@ -81,7 +81,7 @@ def main() -> None:
 
         load_plugins(parameters.plugins, Path(parameters.plugin_folder))
     lower_priority()
-    # Batches make many objects that live as long as the batch, which the collector would look through in vain.
+    # The many objects of a batch live as long as the batch: the garbage collector would scan them in vain.
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
     journal = Path(parameters.folder) / "journal"
@@ -94,7 +94,7 @@ def main() -> None:
     began, is_ready = monotonic(), False
     while not importer.acquire():
         if not is_ready and monotonic() - began > _HANDOVER:
-            _report_ready()  # another server's recorder does it for both
+            _report_ready()  # the recorder of another server works for both
             is_ready = True
         if select.select([0], [], [], _TRY)[0] and not os.read(0, 1):
             return
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _report_ready() -> None:
-    """Let the server go on: what others left was looked at."""
+    """Tell the server that the journals of earlier processes have been read."""
     with suppress(OSError):  # the server may have ended
         os.write(1, b"ready\n")
 

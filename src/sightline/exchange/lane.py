@@ -1,7 +1,7 @@
-"""A lane: what follows from the head of a request, worked out once and kept.
+"""Lanes: what follows from the head of a request, computed once and kept.
 
-A client sends the same headers to the same address with all of its requests. So who it is, what has to be left out of
-the record, which provider a model leads to and what is sent to that provider are looked up, and only the body is new.
+A client sends the same headers to the same path with all of its requests. Its identity, the secrets to redact, the
+route of each model and the head for the provider are therefore looked up; only the body is new.
 """
 
 from sightline.catalog.choose import ModelChoice
@@ -17,9 +17,9 @@ _MOST_MODELS = 256
 
 
 class LaneRoute:
-    """Where the requests of one head for one model go. `sent` is what goes out, without a body, where the body is the
-    client's own and where it is not; `translated` the same for bodies in another dialect, where a stream is asked for
-    and where it is not, and `templates` those bodies but for their texts; `outgoing` how it was sent last."""
+    """The route of the requests with one head and model. `sent` is the outgoing request without its body, by whether
+    the body is the client's own; `translated` is the same for translated bodies, by whether a stream is requested;
+    `templates` are translated bodies without their texts; `outgoing` is how the last request was sent."""
 
     __slots__ = ("choice", "outgoing", "sent", "templates", "translated")
 
@@ -32,7 +32,7 @@ class LaneRoute:
 
 
 class Lane:
-    """One head, with its routes. What is worked out for the first request is kept here."""
+    """One head with its routes, as computed for the first request."""
 
     __slots__ = ("_routes", "caller")
 
@@ -41,7 +41,7 @@ class Lane:
         self._routes: dict[tuple[str, str, str], LaneRoute] = {}
 
     def route_for(self, request: ClientRequest, router: Router) -> LaneRoute:
-        """Where this request goes; the router is asked for the first one like it."""
+        """The route of this request. The router is asked only for the first request like it."""
         key = request.dialect, request.provider, request.model
         route = self._routes.get(key)
         if route is None:
@@ -53,14 +53,15 @@ class Lane:
 
 
 class Lanes:
-    """The lanes of one relay; `secrets` are its configured keys."""
+    """The lanes of a relay. `secrets` are its configured keys."""
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
         self._secrets = secrets
         self._known: dict[object, Lane] = {}
 
     def lane_of(self, request: ClientRequest) -> Lane:
-        """The lane of a request: by the object that its server has for its head, else by what the head says."""
+        """The lane of a request, by the server's object for its head, or by the contents of the head if there is
+        none."""
         key: object = request.head
         if key is None:
             key = request.headers, request.path, request.query, request.upstream

@@ -1,7 +1,7 @@
 """HTTP/1.1 framing: the head of a request as bytes, and an answer parsed from its bytes.
 
-llhttp parses the answer; what it tolerates and we do not is refused here. In a request, anything that would end a line
-early, or frame the body twice, is refused.
+llhttp parses the answer; what it tolerates and we do not is refused here. A request that would end a line early, or
+frame its body twice, is refused too.
 """
 
 import re
@@ -23,28 +23,28 @@ _NO_BODY = frozenset({204, 304})
 
 
 OnInterim: TypeAlias = Callable[[int, list[tuple[bytes, bytes]]], None]
-"""Gets the status and the headers of each answer of 1xx before the answer itself."""
+"""Called with the status and the headers of each 1xx answer that precedes the final one."""
 
 
 _FRAMED_OTHERWISE = frozenset({b"upgrade", b"trailer"})
 _CHUNKED_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 _MOST_SHAPES = 256
 _SHAPES: "dict[tuple[bytes, ...], AnswerShape | None]" = {}
-"""The shapes of answers by the beginnings of their lines; None for those that were seen once."""
+"""Shapes by the beginnings of their header lines; None for one that was seen only once so far."""
 
 
 class AnswerShape:
-    """The head of an answer that llhttp has read, but for the values of its headers. A server answers with the same
-    headers in the same order again and again: the head of an answer that has this shape need not be parsed. What frames
-    the body is the length alone, and then all of it has to be here, or it comes in chunks, which llhttp reads; what is
-    said of the connection has to be the same."""
+    """The head of an answer that llhttp has parsed, without the values of its headers. A server repeats the same
+    headers in the same order, so the next head of this shape is matched instead of parsed. The body is framed either by
+    its length alone, and then all of it has to be here, or by chunks, which llhttp reads. The values of `connection`
+    and `transfer-encoding` are part of the shape."""
 
     def __init__(self, first_line: bytes, headers: list[tuple[bytes, bytes]], status: int) -> None:
         self.status = status
         self.names = [name for name, _ in headers]
         self.low = [name.lower() for name in self.names]
         self.length_at = self.low.index(b"content-length") if b"content-length" in self.low else None
-        """Where the length is among the headers; None where the body comes in chunks."""
+        """The position of the content length among the headers; None for a chunked body."""
         lines = [b"%b: %b" % (re.escape(name), _value_pattern(name.lower(), value)) for name, value in headers]
         self.match = re.compile(b"\r\n".join([re.escape(first_line), *lines, b"\r\n"])).match
 
@@ -56,8 +56,8 @@ def _value_pattern(name: bytes, value: bytes) -> bytes:
 
 
 def _find_shape(data: bytes, answer: "AnswerParser") -> AnswerShape | None:
-    """The shape of an answer that begins with these bytes and of which llhttp has read the head, if it is seen not for
-    the first time; None where it may be read in another way than by its lines."""
+    """The shape of an answer whose head llhttp has parsed from these bytes. None for a shape that is seen for the first
+    time, and for heads that cannot be split at their line breaks."""
     named, headers = answer.named, answer.headers
     is_framed_once = (b"content-length" in named) != (b"transfer-encoding" in named)
     if not is_framed_once or len(named) != len(headers) or not named.keys().isdisjoint(_FRAMED_OTHERWISE):
@@ -82,8 +82,8 @@ LARGE_CHUNK = 4096
 
 @lru_cache(maxsize=LARGE_CHUNK)
 def size_line(length: int) -> bytes:
-    """The line before a chunk that has this many bytes with that line and the line break behind it; empty if there is
-    no such chunk, if it is the last one, or if it is large."""
+    """The size line of a chunk that takes this many bytes together with that line and its final line break. Empty if no
+    chunk has this length, for the last chunk, and for large chunks."""
     if length > LARGE_CHUNK:
         return b""
     for digits in range(1, 8):
@@ -94,29 +94,29 @@ def size_line(length: int) -> bytes:
 
 
 def unframe(chunks: Iterable[bytes]) -> list[bytes]:
-    """What is in chunks that came with the usual line before each."""
+    """The contents of chunks whose size lines have the usual form."""
     return [each[each.index(b"\n") + 1 : -2] for each in chunks]
 
 
 class _EnoughError(Exception):
-    """Stops llhttp, and goes no further than `feed`."""
+    """Stops llhttp; caught in `feed`."""
 
 
 def _ends_with_chunk(data: bytes, body: bytes) -> bool:
-    """Whether these bytes of a chunked answer end with a whole chunk; `body` is the last that llhttp found in them.
+    """Whether these bytes of a chunked answer end with a complete chunk. `body` is the last part that llhttp found in
+    them.
 
-    A body that is a part of its chunk may look whole if it is nothing but line breaks; the size of a chunk to come may
-    look like a body if that is a number. The frames of a stream are neither.
+    The guess can be wrong for a partial chunk that consists of line breaks, and for a body that is a number, which
+    looks like the size of the next chunk. The frames of a stream are neither.
     """
     return body[-1:] == b"\n" and body[:1] not in b"\r\n" and data.endswith(b"%x\r\n%b\r\n" % (len(body), body))
 
 
 class AnswerParser:
-    """One answer. `feed` it what comes and tell it when the connection `ended`; take the body from `pieces`.
+    """Parses one answer. `feed` it the bytes, call `ended` when the connection ends, and take the body from `pieces`.
 
-    Answers with a status of 1xx are given to `on_interim` and are no answer. One that has the `shape` of the answer
-    before it is not parsed. A parser serves one answer only, so that
-    nothing of an answer, such as its `trailers`, can turn up in the next.
+    1xx answers go to `on_interim`. An answer with the `shape` of the one before it is not parsed by llhttp. A parser
+    reads one answer only, so that nothing of an answer, such as its `trailers`, can leak into the next.
     """
 
     status = 0
@@ -128,10 +128,10 @@ class AnswerParser:
     _head_size = 0
     _framing_size = 0
     is_between_chunks = False
-    """Whether llhttp has read exactly to the end of a chunk. It need not see chunks that come whole then."""
+    """Whether llhttp has read exactly to the end of a chunk. Complete chunks that follow can bypass it."""
     _llhttp: HttpResponseParser | None = None
     values: tuple[bytes, ...] | None = None
-    """The values of the headers, if their names were known by the `shape`."""
+    """The values of the headers, if the answer matched the `shape`."""
 
     def __init__(
         self,
@@ -143,30 +143,30 @@ class AnswerParser:
     ) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
         self.named: dict[bytes, bytes] = {}
-        """The headers by name in lower case, once all are here; of several with one name the first."""
+        """The headers by lower-case name once all have arrived; the first one of each name."""
         self.trailers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
         self._on_interim = on_interim
-        # llhttp calls this for each chunk, with no frame of ours between.
+        # llhttp calls list.append for each chunk, without a Python frame in between.
         self.on_body = self.pieces.append
         self._place = place
         self._bodiless = bodiless
         self.shape = shape
-        """The shape that the last answer had, and then the one that this has, if it can be known by it."""
+        """At first the shape of the previous answer, then that of this one, if it has one."""
 
     def is_over(self) -> bool:
-        """Whether nothing more can come of it."""
+        """Whether the answer has ended, completely or by a fault."""
         return self.is_complete or self.fault is not None
 
     def has_begun(self) -> bool:
         return self._head_size > 0
 
     def feed(self, data: bytes) -> None:
-        """Take in what came. Must not be called when the answer is over."""
+        """Parse more bytes. Must not be called when the answer is over."""
         if not self.has_head:
             self._feed_head(data)
             return
-        # For each chunk of each stream: as few steps as can be.
+        # Runs for each chunk of each stream, so it takes as few steps as possible.
         assert self._llhttp is not None, "fed after its end"
         before = len(self.pieces)
         try:
@@ -178,13 +178,13 @@ class AnswerParser:
             self.is_between_chunks = _ends_with_chunk(data, self.pieces[-1])
             return
         self.is_between_chunks = False
-        # Only the size and the extensions of a chunk, or trailers: not queued, so without backpressure.
+        # Chunk sizes, extensions and trailers are not queued, so backpressure does not limit them.
         self._framing_size += len(data)
         if self._framing_size > HEAD_LIMIT and not self.is_over():
             self._give_up(f"more than {HEAD_LIMIT // 1024} KiB of it are neither head nor body")
 
     def _feed_head(self, data: bytes) -> None:
-        # Up to the limit and not further, so that the limit does not depend on how the bytes were split.
+        # Exactly up to the limit, so that the result does not depend on how the bytes were split.
         room = HEAD_LIMIT - self._head_size
         is_first = not self._head_size
         self._head_size += len(data)
@@ -202,7 +202,7 @@ class AnswerParser:
                 self._give_up(f"its head is larger than {HEAD_LIMIT // 1024} KiB")
 
     def _take_known(self, shape: AnswerShape, data: bytes) -> bool:
-        """Take an answer that has this shape and is whole. False where llhttp has to read it."""
+        """Take a complete answer of this shape. False if llhttp has to parse it."""
         found = None if self._bodiless else shape.match(data, 0, HEAD_LIMIT)
         if found is None:
             return False
@@ -227,7 +227,7 @@ class AnswerParser:
         return True
 
     def feed_eof(self, *, clean: bool) -> None:
-        """The connection ended; `clean` when the other side said so."""
+        """The connection ended; `clean` if the server closed it properly."""
         if self.is_over():
             return
         if self.has_head and self._until_close and clean:
@@ -239,16 +239,16 @@ class AnswerParser:
         self._llhttp = None
 
     def _parse(self, data: bytes) -> None:
-        if self._llhttp is not None:  # else a part before this one was its end
+        if self._llhttp is not None:  # otherwise an earlier part ended it
             try:
                 self._llhttp.feed_data(data)
             except (HttpParserError, HttpParserUpgrade) as error:
                 self._stop(str(error))
 
     def _stop(self, why: str) -> None:
-        """llhttp reads no further."""
+        """llhttp has stopped with an error, or because we told it to."""
         if self.is_complete:
-            # Bytes after a complete answer do not spoil it, but the connection cannot be used again.
+            # Bytes after a complete answer do not invalidate it, but the connection cannot be reused.
             self.keeps_alive = False
         else:
             self._fail(why)
@@ -272,7 +272,7 @@ class AnswerParser:
             self.headers.clear()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # A trailer comes this way as well.
+        # llhttp reports trailers here too.
         (self.trailers if self.has_head else self.headers).append((name, value.strip(b" \t")))
 
     def on_headers_complete(self) -> None:
@@ -292,7 +292,7 @@ class AnswerParser:
         self.keeps_alive = self._llhttp.should_keep_alive()
         self.has_head = True
         if self._bodiless:
-            # llhttp does not know that this answer has no body, so it must not see another byte.
+            # llhttp does not know that this answer has no body, so it must not get another byte.
             self.is_complete = True
             raise _EnoughError
 
@@ -315,14 +315,14 @@ class AnswerParser:
         raise _EnoughError
 
     def on_message_complete(self) -> None:
-        # An interim answer completes as well.
+        # Interim answers get here too.
         if self.has_head:
             self.is_complete = True
-            self._llhttp = None  # it holds methods of ours, and would keep both alive until the collector runs
+            self._llhttp = None  # it refers to our methods: the cycle would live until the garbage collector runs
 
 
 class _ChunkedBody:
-    """What llhttp tells of an answer whose head was known by its shape. It has read another head in its place."""
+    """llhttp's callbacks for an answer whose head matched a shape: llhttp was fed a substitute head."""
 
     def __init__(self, answer: AnswerParser) -> None:
         self.on_body = answer.pieces.append
@@ -331,19 +331,19 @@ class _ChunkedBody:
         self.on_message_complete = answer.on_message_complete
 
 
-# Anything but a tab and what is visible; a byte above ASCII is allowed.
+# Everything but tabs, visible characters and bytes above ASCII.
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _WITHOUT_BODY = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def request_head(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> bytes:
-    """The request line and the headers: ours first, then the given ones in their order and spelling."""
+    """The request line and the headers: ours first, then the caller's in their order and spelling."""
     before, after, length = around_length(request, target, proxy)
     return with_length(request, before, after, length)
 
 
 def with_length(request: HttpRequest, before: bytes, after: bytes, length: str | None) -> bytes:
-    """The head with the length of this body between what `around_length` has made."""
+    """Insert the content length of this body between the parts that `around_length` made."""
     size = len(request.body)
     if length is None and (size or request.method not in _WITHOUT_BODY):
         return b"%bContent-Length: %d\r\n%b" % (before, size, after)
@@ -355,9 +355,9 @@ def with_length(request: HttpRequest, before: bytes, after: bytes, length: str |
 def open_head(
     request: HttpRequest, target: HttpTarget, proxy: Proxy | None, *, length: int | None, takes_trailers: bool = False
 ) -> bytes:
-    """The same for a body that is sent as it comes: of this length, or in chunks where that is not known.
+    """The head for a streamed body of this length, or for a chunked one if the length is unknown.
 
-    With `takes_trailers` the answer may have trailers.
+    With `takes_trailers`, the request says that the answer may have trailers.
     """
     before, after, _ = around_length(request, target, proxy)
     if takes_trailers:
@@ -378,8 +378,8 @@ def last_chunk(trailers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def around_length(request: HttpRequest, target: HttpTarget, proxy: Proxy | None) -> tuple[bytes, bytes, str | None]:
-    """The head before and after our Content-Length, and the length that was given. All but the length is the same for
-    each request of a client."""
+    """The head before and after our Content-Length, and the length that the caller gave, if any. Everything but the
+    length is the same for all requests of a client."""
     method, headers, is_passed_on = request.method, request.headers, request.is_passed_on
     if not TOKEN.fullmatch(method) or method == "CONNECT":
         raise _refusal("the method of the request cannot be sent")
@@ -389,7 +389,7 @@ def around_length(request: HttpRequest, target: HttpTarget, proxy: Proxy | None)
     if "host" not in given:
         before.append(f"Host: {target.origin.place}")
     after = []
-    if "accept-encoding" not in given and not is_passed_on:  # a client that names no coding takes any
+    if "accept-encoding" not in given and not is_passed_on:  # a client that names no coding accepts any
         after.append("Accept-Encoding: identity")
     if "user-agent" not in given and not is_passed_on:
         after.append(f"User-Agent: {_user_agent()}")
@@ -421,7 +421,7 @@ def _line(name: str, value: str, seen: set[str]) -> str:
 
 @cache
 def _user_agent() -> str:
-    # The module behind this is slow to import, and a request that names its own agent does not need it.
+    # The import is slow, and a request with its own user agent does not need it.
     return f"sightline/{import_module('importlib.metadata').version('sightline')}"
 
 
