@@ -1,4 +1,4 @@
-"""What the requests and replies of an SQLite record tell: words, titles, and which conversations they continue."""
+"""Digests of requests and replies in an SQLite record: words, titles, and the conversations that they continue."""
 
 import hashlib
 import logging
@@ -20,32 +20,32 @@ from sightline.store.summary import storable
 from sightline.store.words import Said, searchable
 
 _UNREADABLE = (UnicodeError, ValueError, OverflowError, RecursionError)
-"""What may go wrong with one exchange and must not keep others from being read."""
+"""Errors in one exchange that must not keep others from being read."""
 _LOG = logging.getLogger(__name__)
 _row = itemgetter(0)
 _BEGINNINGS, _LIKELY = 256, 4
 _MOST_REMEMBERED = 4096
-"""Beginnings and texts that are known to be noted."""
+"""The most beginnings and texts to remember as noted."""
 
 
 @lru_cache(maxsize=32)
 def _hash_text(text: str) -> bytes:
-    """The name of a text; the same long instructions come with request after request."""
+    """The hash of a text. Cached, because the same long instructions come with many requests."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 DIGEST_COLUMNS = ("title", "thread", "is_side", "continues")
-"""What a request tells by itself, as columns of its exchange."""
+"""The columns of an exchange that come from its request alone."""
 DigestValues: TypeAlias = tuple[str, bytearray | str, int, str]
-"""Their values. What is missing is an empty text, and bytes are a `bytearray`; see `row_of_whole`."""
+"""Their values. A missing value is an empty text, and bytes are a `bytearray`; see `row_of_whole`."""
 TELLS_NOTHING: DigestValues = "", "", 0, ""
 _Asked: TypeAlias = tuple[int, str, str, str, bytes, Digest]
-"""A request that was read: its row, its exchange, its session, its dialect, its body, and what it tells."""
+"""A request that was read: its row, exchange, session, dialect, body and digest."""
 
 
 class SqliteDigests:
-    """Takes the requests and replies of a transaction one by one, and finds out at its end what they have to do with
-    each other and with those on record."""
+    """Collects the requests and replies of a transaction, and links them at its end to each other and to those on
+    record."""
 
     def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
         self._connection = connection
@@ -55,22 +55,22 @@ class SqliteDigests:
         self._named: list[tuple[str, int, str]] = []
         self._words: list[Said[int]] = []
         self._noted: set[bytes] = set()
-        """Hashes of texts that some exchange on record has."""
+        """Hashes of texts whose words are on record."""
         self._begun: set[bytes] = set()
-        """Beginnings of conversations whose words are noted."""
+        """Beginnings of conversations whose words are on record."""
 
     def forget(self) -> None:
-        """Know nothing of what is on record: others have changed it."""
+        """Forget what is on record, because it was changed elsewhere."""
         self._noted.clear()
         self._begun.clear()
 
     def rest(self) -> None:
-        """Keep nothing of what was read: the next turn of a conversation is read as a whole."""
+        """Free the memory of what was read. The next turn of a conversation is then read completely."""
         self._reader = DigestReader()
         self._asked, self._named, self._words = [], [], []
 
     def begin(self) -> None:
-        """Another transaction begins."""
+        """Begin a transaction."""
         self._asked, self._named, self._words = [], [], []
         if len(self._noted) + len(self._begun) > _MOST_REMEMBERED:
             self.forget()
@@ -78,7 +78,7 @@ class SqliteDigests:
     def add_request(
         self, row: int, exchange: str, session: str, dialect: str, body: bytes, beginning: Beginning | None = None
     ) -> DigestValues:
-        """Read a request, and return its columns; one that cannot be read tells nothing."""
+        """Read a request and return its columns, or `TELLS_NOTHING` if it cannot be read."""
         try:
             digest = self._reader.read(dialect, body, beginning)
         except _UNREADABLE:
@@ -91,15 +91,15 @@ class SqliteDigests:
         return storable(digest.title), bytearray(digest.thread[-1]) if digest.thread else "", 0, continues
 
     def add_reply(self, row: int, exchange: str, words: str, name: str = "") -> None:
-        """Take the words of a reply, and the id by which a later request can name it."""
+        """Add the words of a reply, and the id by which a later request can refer to it."""
         if words:
             self._words.append((row, searchable(words)))
         if name:
             self._named.append((storable(name), row, exchange))
 
     def link(self) -> dict[int, str]:
-        """The exchange that each request continues which was added, by its row. The rows of this transaction need not
-        be there. Their words are noted, too."""
+        """Find the exchange that each added request continues, by its row, and note the words of the requests. The rows
+        of this transaction need not be inserted yet."""
         previous = self._find_previous()
         new = self._note_texts(previous)
         said = [(asked[0], asked[5].new_text) for asked in self._asked]
@@ -109,12 +109,12 @@ class SqliteDigests:
         return previous
 
     def end(self) -> None:
-        """Write the words, and what replies are called, once the rows are there."""
+        """Write the words and the ids of the replies, after the rows are inserted."""
         append_words(self._connection, self._codec, sorted(self._words, key=_row))
         self._connection.executemany(
             "UPDATE exchanges SET reply_id = ? WHERE seq = ?", [(name, row) for name, row, _ in self._named]
         )
-        # Those that name a reply may have been read before it.
+        # A request that refers to a reply may have been read before it.
         self._connection.executemany(
             "UPDATE exchanges SET previous = ?3"
             " WHERE continues = ?1 AND continues <> '' AND previous = '' AND seq > ?2",
@@ -122,8 +122,8 @@ class SqliteDigests:
         )
 
     def _find_previous(self) -> dict[int, str]:
-        """For each request the latest exchange whose reply it names as its last; else the latest one of its session
-        that asked the longest beginning of its conversation."""
+        """Find the predecessor of each request: the latest exchange whose reply it refers to by id, or else the latest
+        one of its session with the longest beginning of its conversation."""
         beginnings: dict[int, tuple[bytes, ...]] = {}
         likely: set[bytes] = set()
         long: list[tuple[str, tuple[bytes, ...]]] = []
@@ -133,7 +133,7 @@ class SqliteDigests:
             thread = digest.thread
             if len(thread) > 1 and not digest.is_side:
                 beginnings[row] = own = thread[-_BEGINNINGS:-1]
-                # As a rule the last turn of the model, and what led to it, is all that is new.
+                # Usually only the model's last turn, and what led to it, is new.
                 likely.update(own[-_LIKELY:])
                 if len(own) > _LIKELY:
                     long.append((session, own))
@@ -154,7 +154,9 @@ class SqliteDigests:
             earlier = [each for each in called.get(digest.continues, ()) if each[0] < row] if digest.continues else ()
             if earlier:
                 previous[row] = max(earlier)[1]
-            elif not known.isdisjoint(own := beginnings.get(row, ())):  # most continue nothing, and some are long
+            elif not known.isdisjoint(
+                own := beginnings.get(row, ())
+            ):  # most requests continue nothing, and some are long
                 longest = (latest.get((session, name)) for name in reversed(own))
                 previous[row] = next(filter(None, longest), "")
             if digest.thread and not digest.is_side:
@@ -163,7 +165,7 @@ class SqliteDigests:
         return previous
 
     def _find_called(self, names: Sequence[str]) -> Mapping[str, list[tuple[int, str]]]:
-        """The rows and names of the exchanges whose replies have these names, by these."""
+        """The rows and ids of the exchanges whose replies have these ids, by reply id."""
         found: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         if not names:
             return found
@@ -183,25 +185,25 @@ class SqliteDigests:
         return found
 
     def _find_threads(self, names: Collection[bytes]) -> dict[tuple[str, bytes], str]:
-        """The latest exchange of each session that asked one of these, by the session and the name."""
-        # SQLite takes the other columns from the row with the highest number.
+        """The latest exchange of each session with one of these fingerprints, by session and fingerprint."""
+        # With max(), SQLite takes the other columns from the row with the maximum.
         latest = "SELECT session, thread, id, max(seq) FROM exchanges WHERE thread IN ({}) GROUP BY session, thread"
         found = select_among(
             self._connection, latest, list(map(bytearray, names))
-        )  # for `bytes`, `sqlite3` looks for an adapter
+        )  # `sqlite3` looks for an adapter of `bytes`, but not of `bytearray`
         return {(session, name): exchange for session, name, exchange, _ in found}
 
     def _read_history(self, dialect: str, body: bytes, thread: tuple[bytes, ...]) -> list[str]:
-        """What was said before, in a conversation that goes on from none on record. Requests that share a beginning, as
-        those of a batch of examples do, have it read once: their bodies may be large."""
+        """The earlier texts of a conversation whose beginning is not on record. A beginning that several requests
+        share, as in a batch of examples, is read once, because their bodies may be large."""
         if thread[-2] in self._begun:
             return []
         self._begun.add(thread[-2])
         return read_history(dialect, body)
 
     def _note_texts(self, previous: Mapping[int, str]) -> dict[int, list[str]]:
-        """For each row the instructions and what was said before, as far as no exchange had the same text: they come
-        with many requests."""
+        """Find the instructions and earlier texts of each row that no exchange has had before, and note them: the same
+        texts come with many requests."""
         first: dict[bytes, tuple[int, str]] = {}
         for row, _, _, dialect, body, digest in self._asked:
             texts: Iterable[str] = digest.system

@@ -1,5 +1,4 @@
-"""The writing side of an SQLite record: facts, bodies, and what is read in requests and replies, all in one transaction
-for a batch."""
+"""The writing side of an SQLite record: stores facts, bodies and digests of a batch in one transaction."""
 
 import sqlite3
 from collections import defaultdict
@@ -45,20 +44,22 @@ from sightline.store.whole import RecordedEntry, WholeExchange, decode_entries, 
 _ENDS = {ExchangeFinished, ExchangeFailed}
 _number = attrgetter("n")
 _EXCHANGES_A_TURN, _ROWS_A_TURN = 4, 16
-"""How many are read, and written, before others may have the core: about as much as a request to the gateway takes."""
+"""How many exchanges are read, and rows written, between two calls of `give_way`: about as much work as one request to
+the gateway."""
 _OPEN = " OR ".join(f"state = '{state}'" for state in OPEN_STATES)
-"""As the index of open exchanges says it. Left to itself, SQLite goes through all exchanges in the order of ids."""
+"""The condition of the index of open exchanges. Without it, SQLite scans all exchanges in the order of their ids."""
 _OTHERS = ("seq", "id", "blocks", "title", "thread", "is_side", "continues", "slot", "next_n")
 
 
 def _place_of(column: str, number: int | str = "") -> str:
-    # An empty text stands for a missing fingerprint in what is bound; see `row_of_whole`.
+    # An empty text is bound for a missing fingerprint; see `row_of_whole`.
     return f"nullif(?{number}, '')" if column == "thread" else f"?{number}"
 
 
 def _insert_rows(count: int, shared: Sequence[str], own: Sequence[str], fixed: Mapping[str, str]) -> str:
-    """A statement for so many rows. It takes the columns that they share, and then those that each has of its own. What
-    is bound is half of what a row costs: sixteen rows in one statement take three quarters of the time."""
+    """A statement that inserts this many rows. Its parameters are the columns that the rows share, followed by those of
+    each row. Binding values is half of the cost of a row: sixteen rows in one statement take three quarters of the
+    time."""
     first = len(shared) + 1
     rows = [
         [_place_of(name, at) for at, name in enumerate(shared, 1)]
@@ -81,8 +82,8 @@ _UPDATE_DIGEST = f"UPDATE exchanges SET {_SET_DIGEST} WHERE seq = ?"
 
 @dataclass(slots=True)
 class _Known:
-    """An exchange that is still under way: its row, the number of its next fact, the blocks with its facts, whether
-    frames are among them, its other facts, and the hashes of the bodies that it has."""
+    """An exchange under way: its row, the number of its next fact, the blocks of its facts, whether frames are among
+    them, its other facts, and the hashes of its bodies."""
 
     seq: int = 0
     next_n: int = 0
@@ -100,8 +101,8 @@ def _facts_in(whole: WholeExchange) -> _Entries:
 
 
 class SqliteSink:
-    """Brings entries into the database; see `Sink`. `give_way` is called between two steps of a batch, as a batch takes
-    longer than a client should have to wait for the core."""
+    """Stores entries in the database; see `Sink`. `give_way` is called between the steps of a batch, because a batch
+    takes longer than a client should wait for the core."""
 
     decode = staticmethod(decode_record)
 
@@ -119,20 +120,20 @@ class SqliteSink:
         self._known: dict[str, _Known] = {}
         self._last_seq = 0
         self._state = 0, 0
-        """What the database was like after the last transaction; see `_begin`."""
-        # Rows of this transaction, for statements that take many at once.
+        """The data version and the number of changes after the last transaction; see `_begin`."""
+        # Rows of this transaction, for statements that take many rows.
         self._added: list[list[Any]] = []
         self._added_whole: defaultdict[tuple[Any, ...], list[list[Any]]] = defaultdict(list)
-        """By what they have in common."""
+        """By the values that the rows share."""
         self._changed: list[tuple[object, ...]] = []
         self._uses: list[tuple[int, int]] = []
         self._small: dict[str, BodyEntry] = {}
-        """Bodies of this batch that are stored with the facts of the exchanges that name them."""
+        """Bodies of this batch that are stored in the blocks of the exchanges that name them."""
         self._unnamed: set[str] = set()
         self._read_left()
 
     def apply(self, batch: Sequence[RecordedEntry], slot: int = 0) -> None:
-        """Bring all of these in, or none; what is there already changes nothing."""
+        """Store all of these entries, or none. Entries that are stored already change nothing."""
         self._slot = slot
         large: list[BodyEntry] = []
         exchanges = self._sort(batch, large)
@@ -149,17 +150,17 @@ class SqliteSink:
                     else:
                         self._add(exchange, entries)  # type: ignore[arg-type]
                 if self._unnamed:
-                    # The facts that name them come later, as a rule in the next record.
+                    # The facts that name them come later, usually in the next record.
                     self._bodies.keep([self._small[name] for name in sorted(self._unnamed)])
                 self._end()
         except BaseException:
-            # What is known of exchanges may say more than the database holds.
+            # What is remembered of exchanges may be ahead of the database.
             self._known.clear()
             self._digests.forget()
             raise
 
     def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
-        """The exchanges that have not ended, without those of processes with these slots."""
+        """The exchanges that have not ended, except those of the processes with these slots."""
         marks = ",".join("?" * len(living))
         with asking():
             rows = self._connection.execute(
@@ -170,28 +171,28 @@ class SqliteSink:
         return [Unfinished(*row) for row in rows]
 
     def tidy(self) -> bool:
-        """Nothing waits."""
+        """There is nothing to tidy."""
         return False
 
     def refresh(self) -> None:
-        """Forget what is remembered of exchanges that are under way."""
+        """Forget the exchanges under way."""
         self._known.clear()
 
     def rest(self) -> None:
-        """Let go of the latest bodies, which are in the file, and of what was read of them."""
+        """Free the memory of the latest bodies, which are in the file, and of what was read of them."""
         self._bodies.forget_recent()
         self._digests.rest()
         with asking():
             self._connection.execute("PRAGMA shrink_memory")
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._connection.close()
 
     def _begin(self) -> None:
         (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         if self._state != (version, self._connection.total_changes):
-            self._digests.forget()  # others have changed something, or this connection has, but not here
+            self._digests.forget()  # another process changed the database, or this one did in another place
         self._bodies.begin()
         self._blocks.begin()
         self._digests.begin()
@@ -230,12 +231,12 @@ class SqliteSink:
             yield rows[at : at + _ROWS_A_TURN]
 
     def _sort(self, batch: Sequence[RecordedEntry], large: list[BodyEntry]) -> dict[str, _Entries | WholeExchange]:
-        """What is in a batch: entries by their exchanges, bodies in `_small` and `large`. An exchange is whole if there
-        is nothing else of it."""
+        """Group the entries of a batch by exchange, and put bodies into `_small` and `large`. An exchange remains whole
+        if nothing else belongs to it."""
         exchanges: dict[str, _Entries | WholeExchange] = {}
         self._small.clear()
         self._unnamed.clear()
-        if {*map(type, batch)} == {WholeExchange}:  # as most are
+        if {*map(type, batch)} == {WholeExchange}:  # the usual case
             wholes: Sequence[WholeExchange] = batch  # type: ignore[assignment]
             exchanges = {whole.received.exchange: whole for whole in wholes}
             if len(exchanges) == len(wholes):
@@ -271,8 +272,8 @@ class SqliteSink:
         return entries  # type: ignore[return-value]
 
     def _load_known(self, exchanges: "dict[str, _Entries | WholeExchange]") -> None:
-        """What the database has of these: of most nothing, because they are new. What they are is read only of those to
-        which something is added."""
+        """Look up which of these exchanges the database has; most are new. The facts are read only of those that get
+        new entries."""
         names = [name for name in exchanges if name not in self._known] if self._known else list(exchanges)
         reader = BlockReader(self._connection, self._codec)
         by_name = "SELECT id, seq, next_n, blocks FROM exchanges WHERE id IN ({})"
@@ -284,7 +285,7 @@ class SqliteSink:
             self._facts_of(exchanges, name)
 
     def _recall(self, known: _Known, reader: BlockReader) -> list[KeptEntry]:
-        """Read what is stored of an exchange."""
+        """Read the stored facts of an exchange."""
         entries = reader.pieces(known.seq, known.blocks)
         known.facts = [each for each in entries if type(each) is FactEntry and type(each.fact) is not FrameArrived]
         known.bodies = {each.sha256 for each in entries if type(each) is BodyEntry}
@@ -322,7 +323,7 @@ class SqliteSink:
             self._known[exchange] = known
 
     def _add_whole(self, exchange: str, whole: WholeExchange) -> None:
-        """What `_add` does, for an exchange of which nothing is stored."""
+        """Do what `_add` does, for an exchange of which nothing is stored."""
         self._last_seq = seq = self._last_seq + 1
         body, head, beginning = whole.body, whole.head, None
         if len(body.data) < LEAST_SIZE:
@@ -348,7 +349,7 @@ class SqliteSink:
     def _fresh(
         self, known: _Known, entries: Sequence[FactEntry | FramesEntry]
     ) -> tuple[list[FactEntry | FramesEntry], list[FactEntry]]:
-        """Those of these entries that are not stored, in their order, and the facts among them without frames."""
+        """The entries that are not stored yet, in order, and the facts among them that are not frames."""
         fresh: list[FactEntry | FramesEntry] = []
         others: list[FactEntry] = []
         next_n = known.next_n
@@ -369,7 +370,7 @@ class SqliteSink:
         return fresh, others
 
     def _bodies_named(self, known: _Known, facts: list[FactEntry]) -> list[BodyEntry]:
-        """The small bodies that these facts are the first of the exchange to name; of others a use is noted."""
+        """The small bodies that these facts are the first to name. For large bodies, a use is noted."""
         found: list[BodyEntry] = []
         for entry in facts:
             for name in bodies_of(entry.fact):
@@ -381,7 +382,7 @@ class SqliteSink:
                 elif (number := self._bodies.number(name)) is not None:
                     self._uses.append((known.seq, number))
                 else:
-                    continue  # what is stored of a body that has not come is its hash
+                    continue  # of a body that has not arrived, only the hash is stored
                 known.bodies.add(name)
         return found
 
@@ -403,7 +404,7 @@ class SqliteSink:
             self._digests.add_reply(known.seq, exchange, *read_reply(dialect, raw))
 
     def _read_left(self) -> None:
-        """Read the requests and replies that an earlier version stored, and had left for later."""
+        """Read the requests and replies that an earlier version stored without reading them."""
         left = "SELECT seq, id, blocks, todo FROM exchanges WHERE todo > 0 ORDER BY seq"
         rows = self._connection.execute(left).fetchall()
         for some in (rows[at : at + MOST_VALUES] for at in range(0, len(rows), MOST_VALUES)):

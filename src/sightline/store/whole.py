@@ -1,8 +1,8 @@
-"""An exchange of which one record of a journal holds everything, as it does of most.
+"""Whole exchanges: those that one record of the journal contains completely, as is usual.
 
-Such a record has the body of the request, its arrival, one attempt, what came, and the end. What the database needs of
-it is read by a decoder of its own, which passes over headers and times; the rest goes into a block as it is. Behind the
-entries there may be a text: the words of the reply, where the gateway has read them, so that they are not read again.
+Such a record consists of the request's body, its arrival, one attempt, the response and the end. A separate decoder
+reads only what the database needs and skips headers and times; the bytes go into a block unchanged. After the entries
+there may be a text: the words of the reply, if the gateway has read them, so that the recorder need not.
 """
 
 import re
@@ -57,8 +57,8 @@ class _Finished(msgspec.Struct, tag_field="kind", tag="finished", gc=False):
 
 
 class RequestHead:
-    """What is recorded of a request beside its body, its hash and its time: the same for most requests of a client.
-    `columns` is what `row_of_whole` makes of it, once it was asked."""
+    """What is recorded of a request apart from its body, hash and time. It is the same for most requests of a client.
+    `columns` caches what `row_of_whole` derives from it."""
 
     __slots__ = ("attempt", "columns", "received", "reply_dialect", "tag")
 
@@ -68,7 +68,7 @@ class RequestHead:
         self.reply_dialect = attempt.dialect or received.dialect
         headers = _HEADERS.decode(received.headers) if _TAG in bytes(received.headers).lower() else ()
         self.tag = tag_of(received.session, headers)
-        """The tag that the client gave its request."""
+        """The tag that the client set on its request."""
         self.columns: tuple[str | int, ...] = ()
 
 
@@ -101,9 +101,9 @@ class _FinishedEntry(msgspec.Struct, tag_field="type", tag="fact", gc=False):
 
 
 class WholeExchange(msgspec.Struct, array_like=True, gc=False):
-    """The entries of the record as far as they are needed, `words`, and `data`, which is all of it as it was written.
-    `head` is what the facts of `received` and `attempt` say. What came is a view of `data`: copies of all streams of a
-    batch would be megabytes that are out of every cache when they are read."""
+    """The needed parts of the record's entries, the `words`, and `data`, the record as it was written. `head` is
+    decoded from the facts of `received` and `attempt`. The response is a view of `data`: copies of all streams of a
+    batch would be megabytes that have left every CPU cache when they are read."""
 
     body: BodyEntry
     received: _ReceivedEntry
@@ -115,22 +115,22 @@ class WholeExchange(msgspec.Struct, array_like=True, gc=False):
     head: RequestHead = _NO_HEAD
 
     def entries(self) -> "tuple[bytes, memoryview]":
-        """The entries, as they were written, in two pieces."""
+        """The entries as they were written, in two pieces."""
         if not self.words:
             return b"", self.data
         return b"\x95", self.data[1 : -len(_ENCODER.encode(self.words))]
 
     def without_body(self) -> bytes:
-        """The entries behind the body, as they were written."""
+        """The entries after the body, as they were written."""
         return b"\x94" + b"".join(_RAW.decode(self.data)[1:5])
 
 
 RecordedEntry: TypeAlias = KeptEntry | WholeExchange
-"""What a sink is given."""
+"""What a sink receives."""
 _WHOLE = msgspec.msgpack.Decoder(WholeExchange)
 _RECEIVED, _ATTEMPT = msgspec.msgpack.Decoder(_Received), msgspec.msgpack.Decoder(_Attempt)
 _ARRAYS = tuple(bytes((0x90 + count,)) for count in range(7))
-"""How arrays of so many items begin in msgpack."""
+"""The first byte of a msgpack array, by its number of items."""
 _FIVE, _SIX = 0x95, 0x96
 _RAW = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry | str])
@@ -138,7 +138,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 def decode_entries(data: memoryview) -> list[KeptEntry]:
-    """The entries of a record. Raises a `DecodeError` where it is none."""
+    """Decode the entries of a record. Raises a `DecodeError` if it is malformed."""
     entries = _ENTRIES.decode(data)
     if entries and type(entries[-1]) is str:
         entries.pop()
@@ -146,7 +146,7 @@ def decode_entries(data: memoryview) -> list[KeptEntry]:
 
 
 def decode_record(data: memoryview) -> Sequence[RecordedEntry]:
-    """The entries of a record, or the whole exchange that they are. Raises a `DecodeError` where it is none."""
+    """Decode a record as a whole exchange, or else as entries. Raises a `DecodeError` if it is malformed."""
     if data and _FIVE <= data[0] <= _SIX:
         try:
             whole = _WHOLE.decode(data)
@@ -165,25 +165,25 @@ def decode_record(data: memoryview) -> Sequence[RecordedEntry]:
 
 
 _HASH, _HASH_SIZE = b"\xa6sha256\xd9@", 64
-"""What stands before the hash of a body in a fact. It is not UTF-8, so that no text of a fact can hold it."""
+"""The bytes before the hash of a body in a fact. They are not UTF-8, so no text of a fact can contain them."""
 _MOST_HEADS = 64
 _heads: dict[tuple[bytes, ...], RequestHead] = {}
-"""Those that came last. A row whose texts are those of an earlier one costs three microseconds less."""
+"""The most recent heads. A row that shares the texts of an earlier one costs three microseconds less."""
 
 _latest: tuple[tuple[bytes, ...], RequestHead] = (), _NO_HEAD
-"""The head of the last record, with its key."""
+"""The key and the head of the last record."""
 
 
 def _find_head(received: msgspec.Raw, attempt: msgspec.Raw, sha256: str) -> RequestHead | None:
-    """What these facts say; None where they name another body. Raises a `ValidationError` where they are others."""
+    """The head of these facts; None if they name another body. Raises a `ValidationError` for facts of other kinds."""
     global _latest
-    arrival, sending = bytes(received), bytes(attempt)  # a head that is remembered must not hold the whole segment
+    arrival, sending = bytes(received), bytes(attempt)  # a cached head must not keep the whole segment alive
     before, _, behind = arrival.partition(_HASH)
     begun, _, rest = sending.partition(_HASH)
     if not behind[:_HASH_SIZE] == rest[:_HASH_SIZE] == sha256.encode():
         return None
     key = before, behind[_HASH_SIZE:], begun, rest[_HASH_SIZE:]
-    if _latest[0] == key:  # to hash it takes ten times as long
+    if _latest[0] == key:  # hashing the key takes ten times as long
         return _latest[1]
     head = _heads.get(key)
     if head is None:
@@ -195,7 +195,7 @@ def _find_head(received: msgspec.Raw, attempt: msgspec.Raw, sha256: str) -> Requ
 
 
 def unfold(batch: Iterable[RecordedEntry]) -> list[KeptEntry]:
-    """The same with the entries of whole exchanges one by one."""
+    """Replace whole exchanges by their entries."""
     entries: list[KeptEntry] = []
     for entry in batch:
         if type(entry) is WholeExchange:
@@ -208,23 +208,23 @@ def unfold(batch: Iterable[RecordedEntry]) -> list[KeptEntry]:
 # --- writing ---
 
 _FLOAT = struct.Struct(">d")
-# Placeholders for what differs, which are cut out again. No header and no path that a client sends can hold them.
+# Placeholders for the values that differ; they are cut out again. No header or path of a client can contain them.
 _NAME = "\x04" * 24
 _SHA256 = "\x01" * 64
 _MOMENT = -1.2345678901234567e-300
 _BODY = b"\x02\x03"
 _VARIABLE = 8
-"""How many values differ from one request to the next: the hash three times, id and time twice, and the body."""
+"""How many values differ between requests: the hash three times, the id and the time twice, and the body."""
 
 
 class RecordBeginning:
-    """How the records of requests begin that differ in their body alone: the body, its arrival, and the attempt with
-    it. All else of these entries is encoded once, which takes a third of the time."""
+    """The first three entries of the records of requests that differ only in their body: the body, its arrival and the
+    attempt. Everything that is the same is encoded once, so that a record takes a third of the time."""
 
     __slots__ = ("_pieces",)
 
     def __init__(self, near: str, received: Received, attempt: AttemptStarted) -> None:
-        """`near` is that of `BodyEntry`. Raises a ValueError where a client has sent one of the placeholders."""
+        """`near` is that of `BodyEntry`. Raises a ValueError if the client has sent one of the placeholders."""
         entries = (
             BodyEntry(_SHA256, _BODY, near),
             FactEntry(_NAME, 0, _MOMENT, replace(received, sha256=_SHA256)),
@@ -237,14 +237,14 @@ class RecordBeginning:
         self._pieces = tuple(parts)
 
     def encode(self, exchange: str, sha256: str, body: bytes, at: float) -> tuple[bytes, ...]:
-        """These three entries, with what differs, in pieces: a copy of a large body would be one too many."""
+        """The three entries with these values, in pieces, so that a large body is not copied."""
         a, b, c, d, e, f, g, h, i = self._pieces
         name, digest, moment = _ENCODER.encode(exchange), sha256.encode(), _FLOAT.pack(at)
         return a, digest, b, _size_of(body), body, c, name, d, moment, e, digest, f, name, g, moment, h, digest, i
 
 
 def _size_of(data: bytes) -> bytes:
-    """What stands before these bytes in msgpack."""
+    """The msgpack header of these bytes."""
     size = len(data)
     if size < 1 << 8:
         return b"\xc4%c" % size
@@ -252,12 +252,12 @@ def _size_of(data: bytes) -> bytes:
 
 
 def encode_ending(frames: FramesEntry, finished: FactEntry) -> tuple[bytes, bytes]:
-    """The entries behind the beginning."""
+    """Encode the entries after the beginning."""
     return _ENCODER.encode(frames), _ENCODER.encode(finished)
 
 
 def join_entries(count: int, *pieces: bytes, words: str = "") -> bytes:
-    """So many entries, whose pieces these are, as those of one record. `words` are those of a reply that was read."""
+    """Join the pieces of this many entries into one record. `words` are those of a reply that the gateway has read."""
     if words:
         return b"".join((_ARRAYS[count + 1], *pieces, _ENCODER.encode(words)))
     return b"".join((_ARRAYS[count], *pieces))
