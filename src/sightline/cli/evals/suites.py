@@ -275,7 +275,7 @@ def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
     command."""
     document = read_yaml(data, file)
     if isinstance(document, SuiteProblem):
-        raise Fault(Code.USAGE, f"{document.place}: {document.message}", hint=document.suggestion)
+        raise document.fault(Code.USAGE)
     if not is_promptfoo(document):
         hint = "It has neither prompts nor providers. A suite of AgentV's runs as it is."
         raise Fault(Code.USAGE, f"{file} is not a promptfoo file", hint=hint)

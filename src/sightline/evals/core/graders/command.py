@@ -24,7 +24,6 @@ from sightline.evals.core.graders.finding import (
     GradingSubject,
     Returned,
     Run,
-    StepFailed,
     ask,
     finding_without_score,
     share,
@@ -191,22 +190,16 @@ class GraderCode:
         if self.python:
             path, _, function = self.python.partition(":")
             step = CallPython(path=path, function=function, payload=payload, timeout=self.timeout)
-            returned = yield from ask(step, Returned)
-            if isinstance(returned, StepFailed):
-                return finding_without_score(f"{self.python} failed: {returned.fault.message}")
+            returned = yield from ask(step, Returned, f"{self.python} failed: ")
             return from_value(returned.value, GradingCost(seconds=returned.seconds))
-        ended = yield from ask(
-            Execute(
-                argv=self.argv,
-                stdin=encode(payload),
-                cwd=self.cwd,
-                timeout=self.timeout,
-                proxy_calls=self.proxy_calls,
-            ),
-            Executed,
+        command = Execute(
+            argv=self.argv,
+            stdin=encode(payload),
+            cwd=self.cwd,
+            timeout=self.timeout,
+            proxy_calls=self.proxy_calls,
         )
-        if isinstance(ended, StepFailed):
-            return finding_without_score(f"the command failed: {ended.fault.message}")
+        ended = yield from ask(command, Executed, "the command failed: ")
         found = from_command(ended)
         if not ended.judged:
             return found
@@ -247,8 +240,6 @@ def _build_code_grader(config: CodeConfig, reader: GraderReader) -> Run:
 def _assert_inline(config: InlineConfig, subject: GradingSubject) -> Asking:
     """A function that gets the question and the answer, and returns a score."""
     reference = yield from reference_text(subject.grading)
-    if isinstance(reference, StepFailed):
-        return finding_without_score(reference.fault.message)
     code = GraderCode(python=config.python, cwd=config.cwd, timeout=config.timeout_seconds)
     found = yield from code.run(payload_for_assertion(subject, reference))
     if found.score is None or found.checks:
@@ -270,8 +261,6 @@ def type_of_call(call: Callable[[JsonObject, float], Awaitable[Json]]) -> Grader
         payload = payload_of(subject, config.others or None)
         step = CallAdded(call=call, payload=payload, timeout=config.timeout_seconds)
         returned = yield from ask(step, Returned)
-        if isinstance(returned, StepFailed):
-            return finding_without_score(returned.fault.message)
         return from_value(returned.value, GradingCost(seconds=returned.seconds))
 
     return asking_type(AddedConfig, run)

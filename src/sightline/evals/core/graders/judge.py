@@ -12,7 +12,6 @@ from msgspec import Meta
 
 from sightline.catalog.problem import nearest
 from sightline.catalog.reading import REST, key
-from sightline.errors import Code, Fault
 from sightline.evals.core.graders.expectation import (
     compact,
     describe_calls,
@@ -32,7 +31,7 @@ from sightline.evals.core.graders.finding import (
     Judged,
     Run,
     Step,
-    StepFailed,
+    UngradableError,
     ask,
     file_text,
     finding_without_score,
@@ -177,19 +176,17 @@ class PromptSource:
         """Whether it is the whole prompt, and not only the criteria."""
         return bool(self.path or self.argv or variables_of(self.text))
 
-    def words(self, subject: GradingSubject) -> Generator[Step, Answer, str | StepFailed]:
+    def words(self, subject: GradingSubject) -> Generator[Step, Answer, str]:
         if self.path:
             return (yield from file_text(self.path))
         if not self.argv:
             return self.text
         stdin = encode(payload_of(subject, self.config))
         ended = yield from ask(Execute(argv=self.argv, stdin=stdin), Executed)
-        if isinstance(ended, StepFailed):
-            return ended
         words = ended.stdout.decode("utf-8", "replace").strip()
         if ended.code != 0 or not words:
             why = f"the command of the prompt ended with {ended.code}" if ended.code else "its prompt is empty"
-            return StepFailed(Fault(Code.CONFIG, why, hint="It must write the prompt to its standard output."))
+            raise UngradableError(why)
         return words
 
 
@@ -248,16 +245,15 @@ class Question:
 
 
 def ask_judge(question: Question, read: Read) -> Asking:
-    first = yield from ask(question.step(), Judged)
-    if isinstance(first, StepFailed):
-        return finding_without_score(f"the judge failed: {first.fault.message}")
+    first = yield from ask(question.step(), Judged, "the judge failed: ")
     found = read(first.text)
     if isinstance(found, GraderFinding):
         return replace(found, spent=total_spent(first))
-    second = yield from ask(question.step(_repair(question, first.text, found)), Judged)
-    if isinstance(second, StepFailed):
-        why = f"the judge was not understood ({found.why}), and then failed: {second.fault.message}"
-        return finding_without_score(why, total_spent(first))
+    failing = f"the judge was not understood ({found.why}), and then failed: "
+    try:
+        second = yield from ask(question.step(_repair(question, first.text, found)), Judged, failing)
+    except UngradableError as error:
+        return finding_without_score(str(error), total_spent(first))
     again = read(second.text)
     if isinstance(again, Misread):
         return finding_without_score(f"the judge was not understood, twice: {again.why}", total_spent(first, second))
@@ -334,11 +330,7 @@ def _judge(
     prompt: PromptSource, rubric: tuple[Criterion, ...], settings: JudgeConfig, subject: GradingSubject
 ) -> Asking:
     reference = yield from reference_text(subject.grading)
-    if isinstance(reference, StepFailed):
-        return finding_without_score(reference.fault.message)
     words = yield from prompt.words(subject)
-    if isinstance(words, StepFailed):
-        return finding_without_score(words.fault.message)
     criteria = words if words and not prompt.is_template else subject.grading.criteria
     values = material(subject, criteria, reference, rubric)
     schema, read = _form(rubric)

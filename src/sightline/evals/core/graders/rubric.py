@@ -13,7 +13,7 @@ from sightline.catalog.reading import key
 from sightline.errors import Fault
 from sightline.evals.core.graders.command import checks_of
 from sightline.evals.core.graders.expectation import describe_json
-from sightline.evals.core.graders.finding import GraderFinding, reaches
+from sightline.evals.core.graders.finding import GraderFinding, reaches, weighted_mean
 from sightline.evals.core.graders.grader import GraderReader
 from sightline.evals.core.reading.document import Amount, Share, Text
 from sightline.evals.core.result import Check
@@ -253,14 +253,12 @@ def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Mis
 def _weigh_criteria(
     criteria: Sequence[Criterion], scores: list[float], checks: list[Check], reason: str, details: JsonObject
 ) -> GraderFinding:
-    total = sum(criterion.weight for criterion in criteria)
-    score = sum(each * criterion.weight for each, criterion in zip(scores, criteria, strict=True)) / total
     sunk = any(
         criterion.floor is not None and not reaches(each, criterion.floor)
         for each, criterion in zip(scores, criteria, strict=True)
     )
     return GraderFinding(
-        score=min(max(score, 0.0), 1.0),
+        score=weighted_mean(zip(scores, (criterion.weight for criterion in criteria), strict=True)),
         checks=tuple(checks),
         reason=reason,
         passed=False if sunk else None,
