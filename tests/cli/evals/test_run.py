@@ -260,25 +260,6 @@ def test_a_suite_with_mistakes_is_not_run(folder: Path, capsys: Captured) -> Non
     assert 'Did you mean "input"?' in err
 
 
-def test_interrupted_run_prints_how_to_resume(folder: Path, tmp_path: Path) -> None:
-    """A real process and a real Ctrl-C, once the first case is on its way."""
-    (folder / "wait.py").write_text("import pathlib, sys, time\npathlib.Path('begun').touch()\ntime.sleep(60)\n")
-    with (folder / "sightline.toml").open("a") as file:
-        file.write(f'[evals.targets.slow.cli]\nwords = ["{sys.executable}", "wait.py"]\n')
-    words = [*PROGRAM, "eval", "run", SUITE, "--target", "slow", "--workers", "1"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=dict(os.environ))
-    try:
-        while not (folder / "begun").exists():
-            assert process.poll() is None, process.stderr and process.stderr.read()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
-    assert (process.returncode, out) == (130, b"")
-    assert b"interrupted; resume with: sightline eval run --resume e_" in err
-
-
 def test_the_exit_code_of_results() -> None:
     suite = Suite(name="s", cases=(Case(id="a"), Case(id="b")))
     began = EvalBegan(suite=suite, targets=(TargetSpec(name="a"),))

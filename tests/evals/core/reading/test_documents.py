@@ -7,7 +7,7 @@ from sightline.evals.core.reading import yaml_text
 from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
 from sightline.evals.core.reading.yaml_text import read_json_lines, read_yaml
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
-from tests.evals.core.reading.stage import problem, read
+from tests.evals.core.reading.stage import problem, read, sound
 
 HERE = SuitePlace("a.yaml", 3, 5)
 
@@ -97,9 +97,8 @@ def test_the_names_of_earlier_days_are_read(name: str) -> None:
 
 
 def test_assert_is_read_for_the_suite_and_for_a_case() -> None:
-    reading = read(OLD.replace("evaluators", "assert") + "assert: [{type: contains, value: x}]\n")
-    assert reading.suite is not None
-    assert [spec.type for spec in reading.suite.cases[0].graders] == ["is-json", "contains"]
+    suite = sound(OLD.replace("evaluators", "assert") + "assert: [{type: contains, value: x}]\n")
+    assert [spec.type for spec in suite.cases[0].graders] == ["is-json", "contains"]
 
 
 def test_the_old_and_the_new_name_at_once_is_an_error() -> None:

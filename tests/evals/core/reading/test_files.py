@@ -15,7 +15,7 @@ from sightline.evals.core.reading.files import (
 from sightline.evals.core.reading.sources import with_environment, with_variables
 from sightline.evals.core.suite import FileSegment, SuitePlace
 from sightline.model.json import Json
-from tests.evals.core.reading.stage import case, messages_of, one, problem, read, told
+from tests.evals.core.reading.stage import case, messages_of, one, problem, read, sound, told
 
 
 @pytest.mark.parametrize(
@@ -228,9 +228,8 @@ FILES = {
 
 
 def test_graders_of_other_files_stand_where_they_are_named() -> None:
-    reading = read(SUITE, FILES, environment={"WORD": "fine"})
-    assert reading.suite is not None, messages_of(reading)
-    first, second = reading.suite.cases
+    suite = sound(SUITE, FILES, environment={"WORD": "fine"})
+    first, second = suite.cases
     assert [spec.type for spec in first.graders] == [
         *("is-json", "regex", "regex", "rubrics", "composite", "contains", "contains")
     ]
@@ -287,9 +286,8 @@ YAML = "- {{" + CASE + "}}\n"
 
 
 def ids(text: str, **files: str) -> list[str]:
-    reading = read(text, {path: content.encode() for path, content in files.items()}, environment={"WHO": "Ada"})
-    assert reading.suite is not None, messages_of(reading)
-    return [case.id for case in reading.suite.cases]
+    suite = sound(text, {path: content.encode() for path, content in files.items()}, environment={"WHO": "Ada"})
+    return [case.id for case in suite.cases]
 
 
 def test_tests_stand_in_a_file_of_their_own() -> None:
@@ -310,8 +308,7 @@ def test_files_and_tests_may_stand_side_by_side() -> None:
 
 
 def test_a_pattern_may_begin_at_the_topmost_folder() -> None:
-    reading = read("tests: '*.cases.yaml'\n", {"a.cases.yaml": YAML.format("a").encode()}, file="s.yaml")
-    assert reading.suite is not None
+    assert sound("tests: '*.cases.yaml'\n", {"a.cases.yaml": YAML.format("a").encode()}, file="s.yaml")
 
 
 def test_a_folder_has_a_folder_for_each_case() -> None:
