@@ -12,7 +12,7 @@ from sightline.agent.service.runner import Runner
 from sightline.agent.tools.opening import ToolOpener
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
-from sightline.catalog.facts import Facts, Prices
+from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalBegan, is_cached
@@ -27,10 +27,6 @@ from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.transport.http.client import HttpClient
 from sightline.transport.retry import format_duration
 from sightline.transport.waiting import Clock
-
-
-def _no_prices(_provider: str, _model: str) -> Prices | None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ class EvalContext:
     process: str = ""
     is_alive: Callable[[str], bool] = lambda _process: False
     store: Store | None = None
-    prices: PriceList = _no_prices
+    prices: PriceList = lambda _provider, _model: None
     hub: Hub | None = None
     runner: Runner | None = None
     open_tools: ToolOpener | None = None

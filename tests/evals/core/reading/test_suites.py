@@ -3,8 +3,9 @@ import json
 import pytest
 
 from sightline.evals.core.graders.grade import check_graders
+from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.suites import check_dependencies
-from sightline.evals.core.suite import Case, FileSegment, SuitePlace, TextSegment
+from sightline.evals.core.suite import Case, FileSegment, SuitePlace, SuiteProblem, TextSegment
 from tests.evals.core.reading.stage import messages_of, problem, read, sound
 
 EVALS = {
@@ -50,8 +51,14 @@ def cases(**waits: list[str]) -> list[Case]:
     return [Case(id=name, depends_on=tuple(others)) for name, others in waits.items()]
 
 
+def checked(found: list[Case]) -> tuple[SuiteProblem, ...]:
+    findings = SuiteFindings()
+    check_dependencies(found, {each.place: () for each in found}, findings)
+    return findings.problems
+
+
 def told(found: list[Case]) -> list[str]:
-    return [each.message for each in check_dependencies(found)]
+    return [each.message for each in checked(found)]
 
 
 def test_cases_may_wait_for_each_other_in_an_order() -> None:
@@ -65,7 +72,7 @@ def test_duplicate_id_names_both_places() -> None:
 
 
 def test_a_dependency_on_nothing_suggests_the_nearest() -> None:
-    (found,) = check_dependencies(cases(alpha=[], b=["alhpa"]))
+    (found,) = checked(cases(alpha=[], b=["alhpa"]))
     assert found.suggestion == 'Did you mean "alpha"?'
 
 

@@ -8,7 +8,6 @@ from itertools import count
 from typing import assert_never
 from xml.sax.saxutils import escape
 
-from sightline.dialects.fields import from_url
 from sightline.errors import Code, Fault
 from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.reading.messages import find_call
@@ -70,11 +69,6 @@ def file_part(data: bytes, segment: FileSegment) -> Part:
         case _:
             hint = "Text, images, PDFs and audio can be sent."
             raise refusal(segment.place, f"{segment.path} is {kind}, which a message cannot contain", hint)
-
-
-def picture_link(segment: ImageSegment) -> Image:
-    """A picture by its URL; data in a URL is the picture itself."""
-    return Image(from_url(segment.path))
 
 
 def picture(data: bytes, segment: ImageSegment) -> Image:

@@ -7,6 +7,7 @@ import msgspec
 
 from sightline.dialects.conversation import SYSTEM_ROLES, with_policy
 from sightline.dialects.dialect import SystemPolicy
+from sightline.dialects.fields import from_url
 from sightline.evals.core.delivery.content import (
     HEADING,
     UNNAMED,
@@ -19,7 +20,6 @@ from sightline.evals.core.delivery.content import (
     is_ambiguous,
     marker,
     picture,
-    picture_link,
     refusal,
 )
 from sightline.evals.core.reading.files import is_link
@@ -34,7 +34,7 @@ from sightline.evals.core.suite import (
     TextSegment,
 )
 from sightline.evals.core.target import FileForm
-from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.parts import Image, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Message
 
@@ -249,7 +249,7 @@ class _Writer:
                 return self._file(segment)
             case ImageSegment():
                 if is_link(segment.path):
-                    return picture_link(segment)
+                    return Image(from_url(segment.path))  # data in a URL is the picture itself
                 self.notes.append(Note("attached", segment.path, "it is sent as a picture", segment.place))
                 return picture(content(segment, self._files), segment)
             case unreachable:

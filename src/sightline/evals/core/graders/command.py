@@ -83,7 +83,8 @@ def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
         value = {"score": value}
     if not isinstance(value, dict):
         return finding_without_score(f"a score is expected, not {describe_json(value)}", spent)
-    checks = _checks(value)
+    assertions = value.get("assertions")
+    checks = () if assertions is None else checks_of(assertions)
     if checks is None:
         return finding_without_score("its assertions are not a list of {text, passed}", spent)
     given = value.get("score")
@@ -95,7 +96,7 @@ def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
     return GraderFinding(
         score=score,
         checks=checks,
-        reason=_words(value),
+        reason=first_text(value, "reasoning", "reason"),
         passed=verdict == "pass" if verdict in ("pass", "fail") else None,
         details=details if isinstance(details, dict) else {},
         spent=spent,
@@ -124,12 +125,9 @@ def checks_of(value: Json) -> tuple[Check, ...] | None:
     return tuple(checks)
 
 
-def _checks(value: JsonObject) -> tuple[Check, ...] | None:
-    return checks_of(found) if (found := value.get("assertions")) is not None else ()
-
-
-def _words(value: JsonObject) -> str:
-    return next((text for name in ("reasoning", "reason") if isinstance(text := value.get(name), str)), "")
+def first_text(value: JsonObject, *names: str) -> str:
+    """The text under the first of these names that has one."""
+    return next((text for name in names if isinstance(text := value.get(name), str)), "")
 
 
 PROXY_CALLS = 50

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from sightline.catalog.reading import key
 from sightline.errors import Fault
-from sightline.evals.core.graders.command import checks_of
+from sightline.evals.core.graders.command import checks_of, first_text
 from sightline.evals.core.graders.expectation import describe_json
 from sightline.evals.core.graders.finding import GraderFinding, reaches, weighted_mean
 from sightline.evals.core.graders.grader import GraderReader
@@ -296,8 +296,7 @@ def _points(value: Json) -> int | None:
 
 
 def _reason(value: JsonObject) -> str:
-    names = ("overall_reasoning", "reasoning", "evidence")
-    return next((text for name in names if isinstance(text := value.get(name), str)), "")
+    return first_text(value, "overall_reasoning", "reasoning", "evidence")
 
 
 def _object(text: str) -> JsonObject | Misread:

@@ -275,7 +275,9 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_case(written: Node, shared: Shared, findings: SuiteFindings) -> Case | None:
     """The case, with what the suite says in it; None where it cannot be read as one."""
-    variables = _variables(written, findings)
+    # Variables are read before all else: they may be anywhere in the case.
+    given = written.get("vars")
+    variables = (None if given is None else findings.read(given, dict[str, Json])) or {}
     node = _fill_variables(written, variables, findings)
     config = findings.read(node, CaseConfig)
     if config is None:
@@ -313,12 +315,6 @@ def read_case(written: Node, shared: Shared, findings: SuiteFindings) -> Case | 
         window_size=config.window_size,
         place=written.place,
     )
-
-
-def _variables(node: Node, findings: SuiteFindings) -> JsonObject:
-    """The variables of a case, which are read before all else: they may be anywhere in it."""
-    written = node.get("vars")
-    return (findings.read(written, dict[str, Json]) if written is not None else None) or {}
 
 
 def _fill_variables(node: Node, variables: JsonObject, findings: SuiteFindings) -> Node:
