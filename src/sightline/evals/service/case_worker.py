@@ -13,7 +13,7 @@ from sightline.agent.tools.commands import without_variables
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
+from sightline.evals.core.delivery import Delivery, deliver, last_exchanges, turn_messages
 from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.grade import as_one, prepare, together
 from sightline.evals.core.graders.grader import Grader

@@ -3,7 +3,7 @@ import base64
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.content import (
+from sightline.evals.core.delivery import (
     block,
     file_part,
     file_text,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Fault
-from sightline.evals.core.delivery.delivery import (
+from sightline.evals.core.delivery import (
     Delivery,
     content,
     deliver,

@@ -52,13 +52,6 @@ def test_the_same_problem_is_kept_once_and_lines_are_in_order() -> None:
     assert findings.has_errors
 
 
-def test_problem_without_a_path_is_given_one() -> None:
-    findings = SuiteFindings()
-    lost = SuiteProblem(place=FINDINGS_HERE, path="", message="lost")
-    findings.add([lost, SuiteProblem(place=FINDINGS_HERE, path="here", message="known")], ("tests", 2))
-    assert [each.path for each in findings.problems] == ["tests[2]", "here"]
-
-
 def test_an_unknown_key_is_an_error_with_the_nearest_known_one() -> None:
     findings = SuiteFindings()
     findings.check_keys(owner(inptu="x", **{"x-mine": 1, "id": "a"}), ("id", "input"), "a test")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -165,36 +165,35 @@ class CommandConfig(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: Seconds = COMMAND_SECONDS
     target: bool | ProxyAccess = False
 
+    @property
+    def argv(self) -> tuple[str, ...]:
+        command = self.command or ()
+        return ("sh", "-lc", command.strip()) if isinstance(command, str) else command
 
-class CodeConfig(CommandConfig, frozen=True, kw_only=True):
-    """Keys that are not known here are passed to the command as its configuration, below those of `config`."""
+    @property
+    def proxy_calls(self) -> int | None:
+        if isinstance(self.target, ProxyAccess):
+            return self.target.max_calls
+        return PROXY_CALLS if self.target else None
 
-    preprocessors: Json = None
-    config: dict[str, Json] = {}
-    others: Annotated[dict[str, Json], REST] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class GraderCode:
-    """What is run: a command, or a function of a file."""
-
-    argv: tuple[str, ...] = ()
-    python: str = ""
-    cwd: str = ""
-    timeout: float = COMMAND_SECONDS
-    proxy_calls: int | None = None
+    def check(self, reader: GraderReader, above: str = "") -> None:
+        """Report if it is not one thing to run. `above` is the key of the grader that holds it, with a dot behind."""
+        given = [name for name in ("python", "command") if getattr(self, name)]
+        if len(given) != 1 and reader.is_sound:
+            at = f"{above}{given[-1]}" if given else above.removesuffix(".")
+            reader.tell(at, "one thing to run is expected", f"Give command: [python, grade.py]. {_FUNCTION}")
 
     def run(self, payload: JsonObject) -> Asking:
         if self.python:
             path, _, function = self.python.partition(":")
-            step = CallPython(path=path, function=function, payload=payload, timeout=self.timeout)
+            step = CallPython(path=path, function=function, payload=payload, timeout=self.timeout_seconds)
             returned = yield from ask(step, Returned, f"{self.python} failed: ")
             return from_value(returned.value, GradingCost(seconds=returned.seconds))
         command = Execute(
             argv=self.argv,
             stdin=encode(payload),
             cwd=self.cwd,
-            timeout=self.timeout,
+            timeout=self.timeout_seconds,
             proxy_calls=self.proxy_calls,
         )
         ended = yield from ask(command, Executed, "the command failed: ")
@@ -204,33 +203,24 @@ class GraderCode:
         return replace(found, spent=replace(total_spent(*ended.judged), seconds=ended.seconds))
 
 
-def code_of(config: CommandConfig, reader: GraderReader, above: str = "") -> GraderCode:
-    """What a configuration runs. `above` is the key of the grader that holds it, with a dot behind it."""
-    given = [name for name in ("python", "command") if getattr(config, name)]
-    if len(given) != 1 and reader.is_sound:
-        at = f"{above}{given[-1]}" if given else above.removesuffix(".")
-        reader.tell(at, "one thing to run is expected", f"Give command: [python, grade.py]. {_FUNCTION}")
-    argv = config.command or ()
-    target = config.target
-    return GraderCode(
-        argv=("sh", "-lc", argv.strip()) if isinstance(argv, str) else argv,
-        python=config.python,
-        cwd=config.cwd,
-        timeout=config.timeout_seconds,
-        proxy_calls=target.max_calls if isinstance(target, ProxyAccess) else PROXY_CALLS if target else None,
-    )
+class CodeConfig(CommandConfig, frozen=True, kw_only=True):
+    """Keys that are not known here are passed to the command as its configuration, below those of `config`."""
+
+    preprocessors: Json = None
+    config: dict[str, Json] = {}
+    others: Annotated[dict[str, Json], REST] = {}
 
 
 def _build_code_grader(config: CodeConfig, reader: GraderReader) -> Run:
     """A command with the case as JSON on its standard input, or a function that is called with it."""
-    code = code_of(config, reader)
+    config.check(reader)
     if config.preprocessors is not None:
         reader.tell("preprocessors", "there are no preprocessors here", "Let the command read the files itself.")
     reader.check_passed_on(config.others, CodeConfig)
     settings = {**config.others, **config.config} or None
 
     def run(subject: GradingSubject) -> Asking:
-        return (yield from code.run(payload_of(subject, settings)))
+        return (yield from config.run(payload_of(subject, settings)))
 
     return run
 
@@ -238,7 +228,7 @@ def _build_code_grader(config: CodeConfig, reader: GraderReader) -> Run:
 def _assert_inline(config: InlineConfig, subject: GradingSubject) -> Asking:
     """A function that gets the question and the answer, and returns a score."""
     reference = yield from reference_text(subject.grading)
-    code = GraderCode(python=config.python, cwd=config.cwd, timeout=config.timeout_seconds)
+    code = CommandConfig(python=config.python, cwd=config.cwd, timeout_seconds=config.timeout_seconds)
     found = yield from code.run(payload_for_assertion(subject, reference))
     if found.score is None or found.checks:
         return found

@@ -16,8 +16,6 @@ from sightline.evals.core.graders.command import (
     COMMAND_TYPES,
     Command,
     CommandConfig,
-    GraderCode,
-    code_of,
     type_of_call,
 )
 from sightline.evals.core.graders.conduct import LIMIT_TYPES, TOOL_TYPES
@@ -146,7 +144,8 @@ def _aggregate_of(aggregator: Aggregator, reader: GraderReader) -> Aggregate:
         case PassShare(threshold=threshold):
             return partial(_share_of_passes, threshold)
         case CodeAggregator():
-            return partial(_by_code, code_of(aggregator, reader, "aggregator."))
+            aggregator.check(reader, "aggregator.")
+            return partial(_by_code, aggregator)
         case JudgeAggregator():
             prompt = read_words(aggregator.prompt, (RESULTS,), reader, "aggregator.")
             return partial(_by_judge, prompt, aggregator.target, aggregator.model)
@@ -198,7 +197,7 @@ def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: Grad
     return _apply_required(finding, graded)
 
 
-def _by_code(code: GraderCode, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
+def _by_code(code: CodeAggregator, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     return (yield from code.run({"results": _results(scores)}))
 
 
