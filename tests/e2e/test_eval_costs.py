@@ -25,9 +25,7 @@ cli = { command = "cat told.json > {OUTPUT_FILE}" }
 
 @pytest.fixture
 def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    with eval_folder(tmp_path, monkeypatch) as upstream:
-        with (tmp_path / "sightline.toml").open("a") as file:
-            file.write(TARGETS)
+    with eval_folder(tmp_path, monkeypatch, TARGETS) as upstream:
         (tmp_path / "told.json").write_text(json.dumps({"text": "Paris, Rome and Madrid.", "cost_usd": 0.25}))
         yield upstream
 

@@ -46,9 +46,7 @@ cli = { words = ["echo", "Paris"] }
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with eval_folder(tmp_path, monkeypatch):
-        with (tmp_path / "sightline.toml").open("a") as file:
-            file.write(TARGETS)
+    with eval_folder(tmp_path, monkeypatch, TARGETS):
         yield tmp_path
 
 

@@ -15,14 +15,7 @@ from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.evals import configuration_for, open_evaluation, random_draws, root_of, with_targets
-from sightline.cli.evals.report import (
-    Exports,
-    as_json,
-    is_passed,
-    report,
-    resolve_run,
-    resume_command,
-)
+from sightline.cli.evals.report import Exports, as_json, is_passed, report, resolve_run, resume_command
 from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import harmless, is_terminal, money, say, table, write, write_lines

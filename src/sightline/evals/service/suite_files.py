@@ -345,13 +345,11 @@ class SuiteWriter:
         refusal = refusal_of(file)
         if refusal is None and not file.lower().endswith(ENDINGS):
             refusal = f"{quote_word(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
-        if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
-            refusal = (
-                f"{quote_word(file)} is hidden",
-                "Name a file that does not begin with a dot, in folders that do not.",
-            )
         if refusal is None and (join_path("", file) is None or self._files.path(file) is None):
             refusal = f"{quote_word(file)} leads out of the folder", "Name a file in it."
+        if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
+            hint = "Name a file that does not begin with a dot, in folders that do not."
+            refusal = f"{quote_word(file)} is hidden", hint
         if refusal is None and not is_whole(text):
             refusal = "the text contains half of a surrogate pair", "Write both halves, or leave it out."
         if refusal is not None:

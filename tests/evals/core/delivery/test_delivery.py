@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Fault
-from sightline.evals.core.delivery import (
-    Delivery,
-    content,
-    deliver,
-    last_exchanges,
-    turn_messages,
-    with_system,
-)
+from sightline.evals.core.delivery import Delivery, content, deliver, last_exchanges, turn_messages, with_system
 from sightline.evals.core.suite import (
     CallSegment,
     Case,

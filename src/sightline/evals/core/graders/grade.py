@@ -12,12 +12,7 @@ import msgspec
 from sightline.catalog.problem import nearest
 from sightline.catalog.reading import key
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.command import (
-    COMMAND_TYPES,
-    Command,
-    CommandConfig,
-    type_of_call,
-)
+from sightline.evals.core.graders.command import COMMAND_TYPES, Command, CommandConfig, type_of_call
 from sightline.evals.core.graders.conduct import LIMIT_TYPES, TOOL_TYPES
 from sightline.evals.core.graders.expectation import FIELD_TYPES, pretty, transcript
 from sightline.evals.core.graders.finding import (

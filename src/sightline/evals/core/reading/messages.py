@@ -9,15 +9,7 @@ from sightline.catalog.problem import Path, quote_word
 from sightline.catalog.reading import REST, key
 from sightline.evals.core.reading.document import Node, SuiteFindings
 from sightline.evals.core.reading.files import display_path, is_link, refusal_of
-from sightline.evals.core.suite import (
-    CallSegment,
-    Case,
-    CaseMessage,
-    FileSegment,
-    ImageSegment,
-    Segment,
-    TextSegment,
-)
+from sightline.evals.core.suite import CallSegment, Case, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json
 from sightline.model.request import Role
 from sightline.wire import jsontext
