@@ -21,7 +21,7 @@ from sightline.evals.core.target import TargetSpec
 from tests.cli.evals.test_report import standing
 from tests.eval_stage import KNOWN, knows
 from tests.evals.core.rows import failed, fold_facts, row
-from tests.upstream import Upstream, answer
+from tests.upstream import Upstream
 
 
 def test_eval_alone_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,14 +141,6 @@ def test_rerun_of_a_changed_suite_uses_its_original_cases(folder: Path, capsys: 
     out, err = capsys.readouterr()
     assert 'contains "Paris"' in out
     assert err == f"note: {SUITE} has changed; the run continues with its cases as they were\n"
-
-
-def test_provider_failure_on_every_case_exits_with_code_3(upstream: Upstream, capsys: Captured) -> None:
-    upstream.script = [answer(401, b'{"error":{"message":"no such key"}}')]
-    assert main(["eval", "run", SUITE, "--target", "acme/m"]) == 3
-    out = capsys.readouterr().out
-    assert "ERRORS (3)" in out
-    assert "no such key" in out
 
 
 def test_run_stopped_by_the_budget_is_resumed_with_more_money(upstream: Upstream, capsys: Captured) -> None:

@@ -155,19 +155,23 @@ def from_environment(value: Json, **environment: str) -> tuple[Json, list[str]]:
     return node.json, [each.message for each in findings.problems]
 
 
-def test_variables_fill_texts_wherever_they_stand() -> None:
-    value = {"a": ["Hello {{ name }}, {{name}}", 3], "b": {"c": "{{ user.first }}"}, "d": "plain"}
-    variables: dict[str, Json] = {"name": "Ada", "user": {"first": "A"}}
-    assert filled(value, variables) == ({"a": ["Hello Ada, Ada", 3], "b": {"c": "A"}, "d": "plain"}, [])
-
-
-def test_a_text_that_is_one_variable_becomes_its_value() -> None:
-    assert filled(" {{ rows }} ", {"rows": [1, {"x": 2}]}) == ([1, {"x": 2}], [])
-    assert filled("rows: {{ rows }}", {"rows": [1]}) == ("rows: [1]", [])
-
-
-def test_without_variables_nothing_is_one() -> None:
-    assert filled("{{ name }}", {}) == ("{{ name }}", [])
+@pytest.mark.parametrize(
+    ("value", "variables", "shown"),
+    [
+        (
+            {"a": ["Hello {{ name }}, {{name}}", 3], "b": {"c": "{{ user.first }}"}, "d": "plain"},
+            {"name": "Ada", "user": {"first": "A"}},
+            {"a": ["Hello Ada, Ada", 3], "b": {"c": "A"}, "d": "plain"},
+        ),
+        pytest.param(" {{ rows }} ", {"rows": [1, {"x": 2}]}, [1, {"x": 2}], id="a text that is one becomes its value"),
+        ("rows: {{ rows }}", {"rows": [1]}, "rows: [1]"),
+        pytest.param("{{ name }}", {}, "{{ name }}", id="without variables nothing is one"),
+        pytest.param("{{ a }}!", {"a": "{{ b }}", "b": "x"}, "{{ b }}!", id="its value is not read again"),
+        pytest.param("${{ HOME }} {{ a }}", {"a": "x", "HOME": "wrong"}, "${{ HOME }} x", id="the environment is none"),
+    ],
+)
+def test_variables_fill_texts_wherever_they_stand(value: Json, variables: dict[str, Json], shown: Json) -> None:
+    assert filled(value, variables) == (shown, [])
 
 
 def test_unknown_variable_is_left_in_place_and_reported() -> None:
@@ -185,14 +189,6 @@ def test_names_of_a_graders_own_prompt_are_left_to_it() -> None:
     for name in (*NAMES, *ALIASES):  # every name that a prompt of a grader knows
         assert filled(f"{{{{ {name} }}}}", variables, "assertions") == (f"{{{{ {name} }}}}", [])
     assert filled("{{ output }} {{ x }}", variables, "input") == ("no 1", [])
-
-
-def test_what_comes_from_a_variable_is_not_read_again() -> None:
-    assert filled("{{ a }}!", {"a": "{{ b }}", "b": "x"}) == ("{{ b }}!", [])
-
-
-def test_the_environment_is_not_taken_for_a_variable() -> None:
-    assert filled("${{ HOME }} {{ a }}", {"a": "x", "HOME": "wrong"}) == ("${{ HOME }} x", [])
 
 
 def test_the_environment_fills_texts_and_types_whole_ones() -> None:
