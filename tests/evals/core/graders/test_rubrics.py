@@ -153,11 +153,14 @@ POINTS = (
 )
 
 
-def test_a_free_judgement_is_a_score_with_what_was_looked_at() -> None:
-    found = read_free(
-        '{"reasoning": "so", "assertions": [{"text": "a", "passed": true, "evidence": "e"}], "score": 0.7}'
-    )
+def understood(found: GraderFinding | Misread) -> GraderFinding:
     assert isinstance(found, GraderFinding)
+    return found
+
+
+def test_a_free_judgement_is_a_score_with_what_was_looked_at() -> None:
+    text = '{"reasoning": "so", "assertions": [{"text": "a", "passed": true, "evidence": "e"}], "score": 0.7}'
+    found = understood(read_free(text))
     assert (found.score, found.checks, found.reason) == (0.7, (Check("a", True, "e"),), "so")
 
 
@@ -166,9 +169,7 @@ def test_a_free_judgement_is_a_score_with_what_was_looked_at() -> None:
     ['{"score": 1}', '\ufeff {"score": 1}\n', '```json\n{"score": 1}\n```', '```\n{"score": 1}```', '{"score": 1.0}'],
 )
 def test_one_object_is_read_with_or_without_a_fence(text: str) -> None:
-    found = read_free(text)
-    assert isinstance(found, GraderFinding)
-    assert found.score == 1.0
+    assert understood(read_free(text)).score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -198,12 +199,10 @@ def checks(*said: object) -> str:
 
 def test_criteria_that_are_met_weigh_and_one_that_must_be_met_decides() -> None:
     short, right = {"id": "b", "satisfied": True, "reasoning": "r"}, {"id": "a", "satisfied": False}
-    found = read_checklist(checks(short, right), TWO)
-    assert isinstance(found, GraderFinding)
+    found = understood(read_checklist(checks(short, right), TWO))
     assert (found.score, found.passed, found.reason) == (0.25, False, "all in all")
     assert found.checks == (Check("[a] is right", False), Check("[b] is short", True, "r"))
-    other = read_checklist(checks({"id": "b", "satisfied": False}, {"id": "a", "satisfied": True}), TWO)
-    assert isinstance(other, GraderFinding)
+    other = understood(read_checklist(checks({"id": "b", "satisfied": False}, {"id": "a", "satisfied": True}), TWO))
     assert (other.score, other.passed) == (0.75, None)
 
 
@@ -231,8 +230,7 @@ def test_a_list_of_criteria_has_to_be_there() -> None:
 
 
 def test_points_are_tenths_and_weigh() -> None:
-    found = read_points(checks({"id": "a", "score": 6}, {"id": "b", "score": 8.0}), POINTS)
-    assert isinstance(found, GraderFinding)
+    found = understood(read_points(checks({"id": "a", "score": 6}, {"id": "b", "score": 8.0}), POINTS))
     assert found.score == pytest.approx((0.6 + 3 * 0.8) / 4)
     assert (found.passed, found.details) == (None, {"raw_scores": {"a": 6, "b": 8}})
     assert [(check.text, check.passed) for check in found.checks] == [
@@ -242,8 +240,7 @@ def test_points_are_tenths_and_weigh() -> None:
 
 
 def test_too_few_points_where_some_are_needed_decide() -> None:
-    found = read_points(checks({"id": "a", "score": 4}, {"id": "b", "score": 10}), POINTS)
-    assert isinstance(found, GraderFinding)
+    found = understood(read_points(checks({"id": "a", "score": 4}, {"id": "b", "score": 10}), POINTS))
     assert (found.passed, found.checks[0].passed) == (False, False)
 
 
