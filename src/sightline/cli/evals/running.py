@@ -131,7 +131,7 @@ def _cell(row: JsonObject, name: str) -> str:
 async def _rows(plan: "_Plan", arguments: argparse.Namespace) -> list[JsonObject]:
     suite, options = plan.suite, plan.options
     specs = {spec.name: spec for spec in plan.answering.targets}
-    loaded, root = with_targets(plan.named.loaded, plan.answering), plan.named.root
+    loaded, root = with_targets(plan.named.loaded, plan.answering), plan.named.files.root
     rows: list[JsonObject] = []
     async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
         for case in select_cases(suite, options):
@@ -282,7 +282,9 @@ class _Command:
 
     async def _start_run(self, plan: _Plan) -> int:
         answering = plan.answering
-        async with self._open_evaluation(with_targets(plan.named.loaded, answering), plan.named.root) as evaluation:
+        async with self._open_evaluation(
+            with_targets(plan.named.loaded, answering), plan.named.files.root
+        ) as evaluation:
             self.run = evaluation.make_id()
             start = partial(evaluation.run, plan.suite, answering.targets, plan.options, judges=answering.judges)
             return await self._drive(evaluation, lambda on_progress: start(on_progress, run=self.run))

@@ -209,13 +209,8 @@ class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     graders: tuple[GraderSummary, ...] = ()
     said: tuple[str, ...] = ()
 
-    @property
-    def errors(self) -> tuple[Excluded, ...]:
-        return tuple(each for each in self.excluded if each.why == "error")
-
-    @property
-    def not_graded(self) -> tuple[Excluded, ...]:
-        return tuple(each for each in self.excluded if each.why == "not_graded")
+    def count_excluded(self, why: Why) -> int:
+        return sum(each.why == why for each in self.excluded)
 
 
 def summarize(results: Sequence[CaseResult], draw: Draw, resamples: int = RESAMPLES) -> tuple[TargetSummary, ...]:
