@@ -44,7 +44,7 @@ from sightline.evals.core.graders.rubric import (
     OPERATORS,
     CriteriaConfig,
     Criterion,
-    Misread,
+    MisreadError,
     checklist_schema,
     criteria_of,
     points_schema,
@@ -212,7 +212,7 @@ def read_words(text: str, names: Sequence[str], reader: GraderReader, above: str
     return PromptSource(text=text)
 
 
-Read: TypeAlias = Callable[[str], GraderFinding | Misread]
+Read: TypeAlias = Callable[[str], GraderFinding]
 
 _FORM = "Answer with exactly one JSON object of this JSON Schema, and with nothing before or after it:"
 
@@ -246,25 +246,26 @@ class Question:
 
 def ask_judge(question: Question, read: Read) -> Asking:
     first = yield from ask(question.step(), Judged, "the judge failed: ")
-    found = read(first.text)
-    if isinstance(found, GraderFinding):
-        return replace(found, spent=total_spent(first))
-    failing = f"the judge was not understood ({found.why}), and then failed: "
     try:
-        second = yield from ask(question.step(_repair(question, first.text, found)), Judged, failing)
+        return replace(read(first.text), spent=total_spent(first))
+    except MisreadError as misread:
+        why = str(misread)
+    failing = f"the judge was not understood ({why}), and then failed: "
+    try:
+        second = yield from ask(question.step(_repair(question, first.text, why)), Judged, failing)
     except UngradableError as error:
         return finding_without_score(str(error), total_spent(first))
-    again = read(second.text)
-    if isinstance(again, Misread):
-        return finding_without_score(f"the judge was not understood, twice: {again.why}", total_spent(first, second))
-    return replace(again, spent=total_spent(first, second))
+    try:
+        return replace(read(second.text), spent=total_spent(first, second))
+    except MisreadError as misread:
+        return finding_without_score(f"the judge was not understood, twice: {misread}", total_spent(first, second))
 
 
-def _repair(question: Question, answer: str, misread: Misread) -> str:
+def _repair(question: Question, answer: str, why: str) -> str:
     fence = Fence([question.user, answer])
     return (
         "You have answered this before, and the answer could not be read.\n"
-        f"What is wrong with it: {misread.why}\n"
+        f"What is wrong with it: {why}\n"
         f"{fence.around('earlier_answer', answer)}\n"
         "Say the same again in the right form. Do not judge anew, and add nothing around the JSON object."
     )
