@@ -11,7 +11,7 @@ from sightline.catalog.problem import quote_word
 from sightline.catalog.reading import REST, SELF, key
 from sightline.evals.core.graders.grader import read_graders
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, Texts, as_tuple
-from sightline.evals.core.reading.files import Need, candidates, first_of, refusal_of
+from sightline.evals.core.reading.files import Need, candidates, first_of, is_usable
 from sightline.evals.core.reading.messages import read_files, read_messages
 from sightline.evals.core.reading.sources import LISTS, with_variables
 from sightline.evals.core.reading.yaml_text import read_document
@@ -139,9 +139,7 @@ def _read(listed: Node, findings: SuiteFindings) -> tuple[Tool, ...]:
 def _in_file(
     node: Node, path: str, file: str, findings: SuiteFindings, case: str
 ) -> Generator[Need, bytes | None, Node | None]:
-    refusal = refusal_of(path)
-    if refusal is not None:
-        findings.wrong(node, *refusal)
+    if not is_usable(node, path, findings):
         return None
     found = yield from first_of(candidates(path, node.place.file, file))
     if found is None:

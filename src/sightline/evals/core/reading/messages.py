@@ -8,7 +8,7 @@ import msgspec
 from sightline.catalog.problem import Path, quote_word
 from sightline.catalog.reading import REST, key
 from sightline.evals.core.reading.document import Node, SuiteFindings
-from sightline.evals.core.reading.files import display_path, is_link, refusal_of
+from sightline.evals.core.reading.files import display_path, is_link, is_usable
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json
 from sightline.model.request import Role
@@ -263,18 +263,11 @@ def _part(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
 def _image(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]:
     if is_link(path):
         return (ImageSegment(path, "", node.place),)
-    return (ImageSegment(display_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
+    return (ImageSegment(display_path(path), "", node.place),) if is_usable(node, path, findings, from_top=True) else ()
 
 
 def _file(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]:
-    return (FileSegment(display_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
-
-
-def _is_usable(node: Node, path: str, findings: SuiteFindings) -> bool:
-    refusal = refusal_of(path, from_top=True)
-    if refusal is not None:
-        findings.wrong(node, *refusal)
-    return refusal is None
+    return (FileSegment(display_path(path), "", node.place),) if is_usable(node, path, findings, from_top=True) else ()
 
 
 def check_pairing(case: Case, path: Path, findings: SuiteFindings) -> None:
