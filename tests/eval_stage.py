@@ -7,15 +7,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sightline.evals.core.reading.files import SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.run_state import EvalState, RunOptions
+from sightline.evals.core.run_state import EvalBegan, EvalState, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.target import TargetSpec
-from sightline.evals.service.context import EvalContext
+from sightline.evals.service.context import EvalContext, EvalRun
 from sightline.evals.service.eval_log import Progress
 from sightline.evals.service.evaluation import Evaluation
-from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.suite_files import SuiteFiles, run_reader
+from sightline.evals.service.target import Spending
 from sightline.model.reply import Reply
 from tests.loop_stage import says
 from tests.running_stage import RunStage, opened, plays
@@ -42,14 +42,7 @@ KNOWN = {"France": "Paris", "Italy": "Rome", "Spain": "Toledo"}
 
 def suite_of(text: str, root: Path, file: str = "capitals.yaml") -> Suite:
     """The suite in a text, which must be sound."""
-    files = SuiteFiles(root)
-    reading = read_suite(text.encode(), file)
-    try:
-        need = next(reading)
-        while True:
-            need = reading.send(files.bring(need))
-    except StopIteration as end:
-        read: SuiteReading = end.value
+    read = run_reader(read_suite(text.encode(), file), SuiteFiles(root))
     assert read.suite is not None, read.problems
     return read.suite
 
@@ -110,6 +103,12 @@ class EvalStage:
 
     def suite(self, text: str = CAPITALS) -> Suite:
         return suite_of(text, self.root)
+
+    def driven(self, began: EvalBegan | None = None) -> EvalRun:
+        """What a run that began so is driven with."""
+        began = began or EvalBegan(suite=self.suite(), targets=(ACME,))
+        run = self.stage
+        return EvalRun("e_1", began, run.engine, run.store.logbook, self.evaluation.surroundings, Spending())
 
     async def run(
         self,

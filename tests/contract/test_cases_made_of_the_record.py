@@ -5,13 +5,13 @@ import pytest
 from sightline.dialects.registry import dialect
 from sightline.evals.core.making.case import CaseExchange, MadeCase, make_case, turns_of
 from sightline.evals.core.reading.files import SuiteReading
-from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.suite import CallSegment, Case, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import Document, Image, Text, ToolCall
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode
 from tests.contract.cases import Case as WireCase
 from tests.contract.cases import cases
+from tests.evals.core.reading import stage
 
 RECORDED = cases("request.json")
 
@@ -22,15 +22,7 @@ def request_of(case: WireCase) -> Request:
 
 def read(made: MadeCase) -> SuiteReading:
     """The case as it is read back, in surroundings that must not get into it."""
-    files = {file.path: file.data for file in made.files}
-    reading = read_suite(made.text.encode(), "suite.yaml", {"HOME": "elsewhere"})
-    try:
-        need = next(reading)
-        while True:
-            need = reading.send(files.get(need.path))
-    except StopIteration as stop:
-        found: SuiteReading = stop.value
-    return found
+    return stage.read(made.text, {file.path: file.data for file in made.files}, "suite.yaml", {"HOME": "elsewhere"})
 
 
 def case_of(made: MadeCase) -> Case:

@@ -9,7 +9,7 @@ import pytest
 
 from sightline.dialects.dialect import SystemPolicy, Target
 from sightline.dialects.translate import write_request
-from sightline.evals.core.delivery.delivery import Delivery, deliver, turn_messages
+from sightline.evals.core.delivery import Delivery, deliver, turn_messages
 from sightline.evals.core.target import FileForm
 from sightline.model.json import Json
 from sightline.model.parts import Part, Text, ToolCall, ToolResult

@@ -25,9 +25,7 @@ cli = { command = "cat told.json > {OUTPUT_FILE}" }
 
 @pytest.fixture
 def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    with eval_folder(tmp_path, monkeypatch) as upstream:
-        with (tmp_path / "sightline.toml").open("a") as file:
-            file.write(TARGETS)
+    with eval_folder(tmp_path, monkeypatch, TARGETS) as upstream:
         (tmp_path / "told.json").write_text(json.dumps({"text": "Paris, Rome and Madrid.", "cost_usd": 0.25}))
         yield upstream
 
@@ -56,18 +54,6 @@ def test_unknown_cost_is_null_and_counted(upstream: Upstream, capsys: Captured) 
     assert " unknown " in next(line for line in out.splitlines() if line.startswith("program"))
 
 
-def test_a_sum_with_something_unknown_in_it_is_no_sum(upstream: Upstream, capsys: Captured) -> None:
-    script = """case "$1" in *France*) printf '{"text":"Paris","cost_usd":0.5}';; *) printf Rome;; esac"""
-    Path("told.sh").write_text(script)
-    with Path("sightline.toml").open("a") as file:
-        file.write('[evals.targets.some]\ncli = { command = "sh told.sh {PROMPT} > {OUTPUT_FILE}" }\n')
-    found, _ = report(capsys, "--target", "some", "--case", "france", "--case", "italy")
-    (target,) = found["targets"]
-    assert target["cost"] == {"total": None, "known": 1, "unknown": 1, "at_least": 0.5}
-    main(["eval", "show", str(found["run"])])
-    assert "$0.5000 + 1 unknown" in capsys.readouterr().out
-
-
 def test_a_budget_says_what_it_cannot_count(upstream: Upstream, capsys: Captured) -> None:
     found, err = report(capsys, "--target", "program", "--budget-usd", "1")
     assert "note: program is a program" in err
@@ -84,9 +70,3 @@ def test_a_case_that_was_never_sent_costs_nothing(upstream: Upstream, capsys: Ca
     found, _ = report(capsys, "--target", "program")
     (target,) = found["targets"]
     assert (target["cost"]["total"], target["cost"]["unknown"]) == (0.0, 0)
-
-
-def test_tokens_that_are_not_known_are_shown_as_such(upstream: Upstream, capsys: Captured) -> None:
-    found, _ = report(capsys, "--target", "program", "--case", "france")
-    (target,) = found["targets"]
-    assert (target["input_tokens"]["total"], target["input_tokens"]["unknown"]) == (None, 1)

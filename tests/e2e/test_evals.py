@@ -60,12 +60,3 @@ def test_the_configuration_of_the_guide_is_sound(folder: Path) -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
     (folder / "sightline.toml").write_text(text)
     assert sightline(folder, "config", "check").returncode == 0
-
-
-def test_the_commands_of_the_guide_exist() -> None:
-    from sightline.cli import parser
-
-    words = set(re.findall(r"sightline eval (\w+)", GUIDE))
-    assert words >= {"run", "validate", "preview", "compare", "make"}
-    helped = parser().format_help()
-    assert "eval" in helped

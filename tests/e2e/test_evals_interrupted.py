@@ -32,9 +32,8 @@ time.sleep(600)
 
 @pytest.fixture
 def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    with eval_folder(tmp_path, monkeypatch) as upstream:
-        with (tmp_path / "sightline.toml").open("a") as file:
-            file.write(f'[evals.targets.stubborn.cli]\nwords = ["{sys.executable}", "stubborn.py"]\n')
+    stubborn = f'[evals.targets.stubborn.cli]\nwords = ["{sys.executable}", "stubborn.py"]\n'
+    with eval_folder(tmp_path, monkeypatch, stubborn) as upstream:
         (tmp_path / "stubborn.py").write_text(STUBBORN)
         yield upstream
 

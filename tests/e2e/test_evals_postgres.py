@@ -13,7 +13,7 @@ from tests.cli.evals.eval_folder import eval_folder
 from tests.eval_stage import KNOWN, knows
 from tests.gateway_server import served
 from tests.postgres_server import PASSWORD, database
-from tests.upstream import Talk, Upstream
+from tests.upstream import Upstream
 
 PROGRAM = [sys.executable, "-c", "from sightline.cli import main; raise SystemExit(main())"]
 SUITE = "capitals.eval.yaml"
@@ -58,26 +58,6 @@ def test_two_processes_run_one_suite_at_once_and_a_third_reads_both(url: str, up
     assert asked <= 12
     code, again = ended(started(url, "run", SUITE, "--target", "acme/m", "--trials", "2", "--json"))
     assert (json.loads(again)["targets"][0]["cached"], len(upstream.seen)) == (6, asked)
-
-
-def test_killed_run_can_be_resumed(url: str, upstream: Upstream, tmp_path: Path) -> None:
-    answers = knows(upstream, KNOWN)
-    process = started(url, "run", SUITE, "--target", "acme/m", "--no-cache", "--workers", "1")
-
-    async def model(talk: Talk) -> None:
-        if len(upstream.seen) == 2:
-            process.kill()
-            await talk.stall()
-        await answers(talk)
-
-    upstream.script = [model]
-    process.communicate(timeout=120)
-    assert process.returncode == -9
-    assert not list((tmp_path / "data").glob("*.db"))
-    _, listed = ended(started(url, "show", "--json"))
-    assert [json.loads(listed)[name] for name in ("state", "done")] == ["interrupted", 1]
-    code, report = ended(started(url, "run", "--resume", "last", "--json"))
-    assert (code, json.loads(report)["results"], len(upstream.seen)) == (1, 3, 4)
 
 
 def test_the_page_sees_the_runs_of_others_and_runs_what_failed_again(

@@ -94,34 +94,3 @@ tests:
     result = json.loads(Path("out.jsonl").read_text())["result"]
     assert (result["status"], [turn.get("text", "") for turn in result["turns"]]) == ("execution_error", ["Paris", ""])
     assert report["not_graded"] == 0
-
-
-def test_a_program_that_grades_reads_the_input_among_the_messages(upstream: Upstream, capsys: Captured) -> None:
-    Path("grade.py").write_text(
-        "def grade(case):\n"
-        "    roles = [each['role'] for each in case['messages']]\n"
-        "    events = [each['type'] for each in case['trace']['events']]\n"
-        "    trace = [each['role'] for each in case['trace']['messages']]\n"
-        "    return {'score': 1, 'details': {'roles': roles, 'trace': trace, 'events': events}}\n"
-    )
-    suite = """
-tests:
-  - id: a
-    criteria: x
-    input: [{role: system, content: Be brief.}, {role: user, content: hi}]
-    assertions: [{type: code-grader, name: g, python: 'grade.py:grade'}]
-  - id: b
-    criteria: x
-    mode: conversation
-    turns: [{input: one}, {input: two}]
-    assertions: [{type: code-grader, name: g, python: 'grade.py:grade'}]
-"""
-    code, _, _ = run(capsys, suite, "--target", "all", "--jsonl", "out.jsonl")
-    assert code == 0
-    lines = [json.loads(line)["result"]["score"]["scores"][0] for line in Path("out.jsonl").read_text().splitlines()]
-    assert lines[0]["details"] == {
-        "roles": ["system", "user", "assistant"],
-        "trace": ["system", "user", "assistant"],
-        "events": ["message", "message", "message", "final_response"],
-    }
-    assert lines[1]["details"]["roles"] == ["user", "assistant", "user", "assistant"]

@@ -31,12 +31,12 @@ def run_reported(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, 
 
 
 @contextmanager
-def eval_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Upstream]:
-    """The folder, which is the one here."""
+def eval_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str = "") -> Iterator[Upstream]:
+    """The folder, which is the one here. `more` is further configuration."""
     with folder_of(tmp_path, monkeypatch) as upstream:
         upstream.script = [knows(upstream, KNOWN)]
         with (tmp_path / "sightline.toml").open("a") as file:
-            file.write(TARGETS)
+            file.write(TARGETS + more)
         (tmp_path / "capitals.eval.yaml").write_text(CAPITALS)
         monkeypatch.setenv("COLUMNS", "200")
         assert os.environ["ACME_API_KEY"]

@@ -1,28 +1,13 @@
-import random
-
-from sightline.cli.evals.report import (
-    as_json,
-    is_passed,
-    message_lines,
-    part_text,
-    report,
-    resume_command,
-    table,
-)
+from sightline.cli.evals.report import as_json, is_passed, message_lines, part_text, report, resume_command, table
 from sightline.evals.core.result import CaseObservation, CaseResult, Check, Score
 from sightline.evals.core.run_state import CaseDone, EvalBegan, EvalState, RunOptions
-from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.suite import Case, Execution, Suite, SuitePlace, Trials
 from sightline.evals.core.target import TargetSpec
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Link, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.reply import Usage
 from sightline.model.request import Message
+from tests.evals.core.chance import drawing
 from tests.evals.core.rows import failed, fold_facts, row
-
-
-def drawing() -> Draw:
-    source = random.Random(1)
-    return lambda below, count: source.choices(range(below), k=count)
 
 
 def standing(*results: CaseResult, cases: int = 30) -> EvalState:

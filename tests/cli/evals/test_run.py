@@ -21,7 +21,7 @@ from sightline.evals.core.target import TargetSpec
 from tests.cli.evals.test_report import standing
 from tests.eval_stage import KNOWN, knows
 from tests.evals.core.rows import failed, fold_facts, row
-from tests.upstream import Upstream, answer
+from tests.upstream import Upstream
 
 
 def test_eval_alone_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,14 +143,6 @@ def test_rerun_of_a_changed_suite_uses_its_original_cases(folder: Path, capsys: 
     assert err == f"note: {SUITE} has changed; the run continues with its cases as they were\n"
 
 
-def test_provider_failure_on_every_case_exits_with_code_3(upstream: Upstream, capsys: Captured) -> None:
-    upstream.script = [answer(401, b'{"error":{"message":"no such key"}}')]
-    assert main(["eval", "run", SUITE, "--target", "acme/m"]) == 3
-    out = capsys.readouterr().out
-    assert "ERRORS (3)" in out
-    assert "no such key" in out
-
-
 def test_run_stopped_by_the_budget_is_resumed_with_more_money(upstream: Upstream, capsys: Captured) -> None:
     words = ["eval", "run", SUITE, "--target", "m", "--budget-usd", "0.000001", "--workers", "1", "--no-cache"]
     assert main(words) == 1
@@ -258,25 +250,6 @@ def test_a_suite_with_mistakes_is_not_run(folder: Path, capsys: Captured) -> Non
     err = capsys.readouterr().err
     assert 'bad.yaml:1:30: error: a test has no key "inputs"' in err
     assert 'Did you mean "input"?' in err
-
-
-def test_interrupted_run_prints_how_to_resume(folder: Path, tmp_path: Path) -> None:
-    """A real process and a real Ctrl-C, once the first case is on its way."""
-    (folder / "wait.py").write_text("import pathlib, sys, time\npathlib.Path('begun').touch()\ntime.sleep(60)\n")
-    with (folder / "sightline.toml").open("a") as file:
-        file.write(f'[evals.targets.slow.cli]\nwords = ["{sys.executable}", "wait.py"]\n')
-    words = [*PROGRAM, "eval", "run", SUITE, "--target", "slow", "--workers", "1"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=dict(os.environ))
-    try:
-        while not (folder / "begun").exists():
-            assert process.poll() is None, process.stderr and process.stderr.read()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
-    assert (process.returncode, out) == (130, b"")
-    assert b"interrupted; resume with: sightline eval run --resume e_" in err
 
 
 def test_the_exit_code_of_results() -> None:

@@ -1,7 +1,6 @@
 """The calls about suites on a stage: a folder of suites, a model that knows some capitals, and a real record."""
 
 import json
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +10,6 @@ from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.evals.api.suites import EvalParts
 from sightline.evals.core.run_state import EvalState, RunOptions
-from sightline.evals.core.statistics.intervals import Draw
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import require_suite, suite_in
 from sightline.evals.service.suite_targets import KnownTargets
@@ -20,15 +18,11 @@ from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.routes import ApiCall, Routes
 from tests.eval_stage import ACME, CAPITALS, EvalStage, Story, as_test, open_evals
+from tests.evals.core.chance import drawing
 from tests.upstream import Upstream
 
 SUITE = "evals/capitals.yaml"
 FIXED = TargetSpec(name="fixed", mock="Paris, Rome, Madrid.")
-
-
-def drawing() -> Draw:
-    source = random.Random(1)
-    return lambda below, count: source.choices(range(below), k=count)
 
 
 class EvalDesk:

@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.evals.api.shapes import CaseSaveWanted, MakeWanted, RerunWanted, SaveWanted
+from sightline.evals.api.shapes import MakeWanted, RerunWanted, SaveWanted
 from sightline.evals.core.run_state import CaseDone, read
 from sightline.evals.core.target import TargetSpec
 from tests.eval_stage import ACME, KNOWN, knows
@@ -73,13 +73,6 @@ async def test_numbers_are_made_anew_only_when_a_run_has_changed(desk: EvalDesk,
     assert after["run"] == "e_1"
 
 
-def test_what_is_left_out_is_as_usual() -> None:
-    assert msgspec.convert({}, RerunWanted) == RerunWanted(None, "")
-    assert msgspec.convert({"file": "a.yaml", "yaml": ""}, SaveWanted).exchanges == ()
-    path = ["input", 0, "content"]
-    assert msgspec.convert({"case": "a", "path": path, "value": None}, CaseSaveWanted).path == ("input", 0, "content")
-
-
 @pytest.mark.parametrize(
     ("told", "kind"),
     [
@@ -96,7 +89,7 @@ def test_what_makes_no_sense_is_refused(told: object, kind: type) -> None:
 
 async def until_it_ended(desk: EvalDesk, run: str) -> Any:
     """The run, once nobody drives it any more."""
-    await asyncio.gather(*desk.evals.reruns._tasks.values(), return_exceptions=True)
+    await asyncio.gather(*desk.evals.reruns.under_way, return_exceptions=True)
     return await desk.call(f"evals/{run}")
 
 

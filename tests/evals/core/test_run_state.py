@@ -108,11 +108,11 @@ BEGAN_RUN = EvalBegan(
 )
 
 
-def case_done(case: str, target: str, trial: int = 0, status: Status = "ok", verdict: Verdict = "pass") -> CaseDone:
-    score = CaseScore(verdict=verdict)
-    return CaseDone(
-        CaseResult(case=case, target=target, trial=trial, status=status, score=score, observation=CaseObservation())
-    )
+def case_done(
+    case: str, target: str, trial: int = 0, status: Status = "ok", verdict: Verdict = "pass", code: str = ""
+) -> CaseDone:
+    score, seen = CaseScore(verdict=verdict), CaseObservation(error_code=code)
+    return CaseDone(CaseResult(case=case, target=target, trial=trial, status=status, score=score, observation=seen))
 
 
 def test_a_run_is_cases_times_targets_times_trials() -> None:
@@ -220,11 +220,6 @@ def began(*cases: Case, targets: tuple[str, ...] = ("x",), **options: object) ->
     )
 
 
-def passed_case(key: Key, verdict: Verdict = "pass", status: Status = "ok", code: str = "") -> EvalFact:
-    score, seen = CaseScore(verdict=verdict), CaseObservation(error_code=code)
-    return CaseDone(CaseResult(case=key[0], target=key[1], trial=key[2], status=status, score=score, observation=seen))
-
-
 def all_that_can(schedule: Schedule, target: str = "x") -> list[Key]:
     found = []
     while (key := schedule.next(target)) is not None:
@@ -238,7 +233,7 @@ def test_cases_wait_for_those_that_they_depend_on() -> None:
     for name in ("a", "b", "c"):
         assert all_that_can(schedule) == [(name, "x", 0)]
         assert not schedule.is_over("x")
-        standing.add(passed_case((name, "x", 0)))
+        standing.add(case_done(name, "x"))
         schedule.finish((name, "x", 0))
     assert schedule.is_over("x")
 
@@ -261,27 +256,27 @@ def test_a_trial_depends_on_the_same_trial_or_on_the_last() -> None:
 
 def test_what_has_a_result_is_not_waited_for() -> None:
     standing = EvalState(began())
-    standing.add(passed_case(("a", "x", 0)))
+    standing.add(case_done("a", "x"))
     assert all_that_can(Schedule(standing)) == [("b", "x", 0)]
 
 
 def test_failures_are_those_of_the_cases_that_it_depends_on() -> None:
     standing = EvalState(began())
     schedule = Schedule(standing)
-    standing.add(passed_case(("a", "x", 0), "not_graded", "execution_error"))
+    standing.add(case_done("a", "x", status="execution_error", verdict="not_graded"))
     assert schedule.failures(("b", "x", 0)) == ("a",)
     assert schedule.failures(("c", "x", 0)) == ("a",)
-    standing.add(passed_case(("b", "x", 0), "skip", "skipped"))
+    standing.add(case_done("b", "x", status="skipped", verdict="skip"))
     assert schedule.failures(("c", "x", 0)) == ("a", "b")
-    standing.add(passed_case(("b", "x", 0), "fail", "quality_failure", NOT_RUN))
+    standing.add(case_done("b", "x", status="quality_failure", verdict="fail", code=NOT_RUN))
     assert schedule.failures(("c", "x", 0)) == ("a", "b")
 
 
 def test_failed_or_ungraded_case_does_not_block_its_dependents() -> None:
     standing = EvalState(began())
     schedule = Schedule(standing)
-    standing.add(passed_case(("a", "x", 0), "fail", "quality_failure"))
-    standing.add(passed_case(("b", "x", 0), "not_graded", "not_graded"))
+    standing.add(case_done("a", "x", status="quality_failure", verdict="fail"))
+    standing.add(case_done("b", "x", status="not_graded", verdict="not_graded"))
     assert schedule.failures(("c", "x", 0)) == ()
     assert schedule.failures(("a", "x", 0)) == ()
 

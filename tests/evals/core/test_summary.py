@@ -50,8 +50,8 @@ def test_errors_and_ungraded_answers_are_reported_and_excluded_from_score() -> N
     summary = one([row("a", 1.0), row("b", 0.5), failed("c"), row("d", None)])
     assert summary.score is not None
     assert summary.score.value == 0.75
-    assert [each.case for each in summary.errors] == ["c"]
-    assert [each.case for each in summary.not_graded] == ["d"]
+    assert [(each.case, each.why) for each in summary.excluded] == [("c", "error"), ("d", "not_graded")]
+    assert (summary.count_excluded("error"), summary.count_excluded("skipped")) == (1, 0)
     assert summary.bounds == (0.375, 0.875)
     assert summary.said[1] == (
         "2 results left out, and not counted as 0: 1 ended in an error, 1 could not be graded."

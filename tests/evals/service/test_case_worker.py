@@ -7,8 +7,6 @@ from sightline.errors import Fault
 from sightline.evals.core.run_state import EvalBegan
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.case_worker import open_case_worker
-from sightline.evals.service.context import EvalRun
-from sightline.evals.service.target import Spending
 from tests.eval_stage import ACME, EvalStage, knows, on_stage, replies, table
 from tests.loop_stage import calls, count, says
 from tests.upstream import Upstream, answer
@@ -224,10 +222,9 @@ MOCK = TargetSpec(name="parrot", mock="Paris")
 
 @on_stage
 async def test_only_the_targets_that_are_wanted_are_opened(stage: EvalStage) -> None:
-    run, around = stage.stage, stage.evaluation.surroundings
     broken = TargetSpec(name="broken", cli=CommandSpec(command="cat", cwd="nowhere"))
     began = EvalBegan(suite=stage.suite(), targets=(ACME, MOCK, broken))
-    opening = EvalRun("e_1", began, run.engine, run.store.logbook, around, Spending())
+    opening = stage.driven(began)
     async with open_case_worker(opening, (MOCK,)) as worker:
         assert list(worker.targets) == ["parrot"]
         assert (await worker.run(("france", "parrot", 0))).score.verdict == "pass"

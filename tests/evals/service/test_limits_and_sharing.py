@@ -8,7 +8,7 @@ from sightline.catalog.choose import ModelChoice, choose
 from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
-from sightline.evals.core.run_state import RunOptions
+from sightline.evals.core.run_state import EvalBegan, RunOptions
 from sightline.evals.service.answer_cache import PREFIX, AnswerCache, key_of
 from sightline.evals.service.context import EvalContext, OwnSharing, Rates, Sharing, limit_choice
 from sightline.tokens.ledger import Ledger
@@ -72,23 +72,21 @@ async def test_what_the_provider_asks_for_is_waited_by_all() -> None:
 
 @on_stage
 async def test_answers_of_a_target_are_shared_by_all_callers(stage: EvalStage) -> None:
-    run, around = stage.stage, stage.evaluation.surroundings
-    own = OwnSharing(run.engine, run.store.logbook, around, is_cached=True)
-    sharing: Sharing = own
+    sharing: Sharing = OwnSharing(stage.driven())
     first, second = await asyncio.gather(sharing.answers("acme"), sharing.answers("acme"))
     assert first is second is not None
     assert await sharing.answers("other") is not first
     first.keep("k", "x_1")
     await sharing.close()
-    assert len(await run.store.logbook.lines("eval-answers:acme")) == 1
+    assert len(await stage.stage.store.logbook.lines("eval-answers:acme")) == 1
 
 
 @on_stage
 async def test_there_are_none_where_none_are_wanted_or_nothing_is_on_record(stage: EvalStage) -> None:
-    run, around = stage.stage, stage.evaluation.surroundings
-    assert await OwnSharing(run.engine, run.store.logbook, around, is_cached=False).answers("acme") is None
-    bare = EvalStage(run, stage.root, store=None).evaluation.surroundings
-    assert await OwnSharing(run.engine, run.store.logbook, bare, is_cached=True).answers("acme") is None
+    unwanted = EvalBegan(suite=stage.suite(), targets=(ACME,), options=RunOptions(cache=False))
+    assert await OwnSharing(stage.driven(unwanted)).answers("acme") is None
+    bare = EvalStage(stage.stage, stage.root, store=None)
+    assert await OwnSharing(bare.driven()).answers("acme") is None
 
 
 async def opened(stage: EvalStage, target: str = "acme") -> AnswerCache:

@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ targets:
 
 
 @pytest.fixture
-def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Repository":
     monkeypatch.setenv("ACME_KEY", "sk-acme-123456789")
     monkeypatch.delenv("MY_KEY", raising=False)
     monkeypatch.setenv("HARMLESS", "yes")
@@ -44,16 +45,25 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configuration:
     (tmp_path / "evals" / ".agentv").mkdir(parents=True)
     (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(TARGETS)
     (tmp_path / "evals" / ".env").write_text("MY_KEY=sk-mine-123456789\nURL=http://127.0.0.1:2/v1\nOTHER=not kept\n")
-    return configuration(str(file))
+    return Repository(tmp_path, configuration(str(file)))
 
 
-def known(loaded: Configuration, tmp_path: Path) -> KnownTargets:
-    return targets_for(loaded, SuiteFiles(tmp_path), "evals/s.yaml")
+@dataclass
+class Repository:
+    """A repository with a configuration, and AgentV's targets beside its suite."""
 
+    root: Path
+    loaded: Configuration
 
-def suite(tmp_path: Path, text: str) -> Suite:
-    (tmp_path / "evals" / "s.yaml").write_text(text)
-    return require_suite(suite_in(SuiteFiles(tmp_path), "evals/s.yaml", {}), "evals/s.yaml")
+    def write_targets(self, text: str) -> None:
+        (self.root / "evals" / ".agentv" / "targets.yaml").write_text(text)
+
+    def known(self) -> KnownTargets:
+        return targets_for(self.loaded, SuiteFiles(self.root), "evals/s.yaml")
+
+    def suite(self, text: str) -> Suite:
+        (self.root / "evals" / "s.yaml").write_text(text)
+        return require_suite(suite_in(SuiteFiles(self.root), "evals/s.yaml", {}), "evals/s.yaml")
 
 
 def test_a_suite_may_read_in_its_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,9 +77,9 @@ def test_a_suite_may_read_in_its_repository(tmp_path: Path, monkeypatch: pytest.
     assert root_of(alone / "deep" / "s.yaml") == alone / "deep"
 
 
-def test_agentv_target_uses_its_own_provider_and_adjacent_key(loaded: Configuration, tmp_path: Path) -> None:
-    targets = known(loaded, tmp_path)
-    answering = targets.answering(suite(tmp_path, "tests: [{id: a, criteria: x, input: hi}]"), ())
+def test_agentv_target_uses_its_own_provider_and_adjacent_key(here: Repository) -> None:
+    targets = here.known()
+    answering = targets.answering(here.suite("tests: [{id: a, criteria: x, input: hi}]"), ())
     (spec,) = answering.targets
     assert (spec.name, spec.model, answering.usual) == ("default", "default/m", ("default",))
     provider = answering.catalog.providers["default"]
@@ -77,31 +87,31 @@ def test_agentv_target_uses_its_own_provider_and_adjacent_key(loaded: Configurat
     assert answering.environment["MY_KEY"] == "sk-mine-123456789"
     assert "OTHER" not in answering.environment
     assert [each.name for each in answering.judges] == ["fixed"]
-    assert "default" not in loaded.catalog.providers
+    assert "default" not in here.loaded.catalog.providers
 
 
-def test_a_suite_may_name_the_environment_but_no_keys(loaded: Configuration, tmp_path: Path) -> None:
-    targets = known(loaded, tmp_path)
+def test_a_suite_may_name_the_environment_but_no_keys(here: Repository) -> None:
+    targets = here.known()
     targets.spec("recorded")
     assert targets.suite_environment["HARMLESS"] == "yes"
     assert not {"ACME_KEY", "MY_KEY"} & set(targets.suite_environment)
 
 
-def test_explicit_targets_override_the_targets_of_the_suite(loaded: Configuration, tmp_path: Path) -> None:
+def test_explicit_targets_override_the_targets_of_the_suite(here: Repository) -> None:
     text = """
 execution: {target: recorded}
 tests:
   - {id: a, criteria: x, input: hi, execution: {target: fixed}}
   - {id: b, criteria: x, input: hi}
 """
-    targets = known(loaded, tmp_path)
-    own = targets.answering(suite(tmp_path, text), ())
+    targets = here.known()
+    own = targets.answering(here.suite(text), ())
     assert ([each.name for each in own.targets], own.usual) == (["recorded", "fixed"], ("recorded",))
-    named = targets.answering(suite(tmp_path, text), ["acme/large", "fixed", "fixed"])
+    named = targets.answering(here.suite(text), ["acme/large", "fixed", "fixed"])
     assert [(each.name, each.model) for each in named.targets] == [("acme/large", "acme/large"), ("fixed", "")]
 
 
-def test_all_referenced_judges_are_included(loaded: Configuration, tmp_path: Path) -> None:
+def test_all_referenced_judges_are_included(here: Repository) -> None:
     text = """
 tests:
   - id: a
@@ -118,22 +128,22 @@ tests:
     criteria: x
     turns: [{input: hi, assertions: [{type: llm-grader, target: fixed}]}]
 """
-    answering = known(loaded, tmp_path).answering(suite(tmp_path, text), ["fixed"], "acme/two")
+    answering = here.known().answering(here.suite(text), ["fixed"], "acme/two")
     assert [each.name for each in answering.judges] == ["acme/two", "acme/one", "strict"]
 
 
-def test_a_command_of_agentvs_runs_beside_the_suite(loaded: Configuration, tmp_path: Path) -> None:
-    targets = known(loaded, tmp_path)
+def test_a_command_of_agentvs_runs_beside_the_suite(here: Repository) -> None:
+    targets = here.known()
     spec = targets.spec("agent")
     assert spec.cli == CommandSpec(command="run {PROMPT}", cwd="evals/tools")
-    answering = targets.answering(suite(tmp_path, "tests: [{id: a, criteria: x, input: hi}]"), ["agent"])
+    answering = targets.answering(here.suite("tests: [{id: a, criteria: x, input: hi}]"), ["agent"])
     assert [each.message for each in answering.odd] == ["verbose of a target is not used"]
     with pytest.raises(Fault, match="outside of it"):
         targets.spec("outside")
 
 
-def test_unknown_target_is_reported_with_suggestions(loaded: Configuration, tmp_path: Path) -> None:
-    targets = known(loaded, tmp_path)
+def test_unknown_target_is_reported_with_suggestions(here: Repository) -> None:
+    targets = here.known()
     with pytest.raises(Fault) as caught:
         targets.spec("fixd")
     assert caught.value.code is Code.USAGE
@@ -146,17 +156,17 @@ def test_unknown_target_is_reported_with_suggestions(loaded: Configuration, tmp_
     assert broken.value.code is Code.CONFIG
 
 
-def test_without_targets_the_default_model_is_used(loaded: Configuration, tmp_path: Path) -> None:
-    (tmp_path / "evals" / ".agentv" / "targets.yaml").unlink()
-    targets = known(loaded, tmp_path)
+def test_without_targets_the_default_model_is_used(here: Repository) -> None:
+    (here.root / "evals" / ".agentv" / "targets.yaml").unlink()
+    targets = here.known()
     assert targets.spec("default").model == ""
     assert targets.names == ("fixed", "strict")
 
 
-def test_a_file_of_targets_that_cannot_be_read_is_a_fault(loaded: Configuration, tmp_path: Path) -> None:
-    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text("targets: {}")
+def test_a_file_of_targets_that_cannot_be_read_is_a_fault(here: Repository) -> None:
+    here.write_targets("targets: {}")
     with pytest.raises(Fault, match=r"targets\.yaml:1:10"):
-        known(loaded, tmp_path)
+        here.known()
 
 
 def test_a_table_of_the_configuration_is_a_target() -> None:
@@ -193,47 +203,43 @@ targets:
         ("[{type: code-grader, command: 'true', target: {}}]", True),
     ],
 )
-def test_judge_is_required_only_when_a_grader_uses_one(
-    loaded: Configuration, tmp_path: Path, graders: str, *, is_judged: bool
-) -> None:
-    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
-    asked = suite(tmp_path, f"tests: [{{id: a, input: x, assertions: {graders}}}]\n")
+def test_judge_is_required_only_when_a_grader_uses_one(here: Repository, graders: str, *, is_judged: bool) -> None:
+    here.write_targets(MANY)
+    asked = here.suite(f"tests: [{{id: a, input: x, assertions: {graders}}}]\n")
     if is_judged:
         with pytest.raises(Fault, match="'elsewhere' is neither a target nor a model"):
-            known(loaded, tmp_path).answering(asked, ())
+            here.known().answering(asked, ())
     else:
-        assert known(loaded, tmp_path).answering(asked, ()).judges == ()
+        assert here.known().answering(asked, ()).judges == ()
 
 
-def test_a_turn_that_only_says_what_it_expects_is_judged(loaded: Configuration, tmp_path: Path) -> None:
-    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
-    asked = suite(tmp_path, "tests: [{id: a, turns: [{input: x, expected_output: y}]}]\n")
+def test_a_turn_that_only_says_what_it_expects_is_judged(here: Repository) -> None:
+    here.write_targets(MANY)
+    asked = here.suite("tests: [{id: a, turns: [{input: x, expected_output: y}]}]\n")
     with pytest.raises(Fault, match="'elsewhere'"):
-        known(loaded, tmp_path).answering(asked, ())
+        here.known().answering(asked, ())
 
 
-def test_command_grader_with_target_access_gets_every_available_judge(loaded: Configuration, tmp_path: Path) -> None:
-    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text(MANY)
-    asked = suite(tmp_path, "tests: [{id: a, input: x, assertions: [{type: code-grader, command: c, target: true}]}]\n")
-    answering = known(loaded, tmp_path).answering(asked, ("other",), "strict")
+def test_command_grader_with_target_access_gets_every_available_judge(here: Repository) -> None:
+    here.write_targets(MANY)
+    asked = here.suite("tests: [{id: a, input: x, assertions: [{type: code-grader, command: c, target: true}]}]\n")
+    answering = here.known().answering(asked, ("other",), "strict")
     assert [each.name for each in answering.judges] == ["strict", "fixed", "default"]
 
 
-def test_a_healthcheck_of_agentvs_runs_in_the_folder_of_the_suite_or_one_seen_from_there(
-    loaded: Configuration, tmp_path: Path
-) -> None:
-    (tmp_path / "evals" / ".agentv" / "targets.yaml").write_text("""
+def test_a_healthcheck_of_agentvs_runs_in_the_folder_of_the_suite_or_one_seen_from_there(here: Repository) -> None:
+    here.write_targets("""
 targets:
   - {name: a, provider: cli, command: x, cwd: .., healthcheck: {command: y}}
   - {name: b, provider: cli, command: x, cwd: .., healthcheck: {command: y, cwd: ../tools, timeout_seconds: 3}}
   - {name: c, provider: cli, command: x, cwd: ..}
   - {name: d, provider: cli, command: x, healthcheck: {command: y, cwd: ../..}}
 """)
-    targets = known(loaded, tmp_path)
+    targets = here.known()
     specs = [targets.spec(name).cli for name in ("a", "b", "c")]
     assert [(spec.cwd, spec.healthcheck_cwd) for spec in specs if spec] == [("", "evals"), ("", "tools"), ("", None)]
     with pytest.raises(Fault, match="'d' runs in"):
         targets.spec("d")
-    asked = suite(tmp_path, "tests: [{id: a, input: x, assertions: [{type: is-json}]}]\n")
+    asked = here.suite("tests: [{id: a, input: x, assertions: [{type: is-json}]}]\n")
     (odd,) = targets.answering(asked, ("b",)).odd
     assert "timeout_seconds of a healthcheck is not used" in odd.message

@@ -7,7 +7,8 @@ import pytest
 from sightline.catalog.problem import Path as DocumentPath
 from sightline.errors import Fault
 from sightline.evals.core.making.case_writer import MadeFile
-from sightline.evals.service.suite_files import SuiteFiles, SuiteWriter, suite_in
+from sightline.evals.core.suite import Suite
+from sightline.evals.service.suite_files import SuiteFiles, SuiteWriter, require_suite, suite_in
 from sightline.model.json import Json, JsonObject
 
 SUITE = """\
@@ -34,6 +35,10 @@ def files(tmp_path: Path) -> SuiteFiles:
     return SuiteFiles(tmp_path)
 
 
+def read(files: SuiteFiles, file: str = "evals/s.yaml") -> Suite:
+    return require_suite(suite_in(files, file, {}), file)
+
+
 @pytest.fixture
 def writer(files: SuiteFiles) -> SuiteWriter:
     return SuiteWriter(files, {})
@@ -49,8 +54,7 @@ def test_a_case_is_appended_with_its_files_and_nothing_else_changes(files: Suite
     text = (files.root / "evals/s.yaml").read_text()
     assert text.startswith(SUITE)
     assert (written.file, written.cases) == ("evals/s.yaml", ("two",))
-    suite = suite_in(files, "evals/s.yaml", {}).suite
-    assert suite is not None
+    suite = read(files)
     assert ([case.id for case in suite.cases], suite.sha256) == (["one", "two"], written.sha256)
     assert (files.root / "evals/two/a.txt").read_bytes() == b"words"
 
@@ -72,7 +76,10 @@ def test_an_id_that_is_there_already_and_a_file_of_another_are_refused(files: Su
     assert (files.root / "evals/s.yaml").read_text() == SUITE
 
 
-@pytest.mark.parametrize("text", ["tests: [", "words", "tests: []", "tests: [word]", "tests: [{id: a}]"])
+HALF = MADE.replace("criteria: x", "criteria: '\ud800'")
+
+
+@pytest.mark.parametrize("text", ["tests: [", "words", "tests: []", "tests: [word]", "tests: [{id: a}]", HALF])
 def test_what_is_no_sound_case_is_not_written(files: SuiteFiles, writer: SuiteWriter, text: str) -> None:
     with pytest.raises(Fault) as caught:
         writer.append("evals/s.yaml", text)
@@ -80,11 +87,26 @@ def test_what_is_no_sound_case_is_not_written(files: SuiteFiles, writer: SuiteWr
     assert (files.root / "evals/s.yaml").read_text() == SUITE
 
 
-@pytest.mark.parametrize("file", ["/etc/s.yaml", "../s.yaml", "evals/../../s.yaml", "evals/s.txt", ""])
-def test_nothing_is_written_elsewhere(writer: SuiteWriter, file: str) -> None:
-    with pytest.raises(Fault) as caught:
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("/etc/s.yaml", "is absolute"),
+        ("../s.yaml", "leads out of the folder"),
+        ("evals/../../s.yaml", "leads out of the folder"),
+        ("evals/s.txt", "is no file of a suite"),
+        ("", "the path is empty"),
+        ("evals/.agentv/targets.yaml", "is hidden"),
+        (".s.yaml", "is hidden"),
+        ("evals/.s.yaml", "is hidden"),
+    ],
+)
+def test_nothing_is_written_elsewhere_or_out_of_sight(
+    files: SuiteFiles, writer: SuiteWriter, file: str, words: str
+) -> None:
+    with pytest.raises(Fault, match=words) as caught:
         writer.append(file, MADE)
     assert caught.value.status == 422
+    assert not (files.root / file).is_file()
 
 
 @pytest.mark.parametrize("path", ["../../a.txt", "/a.txt"])
@@ -102,8 +124,7 @@ def test_a_link_out_of_the_folder_is_not_followed(files: SuiteFiles, writer: Sui
 
 
 def test_one_value_is_changed_and_comments_stay(files: SuiteFiles, writer: SuiteWriter) -> None:
-    suite = suite_in(files, "evals/s.yaml", {}).suite
-    assert suite is not None
+    suite = read(files)
     assert writer.source(suite.cases[0]) == (
         "evals/s.yaml",
         suite.sha256,
@@ -123,16 +144,14 @@ def test_one_value_is_changed_and_comments_stay(files: SuiteFiles, writer: Suite
 
 def test_lines_of_json_are_changed_too(files: SuiteFiles, writer: SuiteWriter) -> None:
     (files.root / "evals/s.jsonl").write_text('{"id":"a","criteria":"x","input":"hi"}\n')
-    suite = suite_in(files, "evals/s.jsonl", {}).suite
-    assert suite is not None
+    suite = read(files, "evals/s.jsonl")
     assert writer.source(suite.cases[0])[2] == {"id": "a", "criteria": "x", "input": "hi"}
     set_value(writer, "evals/s.jsonl", "a", ("input",), "ho", suite.sha256)
     assert '"input":"ho"' in (files.root / "evals/s.jsonl").read_text()
 
 
 def test_a_case_whose_file_is_gone_cannot_be_changed(files: SuiteFiles, writer: SuiteWriter) -> None:
-    suite = suite_in(files, "evals/s.yaml", {}).suite
-    assert suite is not None
+    suite = read(files)
     (files.root / "evals/s.yaml").write_text("tests: [{id: other, criteria: x, input: hi}]\n")
     assert writer.source(suite.cases[0]) == ("", "", None)
     (files.root / "evals/s.yaml").write_text("tests: [")
@@ -206,21 +225,6 @@ def test_fields_next_to_a_command_can_be_edited(files: SuiteFiles, writer: Suite
     assert "args: {command: pwd}" in text.replace('"', "")
 
 
-def test_half_a_character_is_not_written(files: SuiteFiles, writer: SuiteWriter) -> None:
-    with pytest.raises(Fault, match="half of a surrogate pair") as caught:
-        writer.append("evals/s.yaml", MADE.replace("criteria: x", "criteria: '\ud800'"))
-    assert caught.value.status == 422
-    assert (files.root / "evals/s.yaml").read_text() == SUITE
-
-
-@pytest.mark.parametrize("file", ["evals/.agentv/targets.yaml", ".s.yaml", "evals/.s.yaml"])
-def test_hidden_files_are_not_written(files: SuiteFiles, writer: SuiteWriter, file: str) -> None:
-    with pytest.raises(Fault, match="is hidden") as caught:
-        writer.append(file, MADE)
-    assert caught.value.status == 422
-    assert not (files.root / file).exists()
-
-
 def test_a_file_that_is_read_only_stays_as_it_is(files: SuiteFiles, writer: SuiteWriter) -> None:
     path = files.root / "evals/s.yaml"
     path.chmod(0o444)
@@ -259,7 +263,7 @@ def test_a_link_inside_of_the_folder_stays_one(files: SuiteFiles, writer: SuiteW
 def test_several_values_are_written_at_once_and_all_of_a_file_is_put_back(
     files: SuiteFiles, writer: SuiteWriter
 ) -> None:
-    sha256 = suite_in(files, "evals/s.yaml", {}).suite.sha256  # type: ignore[union-attr]
+    sha256 = read(files).sha256
     changes: list[tuple[tuple[str | int, ...], str]] = [(("input",), "Ho"), (("criteria",), "good")]
     before, after = writer.preview_change("evals/s.yaml", "one", changes, sha256)
     assert (files.root / "evals/s.yaml").read_bytes() == before

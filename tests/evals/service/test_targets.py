@@ -13,9 +13,7 @@ from sightline.evals.core.run_state import EvalBegan, RunOptions
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.case_worker import Targets
 from sightline.evals.service.command_target import CommandTarget
-from sightline.evals.service.context import EvalRun
 from sightline.evals.service.model_target import DENIED, MockTarget, ModelTarget, ReplayTarget
-from sightline.evals.service.target import Spending
 from tests.eval_stage import ACME, EvalStage, on_stage, open_evals
 from tests.loop_stage import calls, count, says
 from tests.running_stage import FakeTools, plays
@@ -25,8 +23,7 @@ from tests.upstream import Upstream, answer
 
 def targets(stage: EvalStage, *known: TargetSpec, options: RunOptions | None = None) -> Targets:
     began = EvalBegan(suite=stage.suite(), targets=(), judges=known, options=options or RunOptions())
-    run = stage.stage
-    return Targets(EvalRun("e_1", began, run.engine, run.store.logbook, stage.evaluation.surroundings, Spending()))
+    return Targets(stage.driven(began))
 
 
 @on_stage

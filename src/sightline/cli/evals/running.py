@@ -15,14 +15,7 @@ from pathlib import Path
 
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.evals import configuration_for, open_evaluation, random_draws, root_of, with_targets
-from sightline.cli.evals.report import (
-    Exports,
-    as_json,
-    is_passed,
-    report,
-    resolve_run,
-    resume_command,
-)
+from sightline.cli.evals.report import Exports, as_json, is_passed, report, resolve_run, resume_command
 from sightline.cli.evals.suites import NamedSuite, find_suites, tell_problems
 from sightline.cli.program import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PROVIDER
 from sightline.cli.terminal import harmless, is_terminal, money, say, table, write, write_lines
@@ -138,7 +131,7 @@ def _cell(row: JsonObject, name: str) -> str:
 async def _rows(plan: "_Plan", arguments: argparse.Namespace) -> list[JsonObject]:
     suite, options = plan.suite, plan.options
     specs = {spec.name: spec for spec in plan.answering.targets}
-    loaded, root = with_targets(plan.named.loaded, plan.answering), plan.named.root
+    loaded, root = with_targets(plan.named.loaded, plan.answering), plan.named.files.root
     rows: list[JsonObject] = []
     async with open_evaluation(loaded, arguments.data, root, store=arguments.store, apart=True) as evaluation:
         for case in select_cases(suite, options):
@@ -289,7 +282,9 @@ class _Command:
 
     async def _start_run(self, plan: _Plan) -> int:
         answering = plan.answering
-        async with self._open_evaluation(with_targets(plan.named.loaded, answering), plan.named.root) as evaluation:
+        async with self._open_evaluation(
+            with_targets(plan.named.loaded, answering), plan.named.files.root
+        ) as evaluation:
             self.run = evaluation.make_id()
             start = partial(evaluation.run, plan.suite, answering.targets, plan.options, judges=answering.judges)
             return await self._drive(evaluation, lambda on_progress: start(on_progress, run=self.run))

@@ -46,13 +46,12 @@ _IN_FOLDERS = re.compile(r"(?:.+\.eval|evals?|suite|dataset)\.(?:ya?ml|jsonl)", 
 
 @dataclass(frozen=True, slots=True)
 class NamedSuite:
-    """A suite file below the folder `root`, with the targets that it may name."""
+    """A suite file, by its path below the root of `files`, with the targets that it may name."""
 
     loaded: Configuration
-    root: Path
+    files: SuiteFiles
     file: str
     known: KnownTargets
-    files: SuiteFiles
 
     def read(self) -> SuiteReading:
         return suite_in(self.files, self.file, self.known.suite_environment)
@@ -76,10 +75,9 @@ def find_suites(paths: Sequence[str], loaded: Configuration) -> list[NamedSuite]
 
 def one(path: Path, loaded: Configuration) -> NamedSuite:
     place = path.resolve()
-    root = root_of(place)
-    file = place.relative_to(root).as_posix()
-    files = SuiteFiles(root)
-    return NamedSuite(loaded, root, file, targets_for(loaded, files, file), files)
+    files = SuiteFiles(root_of(place))
+    file = place.relative_to(files.root).as_posix()
+    return NamedSuite(loaded, files, file, targets_for(loaded, files, file))
 
 
 def tell_problems(problems: Sequence[SuiteProblem]) -> None:
@@ -170,7 +168,7 @@ def preview(arguments: argparse.Namespace) -> int:
 
     async def make_preview() -> CasePreview:
         async with open_evaluation(
-            with_targets(named.loaded, answering), arguments.data, named.root, store=arguments.store, apart=True
+            with_targets(named.loaded, answering), arguments.data, named.files.root, store=arguments.store, apart=True
         ) as evaluation:
             return evaluation.preview(suite, arguments.case, spec, RunOptions(file_form=arguments.file_form))
 
@@ -275,7 +273,7 @@ def suite_of(data: bytes, file: str) -> tuple[str, tuple[SuiteTarget, ...]]:
     command."""
     document = read_yaml(data, file)
     if isinstance(document, SuiteProblem):
-        raise Fault(Code.USAGE, f"{document.place}: {document.message}", hint=document.suggestion)
+        raise document.fault(Code.USAGE)
     if not is_promptfoo(document):
         hint = "It has neither prompts nor providers. A suite of AgentV's runs as it is."
         raise Fault(Code.USAGE, f"{file} is not a promptfoo file", hint=hint)

@@ -126,10 +126,6 @@ class Reruns:
         )
         return run
 
-    async def stop(self, run: str) -> None:
-        await self._evaluation.show(run)
-        self._evaluation.stop(run)
-
     async def close(self) -> None:
         """Interrupt all runs; they can be resumed."""
         tasks = self.under_way
@@ -293,7 +289,8 @@ class EvalCalls:
         return await self.show_run(await self.reruns.again(run, body))
 
     async def stop(self, run: str, _body: Nothing) -> shapes.EvalShown:
-        await self.reruns.stop(run)
+        await self._evaluation.show(run)
+        self._evaluation.stop(run)
         return await self.show_run(run)
 
     async def close(self) -> None:

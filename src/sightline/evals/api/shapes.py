@@ -6,7 +6,7 @@ import msgspec
 
 from sightline.chat.service.blocks import Block
 from sightline.evals.core.comparison import GraderPair
-from sightline.evals.core.delivery.delivery import Note
+from sightline.evals.core.delivery import Note
 from sightline.evals.core.making.case_writer import LeftOut
 from sightline.evals.core.result import Score, Status, Verdict
 from sightline.evals.core.statistics.paired import Finding

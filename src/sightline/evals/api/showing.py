@@ -9,7 +9,7 @@ from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, b
 from sightline.errors import Code, Fault
 from sightline.evals.api import shapes
 from sightline.evals.core.comparison import Point, RunComparison, TrendRun, choose_target, compare, trend_points
-from sightline.evals.core.delivery.delivery import Note
+from sightline.evals.core.delivery import Note
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, complaints_of
 from sightline.evals.core.run_state import EvalState, Key, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
@@ -75,9 +75,9 @@ def figures(summary: TargetSummary) -> shapes.TargetFigures:
         results=summary.results,
         passed=summary.passed,
         failed=summary.failed,
-        errors=len(summary.errors),
-        not_graded=len(summary.not_graded),
-        skipped=sum(each.why == "skipped" for each in summary.excluded),
+        errors=summary.count_excluded("error"),
+        not_graded=summary.count_excluded("not_graded"),
+        skipped=summary.count_excluded("skipped"),
         cached=summary.cached,
         pass_rate=summary.pass_rate,
         pass_low=pass_low,

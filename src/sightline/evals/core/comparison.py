@@ -19,15 +19,7 @@ from sightline.evals.core.statistics.paired import (
     describe_excluded,
     finding_of,
 )
-from sightline.evals.core.summary import (
-    CaseTally,
-    Excluded,
-    Tally,
-    TargetSummary,
-    summarize,
-    tally_results,
-    targets_of,
-)
+from sightline.evals.core.summary import CaseTally, Excluded, Tally, TargetSummary, summarize, tally_results, targets_of
 
 
 class GraderPair(msgspec.Struct, frozen=True):

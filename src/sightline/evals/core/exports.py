@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.finding import is_missing
+from sightline.evals.core.graders.finding import is_missing, weighted_mean
 from sightline.evals.core.result import CaseResult, CaseScore, Check, Score, Verdict
 from sightline.evals.core.summary import Amount, amount_of, score_or_reason, targets_of
 from sightline.model.json import Json, JsonObject
@@ -162,7 +162,8 @@ def _scores(score: CaseScore) -> list[Json]:
     if not score.turns:
         return own
     rows = [_turn(f"turn-{number}", turn) for number, turn in enumerate(score.turns, 1)]
-    whole = CaseScore(verdict=_whole(score.scores), score=_mean(score.scores), scores=score.scores)
+    mean = weighted_mean((each.score, each.weight) for each in score.scores if each.score is not None)
+    whole = CaseScore(verdict=_whole(score.scores), score=mean, scores=score.scores)
     return [*rows, _turn("conversation", whole)] if own else rows
 
 
@@ -181,12 +182,6 @@ def _turn(name: str, turn: CaseScore) -> Json:
         "assertions": [_assertion(check) for each in turn.scores for check in each.checks],
         "scores": [_score(each) for each in turn.scores],
     }
-
-
-def _mean(scores: Sequence[Score]) -> float:
-    given = [(each.weight, each.score) for each in scores if each.score is not None]
-    total = sum(weight for weight, _ in given)
-    return sum(weight * value for weight, value in given) / total if total else 0
 
 
 def _score(score: Score) -> JsonObject:

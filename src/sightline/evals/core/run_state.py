@@ -3,7 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, TypeVar, assert_never
 
 import msgspec
 
@@ -171,31 +171,36 @@ class EvalEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind
 
 EvalFact: TypeAlias = EvalBegan | EvalTaken | CaseStarted | CaseDone | Reopened | EvalEnded
 
+T = TypeVar("T")
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(EvalFact)
+_DECODER: "msgspec.json.Decoder[EvalFact]" = msgspec.json.Decoder(EvalFact)
 
 
-def write(fact: EvalFact) -> bytes:
+def write(value: object) -> bytes:
+    """A fact, or another struct, as JSON."""
     try:
-        return _ENCODER.encode(fact)
+        return _ENCODER.encode(value)
     except UnicodeEncodeError:  # a model may write half a character
-        return encode(msgspec.to_builtins(fact))
+        return encode(msgspec.to_builtins(value))
 
 
 def read(data: bytes) -> EvalFact:
-    fact: EvalFact
     try:
-        fact = _DECODER.decode(data)
-    except ValueError:
-        pass  # it is no UTF-8, or no fact
-    else:
-        return fact
-    try:
-        fact = msgspec.convert(decode(data), EvalFact)
+        return read_as(data, _DECODER, EvalFact)
     except MISFIT as error:
         hint = "Another version wrote it; resume the run with the version that started it."
         raise Fault(Code.INVALID_REQUEST, f"not a fact of a run of evals: {error}", hint=hint) from None
-    return fact
+
+
+def read_as(data: bytes, decoder: "msgspec.json.Decoder[T]", form: object) -> T:
+    """What `write` wrote, as a value of this form, which the decoder is for. Raises one of `MISFIT` if it has another
+    one."""
+    try:
+        return decoder.decode(data)
+    except ValueError:
+        pass  # it has half a character, or another form
+    value: T = msgspec.convert(decode(data), form)
+    return value
 
 
 NOT_RUN = "dependency_failed"

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from sightline.catalog.reading import key
+from sightline.errors import Code, Fault
 from sightline.evals.core.target import FileForm, SuiteTarget
 from sightline.model.json import Json, JsonObject
 from sightline.model.request import Role, Tool
@@ -37,6 +38,10 @@ class SuiteProblem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     suggestion: str = ""
     severity: Severity = "error"
     case: str = ""
+
+    def fault(self, code: Code, status: int | None = None) -> Fault:
+        """The problem as the fault of whatever needs the file."""
+        return Fault(code, f"{self.place}: {self.message}", hint=self.suggestion, status=status)
 
 
 Aggregation: TypeAlias = Literal["mean", "min", "max"]

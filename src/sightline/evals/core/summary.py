@@ -209,13 +209,8 @@ class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
     graders: tuple[GraderSummary, ...] = ()
     said: tuple[str, ...] = ()
 
-    @property
-    def errors(self) -> tuple[Excluded, ...]:
-        return tuple(each for each in self.excluded if each.why == "error")
-
-    @property
-    def not_graded(self) -> tuple[Excluded, ...]:
-        return tuple(each for each in self.excluded if each.why == "not_graded")
+    def count_excluded(self, why: Why) -> int:
+        return sum(each.why == why for each in self.excluded)
 
 
 def summarize(results: Sequence[CaseResult], draw: Draw, resamples: int = RESAMPLES) -> tuple[TargetSummary, ...]:
@@ -286,15 +281,14 @@ def _pass_interval(rates: Mean, graded: Sequence[CaseTally]) -> Interval | None:
 
 def _tries(graded: Sequence[CaseTally], groups: Sequence[str]) -> tuple[Tries, ...]:
     """From two tries on: one try says what the pass rate says. The case with the fewest tries bounds them."""
-    estimates = [
-        (
-            k,
-            mean_of([pass_at_k(case.passes, case.graded, k) for case in graded], groups),
-            mean_of([pass_hat_k(case.passes, case.graded, k) for case in graded], groups),
-        )
-        for k in range(2, min((case.graded for case in graded), default=0) + 1)
-    ]
-    return tuple(Tries(k, one, every) for k, one, every in estimates if one is not None and every is not None)
+    found: list[Tries] = []
+    for k in range(2, min((case.graded for case in graded), default=0) + 1):
+        one = mean_of([pass_at_k(case.passes, case.graded, k) for case in graded], groups)
+        every = mean_of([pass_hat_k(case.passes, case.graded, k) for case in graded], groups)
+        assert one is not None
+        assert every is not None  # there are cases
+        found.append(Tries(k, one, every))
+    return tuple(found)
 
 
 def amount_of(values: Iterable[float | None]) -> Amount:

@@ -164,11 +164,10 @@ def _codex(events: list[JsonObject]) -> CaseObservation:
             case "turn.completed":
                 usage = _usage(event.get("usage"), "input_tokens", "output_tokens", "cached_input_tokens")
                 rounds += 1
-            case "turn.failed" | "error":
+            case "turn.failed":
                 error = event.get("error")
                 words = error.get("message") if isinstance(error, dict) else event.get("message")
-                if event["type"] == "turn.failed":
-                    raise _failure("codex", _text(words))
+                raise _failure("codex", _text(words))
             case _:
                 pass
     if not rounds:

@@ -13,7 +13,7 @@ from sightline.agent.tools.commands import without_variables
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.delivery import Delivery, deliver, last_exchanges, turn_messages
+from sightline.evals.core.delivery import Delivery, deliver, last_exchanges, turn_messages
 from sightline.evals.core.graders.finding import Grading
 from sightline.evals.core.graders.grade import as_one, prepare, together
 from sightline.evals.core.graders.grader import Grader
@@ -23,7 +23,7 @@ from sightline.evals.core.run_state import EvalBegan, Key, budget_of, file_form_
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
-from sightline.evals.service.context import EvalRun, Sharing, limit_choice
+from sightline.evals.service.context import EvalRun, OwnSharing, Sharing, limit_choice
 from sightline.evals.service.eval_log import PREFIX
 from sightline.evals.service.grading import Graders
 from sightline.evals.service.model_target import MockTarget, ModelAccess, ModelTarget, ReplayTarget, ToolsTarget
@@ -187,7 +187,7 @@ class Targets:
         self._run = run
         self._known = {spec.name: spec for spec in (*began.judges, *began.targets)}
         self._has_budget = budget_of(began.suite, began.options) is not None
-        self._sharing = sharing or run.own_sharing()
+        self._sharing = sharing or OwnSharing(run)
         self._access = ModelAccess(run.engine, self._sharing.rates, run.spending, PREFIX + run.id, run.context.make_id)
         self._open: dict[tuple[str, str], CaseTarget] = {}
         self._opening = asyncio.Lock()

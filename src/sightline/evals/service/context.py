@@ -12,7 +12,7 @@ from sightline.agent.service.runner import Runner
 from sightline.agent.tools.opening import ToolOpener
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose, default_choice
-from sightline.catalog.facts import Facts, Prices
+from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalBegan, is_cached
@@ -27,10 +27,6 @@ from sightline.tokens.ledger import Ledger, SentRequest
 from sightline.transport.http.client import HttpClient
 from sightline.transport.retry import format_duration
 from sightline.transport.waiting import Clock
-
-
-def _no_prices(_provider: str, _model: str) -> Prices | None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ class EvalContext:
     process: str = ""
     is_alive: Callable[[str], bool] = lambda _process: False
     store: Store | None = None
-    prices: PriceList = _no_prices
+    prices: PriceList = lambda _provider, _model: None
     hub: Hub | None = None
     runner: Runner | None = None
     open_tools: ToolOpener | None = None
@@ -147,33 +143,6 @@ class Sharing(Protocol):
         """Flush the caches."""
 
 
-class OwnSharing:
-    def __init__(self, engine: Engine, logbook: Logbook, around: EvalContext, *, is_cached: bool) -> None:
-        self.rates = Rates(engine.memory.ledger, engine.clock)
-        self._engine = engine
-        self._logbook = logbook
-        self._around = around
-        self._is_cached = is_cached
-        self._caches: dict[str, AnswerCache] = {}
-        self._opening = asyncio.Lock()
-
-    async def answers(self, target: str) -> AnswerCache | None:
-        store = self._around.store
-        if not self._is_cached or store is None:
-            return None
-        async with self._opening:
-            cache = self._caches.get(target)
-            if cache is None:
-                cache = AnswerCache(self._logbook, store, target, self._around.prices, self._engine.clock)
-                await cache.load()
-                self._caches[target] = cache
-            return cache
-
-    async def close(self) -> None:
-        for cache in self._caches.values():
-            await cache.flush()
-
-
 @dataclass(frozen=True, slots=True)
 class EvalRun:
     """What a run is driven with: its id, its first fact, and what it may use and spend."""
@@ -185,6 +154,28 @@ class EvalRun:
     context: EvalContext
     spending: Spending
 
-    def own_sharing(self) -> OwnSharing:
-        cached = is_cached(self.began.suite, self.began.options)
-        return OwnSharing(self.engine, self.logbook, self.context, is_cached=cached)
+
+class OwnSharing:
+    """What the targets of a run share within this process."""
+
+    def __init__(self, run: EvalRun) -> None:
+        self.rates = Rates(run.engine.memory.ledger, run.engine.clock)
+        self._run = run
+        self._caches: dict[str, AnswerCache] = {}
+        self._opening = asyncio.Lock()
+
+    async def answers(self, target: str) -> AnswerCache | None:
+        run, store = self._run, self._run.context.store
+        if store is None or not is_cached(run.began.suite, run.began.options):
+            return None
+        async with self._opening:
+            cache = self._caches.get(target)
+            if cache is None:
+                cache = AnswerCache(run.logbook, store, target, run.context.prices, run.engine.clock)
+                await cache.load()
+                self._caches[target] = cache
+            return cache
+
+    async def close(self) -> None:
+        for cache in self._caches.values():
+            await cache.flush()

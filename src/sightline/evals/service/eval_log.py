@@ -286,6 +286,10 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
+_BY_STATUS = {"execution_error": "errors", "skipped": "skipped"}
+_BY_VERDICT = {"pass": "passed", "fail": "failed", "not_graded": "not_graded", "skip": "skipped"}
+
+
 class Meter:
     def __init__(self, run: str, standing: EvalState, spending: Spending, elapsed: Callable[[], float]) -> None:
         self._run = run
@@ -322,11 +326,5 @@ class Meter:
 
     def _count(self, result: CaseResult) -> None:
         self._done += 1
-        self._counts[_kind(result)] += 1
+        self._counts[_BY_STATUS.get(result.status) or _BY_VERDICT[result.score.verdict]] += 1
         self._counts["cached"] += result.cached
-
-
-def _kind(result: CaseResult) -> str:
-    by_status = {"execution_error": "errors", "skipped": "skipped"}
-    by_verdict = {"pass": "passed", "fail": "failed", "not_graded": "not_graded", "skip": "skipped"}
-    return by_status.get(result.status) or by_verdict[result.score.verdict]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.delivery import Delivery, turn_messages
+from sightline.evals.core.delivery import Delivery, turn_messages
 from sightline.evals.core.reading.files import files_of
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, replace_media
 from sightline.evals.core.run_state import (

@@ -12,7 +12,7 @@ import msgspec
 from httptools import HttpParserError, HttpRequestParser
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.content import flat_question
+from sightline.evals.core.delivery import flat_question
 from sightline.evals.core.graders.finding import (
     PYTHON,
     Answer,

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -45,10 +45,12 @@ _PRESENT = b""
 
 
 class SuiteFiles:
-    """Reads files by their path below `root`. Symbolic links are resolved first, so that none leads outside."""
+    """Reads files by their path below `root`. Symbolic links are resolved first, so that none leads outside.
+    `unwritten` are contents that suites find as if they were written already."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, unwritten: Mapping[str, bytes] | None = None) -> None:
         self.root = root.resolve()
+        self._unwritten = unwritten or {}
 
     def path(self, path: str) -> Path | None:
         """The resolved path, or None if it is outside the root."""
@@ -78,6 +80,9 @@ class SuiteFiles:
         return {path: data for path in paths if (data := self.read(path)) is not None}
 
     def bring(self, need: Need) -> bytes | None:
+        """The bytes that a suite parser needs: a file, or a folder's listing."""
+        if need.wanted != "listing" and need.path in self._unwritten:
+            return self._unwritten[need.path]
         match need.wanted:
             case "content":
                 return self.read(need.path)
@@ -120,13 +125,6 @@ def _is_file(found: Path, path: str) -> bool:
 T = TypeVar("T")
 
 
-class Bringing(Protocol):
-    """A source of files."""
-
-    def bring(self, need: Need) -> bytes | None:
-        """The bytes that a suite parser needs: a file, or a folder's listing."""
-
-
 def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> SuiteReading:
     """Parse the suite in a file and check its graders. `environment` is what `${{ NAME }}` may refer to."""
     data = files.read(file)
@@ -135,7 +133,7 @@ def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> Su
     return read_text(files, file, data, environment)
 
 
-def read_text(files: Bringing, file: str, data: bytes, environment: Mapping[str, str]) -> SuiteReading:
+def read_text(files: SuiteFiles, file: str, data: bytes, environment: Mapping[str, str]) -> SuiteReading:
     """Parse a suite from a text that is not, or not yet, the file's content."""
     reading = run_reader(read_suite(data, file, environment), files)
     if reading.suite is None:
@@ -156,7 +154,7 @@ def require_suite(reading: SuiteReading, file: str) -> Suite:
     raise Fault(Code.USAGE, f"{first.place}: {first.message}{more}", hint=first.suggestion, status=422, details=details)
 
 
-def run_reader(steps: Generator[Need, bytes | None, T], files: Bringing) -> T:
+def run_reader(steps: Generator[Need, bytes | None, T], files: SuiteFiles) -> T:
     """Run a parser, giving it the files that it asks for, and return its result."""
     given: bytes | None = None
     while True:
@@ -259,7 +257,7 @@ class SuiteWriter:
                     hint = "Give it another id."
                     raise Fault(Code.USAGE, f"{file} has a case {quote_word(name)} already", hint=hint, status=409)
                 data = append_case(data, file, case)
-        suite = require_suite(read_text(_Overlaid(self._files, others), file, data, self._environment), file)
+        suite = require_suite(read_text(SuiteFiles(self._files.root, others), file, data, self._environment), file)
         self._check_commands(file, before, suite)
         self._check_same(file, before)
         for path, content in others.items():
@@ -347,13 +345,11 @@ class SuiteWriter:
         refusal = refusal_of(file)
         if refusal is None and not file.lower().endswith(ENDINGS):
             refusal = f"{quote_word(file)} is no file of a suite", f"Its name ends in {', '.join(ENDINGS)}."
-        if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
-            refusal = (
-                f"{quote_word(file)} is hidden",
-                "Name a file that does not begin with a dot, in folders that do not.",
-            )
         if refusal is None and (join_path("", file) is None or self._files.path(file) is None):
             refusal = f"{quote_word(file)} leads out of the folder", "Name a file in it."
+        if refusal is None and any(name.startswith(".") for name in PurePosixPath(file).parts if name != "."):
+            hint = "Name a file that does not begin with a dot, in folders that do not."
+            refusal = f"{quote_word(file)} is hidden", hint
         if refusal is None and not is_whole(text):
             refusal = "the text contains half of a surrogate pair", "Write both halves, or leave it out."
         if refusal is not None:
@@ -417,23 +413,10 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Overlaid:
-    """Files, some of which are overlaid with contents that are not written yet."""
-
-    files: SuiteFiles
-    others: Mapping[str, bytes]
-
-    def bring(self, need: Need) -> bytes | None:
-        if need.wanted != "listing" and need.path in self.others:
-            return self.others[need.path]
-        return self.files.bring(need)
-
-
 def _cases_of(text: str, file: str) -> list[JsonObject]:
     tree = read_yaml(text.encode(), file)
     if isinstance(tree, SuiteProblem):
-        raise Fault(Code.USAGE, f"{tree.place}: {tree.message}", hint=tree.suggestion, status=422)
+        raise tree.fault(Code.USAGE, status=422)
     tests = tree.get("tests") or tree
     cases = [each.json for each in tests.items]
     if not cases or not all(isinstance(each, dict) for each in cases):

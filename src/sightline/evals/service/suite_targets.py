@@ -64,8 +64,7 @@ class KnownTargets:
         self._described: dict[str, SuiteTarget] = {}
         self._odd: dict[SuiteProblem, None] = {}
         if self._agentv.problems:
-            first = self._agentv.problems[0]
-            raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
+            raise self._agentv.problems[0].fault(Code.CONFIG)
         self.catalog = catalog
         self.environment = {**_dotenv_variables(files, self._agentv), **environment}
 
@@ -137,8 +136,7 @@ class KnownTargets:
     def _of_agentv(self, name: str) -> TargetSpec:
         found = resolve_target(self._agentv, name, self.environment, self.catalog)
         if found.spec is None:
-            first = next(each for each in found.problems if each.severity == "error")
-            raise Fault(Code.CONFIG, f"{first.place}: {first.message}", hint=first.suggestion)
+            raise next(each for each in found.problems if each.severity == "error").fault(Code.CONFIG)
         self._odd |= dict.fromkeys(found.problems)
         if found.provider is not None:
             self._add(found.provider_name, found.provider)

@@ -3,7 +3,7 @@ import base64
 import pytest
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.delivery.content import (
+from sightline.evals.core.delivery import (
     block,
     file_part,
     file_text,
@@ -11,12 +11,11 @@ from sightline.evals.core.delivery.content import (
     is_ambiguous,
     marker,
     picture,
-    picture_link,
     refusal,
 )
 from sightline.evals.core.suite import CaseMessage, FileSegment, ImageSegment, SuitePlace, TextSegment
 from sightline.evals.core.target import FileForm
-from sightline.model.parts import Audio, Document, Image, Inline, Link, Text
+from sightline.model.parts import Audio, Document, Image, Text
 from sightline.model.request import Message
 from tests.picture_files import png
 
@@ -59,9 +58,7 @@ def test_what_no_message_can_hold_is_refused_with_its_place() -> None:
     assert refusal(SuitePlace(), "x", "y").message == "x"
 
 
-def test_pictures_are_links_data_or_bytes_that_are_pictures() -> None:
-    assert picture_link(ImageSegment("https://x/y.png")) == Image(Link("https://x/y.png"))
-    assert picture_link(ImageSegment("data:image/png;base64,AA==")) == Image(Inline("image/png", "AA=="))
+def test_pictures_are_bytes_that_are_pictures() -> None:
     assert picture(PNG, ImageSegment("a.txt")).source.media_type == "image/png"  # type: ignore[union-attr]
     svg = picture(b"<svg/>", ImageSegment("a.svg"))
     assert svg.source.media_type == "image/svg+xml"  # type: ignore[union-attr]

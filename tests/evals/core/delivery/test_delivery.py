@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Fault
-from sightline.evals.core.delivery.delivery import (
-    Delivery,
-    content,
-    deliver,
-    last_exchanges,
-    turn_messages,
-    with_system,
-)
+from sightline.evals.core.delivery import Delivery, content, deliver, last_exchanges, turn_messages, with_system
 from sightline.evals.core.suite import (
     CallSegment,
     Case,
@@ -25,7 +18,7 @@ from sightline.evals.core.suite import (
     SuitePlace,
     TextSegment,
 )
-from sightline.model.parts import Document, Image, Link, Text, ToolCall, ToolResult
+from sightline.model.parts import Document, Image, Inline, Link, Text, ToolCall, ToolResult
 from sightline.model.request import Message
 from tests.picture_files import png
 
@@ -185,9 +178,10 @@ def test_a_file_that_is_a_picture_is_one_whatever_its_name() -> None:
     assert delivery.notes[0].why == "it is sent as a part: image"
 
 
-def test_a_link_needs_no_file() -> None:
-    (message,) = deliver([case_message("user", ImageSegment("https://x/y.png"))], {}).messages
-    assert isinstance(message.parts[0], Image)
+def test_a_picture_that_is_a_link_or_data_needs_no_file() -> None:
+    links = [ImageSegment("https://x/y.png"), ImageSegment("data:image/png;base64,AA==")]
+    (message,) = deliver([case_message("user", *links)], {}).messages
+    assert message.parts == (PICTURE, Image(Inline("image/png", "AA==")))
 
 
 def test_a_file_that_was_not_handed_in_is_a_fault() -> None:

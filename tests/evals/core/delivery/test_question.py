@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.delivery.content import CallLedger, argument_text, escape_markers, flat_question
+from sightline.evals.core.delivery import CallLedger, argument_text, escape_markers, flat_question
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, TextSegment
 from sightline.model.parts import Image, Link, Refusal, Text, ToolCall, ToolResult
 from sightline.model.request import Message

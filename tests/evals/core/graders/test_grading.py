@@ -14,7 +14,7 @@ from sightline.evals.core.graders.finding import (
     GradingSubject,
     Judge,
     NeedFile,
-    StepFailed,
+    UngradableError,
     ask,
     combine_scores,
     file_text,
@@ -35,7 +35,8 @@ from tests.grading_stage import BROKEN, case, driven, message, problems, says, s
 
 def test_what_came_of_a_step_is_its_answer_or_why_there_is_none() -> None:
     assert driven(ask(NeedFile("a"), FileContent), [FileContent(b"x")]) == (FileContent(b"x"), [NeedFile("a")])
-    assert driven(ask(NeedFile("a"), FileContent), [BROKEN])[0] is BROKEN
+    with pytest.raises(UngradableError, match="it failed: nobody is there"):
+        driven(ask(NeedFile("a"), FileContent, "it failed: "), [BROKEN])
     with pytest.raises(Fault, match="NeedFile was answered by Executed") as raised:
         driven(ask(NeedFile("a"), FileContent), [Executed(code=0)])
     assert raised.value.code is Code.USAGE
@@ -47,10 +48,8 @@ def test_a_files_text_has_plain_line_ends_and_no_mark() -> None:
 
 @pytest.mark.parametrize(("data", "words"), [(None, "there is no file a.md"), (b"\xff", "a.md is not UTF-8 text")])
 def test_unreadable_file_is_reported_by_name(data: bytes | None, words: str) -> None:
-    failed, _ = driven(file_text("a.md"), [FileContent(data)])
-    assert isinstance(failed, StepFailed)
-    assert failed.fault.message == words
-    assert driven(file_text("a.md"), [BROKEN])[0] is BROKEN
+    with pytest.raises(UngradableError, match=words):
+        driven(file_text("a.md"), [FileContent(data)])
 
 
 def test_default_names_match_agentvs() -> None:

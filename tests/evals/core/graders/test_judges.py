@@ -6,6 +6,7 @@ from sightline.evals.core.graders.finding import (
     Grading,
     Judge,
     Judged,
+    or_reason,
     sum_if_known,
     total_spent,
 )
@@ -26,7 +27,7 @@ BAD = says(
 
 
 def asked(*answers: object) -> tuple[GraderFinding, list[Judge]]:
-    finding, steps = driven(ask_judge(QUESTION, read_free), answers)
+    finding, steps = driven(or_reason(ask_judge(QUESTION, read_free)), answers)
     assert isinstance(finding, GraderFinding)
     return finding, steps
 

@@ -51,6 +51,7 @@ def test_a_limit_has_to_be_given() -> None:
     assert told(spec("latency")) == [("", 'the grader latency lacks the key "threshold"')]
     assert told(spec("cost", budget=-1)) == [("budget", "budget must be a number, 0 or more, not -1")]
     assert told(spec("token-usage")) == [("", "no limit is given")]
+    assert told(spec("execution-metrics", exploration_tolerance=0.1)) == [("", "no limit is given")]
 
 
 RUN = CaseObservation(
@@ -90,10 +91,6 @@ def test_what_is_not_known_of_a_run_is_not_graded() -> None:
         spec("execution-metrics", max_tool_calls=1, max_cost_usd=1, max_duration_ms=1), CaseObservation()
     ).score
     assert (score.verdict, score.reason) == ("not_graded", "not known: cost_usd, duration_ms")
-
-
-def test_a_run_needs_a_limit() -> None:
-    assert told(spec("execution-metrics", exploration_tolerance=0.1)) == [("", "no limit is given")]
 
 
 def test_what_is_not_known_of_a_program_is_not_0() -> None:

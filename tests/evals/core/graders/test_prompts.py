@@ -20,7 +20,7 @@ from sightline.evals.core.graders.finding import (
     Grading,
     GradingSubject,
     NeedFile,
-    StepFailed,
+    UngradableError,
 )
 from sightline.evals.core.graders.judge import NAMES, Fence, fill_template, material, unknown_variables, variables_of
 from sightline.evals.core.graders.rubric import Criterion
@@ -261,5 +261,5 @@ def test_a_reference_answer_may_hold_files_pictures_and_calls() -> None:
     text, steps = driven(reference_text(grading), [FileContent(b"inside")])
     assert steps == [NeedFile("docs/a.md")]
     assert text == 'a.md:\ninside\n[image b.png]\n[calls search with {\n  "q": 1\n}]\ndone'
-    failed, _ = driven(reference_text(grading), [FileContent(None)])
-    assert isinstance(failed, StepFailed)
+    with pytest.raises(UngradableError):
+        driven(reference_text(grading), [FileContent(None)])

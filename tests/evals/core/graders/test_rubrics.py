@@ -1,4 +1,5 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from sightline.evals.core.graders.judge import RubricsConfig
 from sightline.evals.core.graders.rubric import (
     FREE,
     Criterion,
-    Misread,
+    MisreadError,
     Range,
     checklist_schema,
     criteria_of,
@@ -154,10 +155,8 @@ POINTS = (
 
 
 def test_a_free_judgement_is_a_score_with_what_was_looked_at() -> None:
-    found = read_free(
-        '{"reasoning": "so", "assertions": [{"text": "a", "passed": true, "evidence": "e"}], "score": 0.7}'
-    )
-    assert isinstance(found, GraderFinding)
+    text = '{"reasoning": "so", "assertions": [{"text": "a", "passed": true, "evidence": "e"}], "score": 0.7}'
+    found = read_free(text)
     assert (found.score, found.checks, found.reason) == (0.7, (Check("a", True, "e"),), "so")
 
 
@@ -166,9 +165,7 @@ def test_a_free_judgement_is_a_score_with_what_was_looked_at() -> None:
     ['{"score": 1}', '\ufeff {"score": 1}\n', '```json\n{"score": 1}\n```', '```\n{"score": 1}```', '{"score": 1.0}'],
 )
 def test_one_object_is_read_with_or_without_a_fence(text: str) -> None:
-    found = read_free(text)
-    assert isinstance(found, GraderFinding)
-    assert found.score == 1.0
+    assert read_free(text).score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -189,7 +186,14 @@ def test_one_object_is_read_with_or_without_a_fence(text: str) -> None:
     ],
 )
 def test_anything_else_is_not_understood(text: str, why: str) -> None:
-    assert read_free(text) == Misread(why)
+    assert misread(read_free, text) == why
+
+
+def misread(read: Callable[..., GraderFinding], *given: object) -> str:
+    """Why an answer is not understood."""
+    with pytest.raises(MisreadError) as caught:
+        read(*given)
+    return str(caught.value)
 
 
 def checks(*said: object) -> str:
@@ -199,11 +203,9 @@ def checks(*said: object) -> str:
 def test_criteria_that_are_met_weigh_and_one_that_must_be_met_decides() -> None:
     short, right = {"id": "b", "satisfied": True, "reasoning": "r"}, {"id": "a", "satisfied": False}
     found = read_checklist(checks(short, right), TWO)
-    assert isinstance(found, GraderFinding)
     assert (found.score, found.passed, found.reason) == (0.25, False, "all in all")
     assert found.checks == (Check("[a] is right", False), Check("[b] is short", True, "r"))
     other = read_checklist(checks({"id": "b", "satisfied": False}, {"id": "a", "satisfied": True}), TWO)
-    assert isinstance(other, GraderFinding)
     assert (other.score, other.passed) == (0.75, None)
 
 
@@ -222,17 +224,16 @@ def test_criteria_that_are_met_weigh_and_one_that_must_be_met_decides() -> None:
     ],
 )
 def test_every_requested_criterion_must_be_answered_exactly_once(said: list[object], why: str) -> None:
-    assert read_checklist(checks(*said), TWO) == Misread(why)
+    assert misread(read_checklist, checks(*said), TWO) == why
 
 
 def test_a_list_of_criteria_has_to_be_there() -> None:
-    assert read_checklist("{}", TWO) == Misread('"checks" must be a list')
-    assert read_points("?", TWO) == Misread("not JSON: expecting value at line 1, column 1")
+    assert misread(read_checklist, "{}", TWO) == '"checks" must be a list'
+    assert misread(read_points, "?", TWO) == "not JSON: expecting value at line 1, column 1"
 
 
 def test_points_are_tenths_and_weigh() -> None:
     found = read_points(checks({"id": "a", "score": 6}, {"id": "b", "score": 8.0}), POINTS)
-    assert isinstance(found, GraderFinding)
     assert found.score == pytest.approx((0.6 + 3 * 0.8) / 4)
     assert (found.passed, found.details) == (None, {"raw_scores": {"a": 6, "b": 8}})
     assert [(check.text, check.passed) for check in found.checks] == [
@@ -243,18 +244,18 @@ def test_points_are_tenths_and_weigh() -> None:
 
 def test_too_few_points_where_some_are_needed_decide() -> None:
     found = read_points(checks({"id": "a", "score": 4}, {"id": "b", "score": 10}), POINTS)
-    assert isinstance(found, GraderFinding)
     assert (found.passed, found.checks[0].passed) == (False, False)
 
 
 @pytest.mark.parametrize("score", [5, 11, -1, 6.5, True, "7", None])
 def test_points_have_to_be_in_one_of_the_ranges(score: object) -> None:
-    found = read_points(checks({"id": "a", "score": score}, {"id": "b", "score": 1}), POINTS)
-    assert isinstance(found, Misread)
-    assert found.why.startswith("\"score\" of 'a' must be one of its points, not ")
+    why = misread(read_points, checks({"id": "a", "score": score}, {"id": "b", "score": 1}), POINTS)
+    assert why.startswith("\"score\" of 'a' must be one of its points, not ")
 
 
 @given(st.text() | st.from_regex(r'\{"score": -?[0-9.]{1,4}\}', fullmatch=True))
 def test_score_is_from_0_to_1_or_missing_for_any_reply(text: str) -> None:
-    found = read_free(text)
-    assert isinstance(found, Misread) or (found.score is not None and 0 <= found.score <= 1)
+    with suppress(MisreadError):
+        score = read_free(text).score
+        assert score is not None
+        assert 0 <= score <= 1

@@ -18,13 +18,13 @@ from sightline.evals.core.making.case import (
     make_case,
     turns_of,
 )
-from sightline.evals.core.reading.suites import read_suite
 from sightline.evals.core.reading.yaml_edit import append_case
 from sightline.evals.core.suite import CallSegment, Case, CaseMessage, TextSegment
 from sightline.model.json import JsonObject
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply
 from sightline.model.request import FunctionTool, JsonFormat, Message, OpaqueTool, Options, Reasoning, Request
+from tests.evals.core.reading import stage
 
 SYSTEM = Message("system", (Text("Be brief."),))
 HELLO = Message("user", (Text("Hello"),))
@@ -152,14 +152,9 @@ def read(made: MadeCase) -> Case:
 
 def read_text(text: str, made: MadeCase) -> Case:
     files = {file.path: file.data for file in made.files}
-    reading = read_suite(text.encode(), "suite.yaml", {"HOME": "/somewhere/else"})
-    try:
-        need = next(reading)
-        while True:
-            need = reading.send(files.get(need.path))
-    except StopIteration as stop:
-        found = stop.value
+    found = stage.read(text, files, "suite.yaml", {"HOME": "/somewhere/else"})
     assert found.problems == ()
+    assert found.suite is not None
     return found.suite.cases[-1]
 
 

@@ -1,12 +1,14 @@
 """A folder in memory, and a reader that is answered from it."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from typing import TypeVar
 
 from sightline.evals.core.reading.files import Need, SuiteReading
 from sightline.evals.core.reading.suites import read_suite
-from sightline.evals.core.suite import Case, SuiteProblem
+from sightline.evals.core.suite import Case, Suite, SuiteProblem
 
 FILE = "suites/a.eval.yaml"
+T = TypeVar("T")
 
 
 def answer(need: Need, files: Mapping[str, bytes]) -> bytes | None:
@@ -26,21 +28,30 @@ def read(
 ) -> SuiteReading:
     """The suite in a text, with these files around it."""
     data = text.encode() if isinstance(text, str) else text
-    reading = read_suite(data, file, environment)
-    try:
-        need = next(reading)
-        while True:
-            need = reading.send(answer(need, files or {}))
-    except StopIteration as stopped:
-        result: SuiteReading = stopped.value
-        return result
+    return driven(read_suite(data, file, environment), files or {})
+
+
+def driven(steps: Generator[Need, bytes | None, T], files: Mapping[str, bytes]) -> T:
+    """What a reader returns that finds these files."""
+    given: bytes | None = None
+    while True:
+        try:
+            given = answer(steps.send(given), files)
+        except StopIteration as stopped:
+            result: T = stopped.value
+            return result
+
+
+def sound(text: str | bytes, files: Mapping[str, bytes] | None = None, **more: object) -> Suite:
+    """The suite in a text, which nothing keeps from running."""
+    reading = read(text, files, **more)  # type: ignore[arg-type]
+    assert reading.suite is not None, [told(each) for each in reading.problems]
+    return reading.suite
 
 
 def case(body: str, files: Mapping[str, bytes] | None = None, **more: object) -> Case:
     """The one case of a suite that has these lines in it."""
-    reading = read(one(body), files, **more)  # type: ignore[arg-type]
-    assert reading.suite is not None, [told(each) for each in reading.problems]
-    (only,) = reading.suite.cases
+    (only,) = sound(one(body), files, **more).cases
     return only
 
 

@@ -7,15 +7,14 @@ from sightline.evals.core.graders.grader import read_list
 from sightline.evals.core.reading.document import SuiteFindings, node_of
 from sightline.evals.core.suite import Execution, FileSegment, GraderSpec, SuitePlace, TextSegment, Trials
 from sightline.model.request import CustomTool, FunctionTool, OpaqueTool
-from tests.evals.core.reading.stage import FILE, case, messages_of, one, problem, read
+from tests.evals.core.reading.stage import FILE, case, messages_of, one, problem, read, sound
 
 TESTS = "tests: [{id: a, input: x, criteria: y}]\n"
 
 
 def execution(head: str) -> Execution:
-    reading = read(head + TESTS)
-    assert reading.suite is not None, messages_of(reading)
-    return reading.suite.execution
+    suite = sound(head + TESTS)
+    return suite.execution
 
 
 def test_all_of_it_is_read() -> None:
@@ -158,9 +157,8 @@ def test_a_file_that_is_missing_is_an_error_of_its_case() -> None:
 
 
 def graders(written: str) -> tuple[GraderSpec, ...]:
-    reading = read(f"tests:\n  - id: a\n    input: x\n    assertions: {written}\n")
-    assert reading.suite is not None, messages_of(reading)
-    return reading.suite.cases[0].graders
+    suite = sound(f"tests:\n  - id: a\n    input: x\n    assertions: {written}\n")
+    return suite.cases[0].graders
 
 
 def test_type_specific_keys_are_kept_in_the_grader_config() -> None:
@@ -230,25 +228,23 @@ def test_a_grader_that_cannot_be_one_is_refused(written: str, words: str) -> Non
 
 
 def test_graders_stand_under_execution_too() -> None:
-    reading = read(
+    suite = sound(
         "execution: {assertions: [{type: is-json}]}\n"
         "tests:\n  - {id: a, input: x, execution: {evaluators: [{type: contains, value: y}]}}\n"
         "  - {id: b, input: x, criteria: good, execution: {skip_defaults: true}}\n"
     )
-    assert reading.suite is not None
-    assert [[spec.type for spec in case.graders] for case in reading.suite.cases] == [
+    assert [[spec.type for spec in case.graders] for case in suite.cases] == [
         ["contains", "is-json"],
         ["llm-grader"],
     ]
 
 
 def test_a_suites_graders_may_name_the_variables_of_a_case() -> None:
-    reading = read(
+    suite = sound(
         "assertions: [{type: contains, value: '{{ word }}'}]\n"
         "tests:\n  - {id: a, input: x, vars: {word: one}}\n  - {id: b, input: x, vars: {word: two}}\n"
     )
-    assert reading.suite is not None
-    assert [case.graders[0].config["value"] for case in reading.suite.cases] == ["one", "two"]
+    assert [case.graders[0].config["value"] for case in suite.cases] == ["one", "two"]
 
 
 WHOLE = """conversation_id: talk
@@ -333,16 +329,14 @@ def test_files_of_a_case_take_the_place_of_the_suites() -> None:
 
 
 def test_graders_of_turns_are_enough() -> None:
-    reading = read("tests:\n  - {id: a, turns: [{input: x, assertions: [good]}]}\n")
-    assert reading.suite is not None
-    assert reading.suite.cases[0].graders == ()
+    suite = sound("tests:\n  - {id: a, turns: [{input: x, assertions: [good]}]}\n")
+    assert suite.cases[0].graders == ()
 
 
 def test_what_a_turn_expects_is_enough_and_kept() -> None:
     body = "tests:\n  - id: a\n    turns: [{input: x, expected_output: {a: 1}}, {input: y, expected_output: z}]\n"
-    reading = read(body)
-    assert reading.suite is not None, messages_of(reading)
-    (found,) = reading.suite.cases
+    suite = sound(body)
+    (found,) = suite.cases
     assert found.graders == ()
     assert [turn.expected_value for turn in found.turns] == [{"a": 1}, None]
     assert [len(turn.expected) for turn in found.turns] == [1, 1]
@@ -351,9 +345,8 @@ def test_what_a_turn_expects_is_enough_and_kept() -> None:
 def test_variables_leave_the_names_of_graders_alone() -> None:
     body = "vars: {who: Ada, output: no}\ninput: 'Hello {{ who }}'\ncriteria: 'greets {{ who }}'"
     text = one(body).replace("value: x", "value: '{{ who }}', prompt: 'Is {{ output }} fine, {{ who }}?'")
-    reading = read(text)
-    assert reading.suite is not None
-    (found,) = reading.suite.cases
+    suite = sound(text)
+    (found,) = suite.cases
     assert found.messages[0].segments[0].text == "Hello Ada"  # type: ignore[union-attr]
     assert found.criteria == "greets Ada"
     assert found.graders[0].config == {"value": "Ada", "prompt": "Is {{ output }} fine, Ada?"}

@@ -7,7 +7,7 @@ from sightline.evals.core.reading import yaml_text
 from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
 from sightline.evals.core.reading.yaml_text import read_json_lines, read_yaml
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
-from tests.evals.core.reading.stage import problem, read
+from tests.evals.core.reading.stage import problem, read, sound
 
 HERE = SuitePlace("a.yaml", 3, 5)
 
@@ -52,13 +52,6 @@ def test_the_same_problem_is_kept_once_and_lines_are_in_order() -> None:
     assert findings.has_errors
 
 
-def test_problem_without_a_path_is_given_one() -> None:
-    findings = SuiteFindings()
-    lost = SuiteProblem(place=FINDINGS_HERE, path="", message="lost")
-    findings.add([lost, SuiteProblem(place=FINDINGS_HERE, path="here", message="known")], ("tests", 2))
-    assert [each.path for each in findings.problems] == ["tests[2]", "here"]
-
-
 def test_an_unknown_key_is_an_error_with_the_nearest_known_one() -> None:
     findings = SuiteFindings()
     findings.check_keys(owner(inptu="x", **{"x-mine": 1, "id": "a"}), ("id", "input"), "a test")
@@ -97,9 +90,8 @@ def test_the_names_of_earlier_days_are_read(name: str) -> None:
 
 
 def test_assert_is_read_for_the_suite_and_for_a_case() -> None:
-    reading = read(OLD.replace("evaluators", "assert") + "assert: [{type: contains, value: x}]\n")
-    assert reading.suite is not None
-    assert [spec.type for spec in reading.suite.cases[0].graders] == ["is-json", "contains"]
+    suite = sound(OLD.replace("evaluators", "assert") + "assert: [{type: contains, value: x}]\n")
+    assert [spec.type for spec in suite.cases[0].graders] == ["is-json", "contains"]
 
 
 def test_the_old_and_the_new_name_at_once_is_an_error() -> None:

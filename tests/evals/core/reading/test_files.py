@@ -15,7 +15,7 @@ from sightline.evals.core.reading.files import (
 from sightline.evals.core.reading.sources import with_environment, with_variables
 from sightline.evals.core.suite import FileSegment, SuitePlace
 from sightline.model.json import Json
-from tests.evals.core.reading.stage import case, messages_of, one, problem, read, told
+from tests.evals.core.reading.stage import case, messages_of, one, problem, read, sound, told
 
 
 @pytest.mark.parametrize(
@@ -155,19 +155,23 @@ def from_environment(value: Json, **environment: str) -> tuple[Json, list[str]]:
     return node.json, [each.message for each in findings.problems]
 
 
-def test_variables_fill_texts_wherever_they_stand() -> None:
-    value = {"a": ["Hello {{ name }}, {{name}}", 3], "b": {"c": "{{ user.first }}"}, "d": "plain"}
-    variables: dict[str, Json] = {"name": "Ada", "user": {"first": "A"}}
-    assert filled(value, variables) == ({"a": ["Hello Ada, Ada", 3], "b": {"c": "A"}, "d": "plain"}, [])
-
-
-def test_a_text_that_is_one_variable_becomes_its_value() -> None:
-    assert filled(" {{ rows }} ", {"rows": [1, {"x": 2}]}) == ([1, {"x": 2}], [])
-    assert filled("rows: {{ rows }}", {"rows": [1]}) == ("rows: [1]", [])
-
-
-def test_without_variables_nothing_is_one() -> None:
-    assert filled("{{ name }}", {}) == ("{{ name }}", [])
+@pytest.mark.parametrize(
+    ("value", "variables", "shown"),
+    [
+        (
+            {"a": ["Hello {{ name }}, {{name}}", 3], "b": {"c": "{{ user.first }}"}, "d": "plain"},
+            {"name": "Ada", "user": {"first": "A"}},
+            {"a": ["Hello Ada, Ada", 3], "b": {"c": "A"}, "d": "plain"},
+        ),
+        pytest.param(" {{ rows }} ", {"rows": [1, {"x": 2}]}, [1, {"x": 2}], id="a text that is one becomes its value"),
+        ("rows: {{ rows }}", {"rows": [1]}, "rows: [1]"),
+        pytest.param("{{ name }}", {}, "{{ name }}", id="without variables nothing is one"),
+        pytest.param("{{ a }}!", {"a": "{{ b }}", "b": "x"}, "{{ b }}!", id="its value is not read again"),
+        pytest.param("${{ HOME }} {{ a }}", {"a": "x", "HOME": "wrong"}, "${{ HOME }} x", id="the environment is none"),
+    ],
+)
+def test_variables_fill_texts_wherever_they_stand(value: Json, variables: dict[str, Json], shown: Json) -> None:
+    assert filled(value, variables) == (shown, [])
 
 
 def test_unknown_variable_is_left_in_place_and_reported() -> None:
@@ -185,14 +189,6 @@ def test_names_of_a_graders_own_prompt_are_left_to_it() -> None:
     for name in (*NAMES, *ALIASES):  # every name that a prompt of a grader knows
         assert filled(f"{{{{ {name} }}}}", variables, "assertions") == (f"{{{{ {name} }}}}", [])
     assert filled("{{ output }} {{ x }}", variables, "input") == ("no 1", [])
-
-
-def test_what_comes_from_a_variable_is_not_read_again() -> None:
-    assert filled("{{ a }}!", {"a": "{{ b }}", "b": "x"}) == ("{{ b }}!", [])
-
-
-def test_the_environment_is_not_taken_for_a_variable() -> None:
-    assert filled("${{ HOME }} {{ a }}", {"a": "x", "HOME": "wrong"}) == ("${{ HOME }} x", [])
 
 
 def test_the_environment_fills_texts_and_types_whole_ones() -> None:
@@ -228,9 +224,8 @@ FILES = {
 
 
 def test_graders_of_other_files_stand_where_they_are_named() -> None:
-    reading = read(SUITE, FILES, environment={"WORD": "fine"})
-    assert reading.suite is not None, messages_of(reading)
-    first, second = reading.suite.cases
+    suite = sound(SUITE, FILES, environment={"WORD": "fine"})
+    first, second = suite.cases
     assert [spec.type for spec in first.graders] == [
         *("is-json", "regex", "regex", "rubrics", "composite", "contains", "contains")
     ]
@@ -287,9 +282,8 @@ YAML = "- {{" + CASE + "}}\n"
 
 
 def ids(text: str, **files: str) -> list[str]:
-    reading = read(text, {path: content.encode() for path, content in files.items()}, environment={"WHO": "Ada"})
-    assert reading.suite is not None, messages_of(reading)
-    return [case.id for case in reading.suite.cases]
+    suite = sound(text, {path: content.encode() for path, content in files.items()}, environment={"WHO": "Ada"})
+    return [case.id for case in suite.cases]
 
 
 def test_tests_stand_in_a_file_of_their_own() -> None:
@@ -310,8 +304,7 @@ def test_files_and_tests_may_stand_side_by_side() -> None:
 
 
 def test_a_pattern_may_begin_at_the_topmost_folder() -> None:
-    reading = read("tests: '*.cases.yaml'\n", {"a.cases.yaml": YAML.format("a").encode()}, file="s.yaml")
-    assert reading.suite is not None
+    assert sound("tests: '*.cases.yaml'\n", {"a.cases.yaml": YAML.format("a").encode()}, file="s.yaml")
 
 
 def test_a_folder_has_a_folder_for_each_case() -> None:

@@ -86,14 +86,9 @@ def test_a_text_is_what_the_user_says() -> None:
     assert message.segments == (TextSegment("hello", SuitePlace(FILE, 4, 12)),)
 
 
-def test_object_is_written_as_json() -> None:
-    assert words("input: {city: Bern, days: [1, 2]}") == [
-        ("user", ['{\n  "city": "Bern",\n  "days": [\n    1,\n    2\n  ]\n}'])
-    ]
-
-
-def test_one_message_may_stand_alone() -> None:
+def test_an_object_is_one_message_or_is_written_as_json() -> None:
     assert words("input: {role: system, content: be kind}") == [("system", ["be kind"])]
+    assert words("input: {city: Bern, days: [1]}") == [("user", ['{\n  "city": "Bern",\n  "days": [\n    1\n  ]\n}'])]
 
 
 def test_every_role_is_carried() -> None:
@@ -209,6 +204,7 @@ CALLS = "  - {role: assistant, tool_calls: [{name: a, id: c1}, {name: b}]}\n"
         "  - {role: tool, tool_call_id: c1, content: x}\n  - {role: tool, content: y}\n",
         "  - {role: tool, name: b, content: x}\n  - {role: tool, content: y}\n  - {role: user, content: on}\n",
         "  - {role: tool, content: x}\n  - {role: system, content: note}\n  - {role: tool, content: y}\n",
+        "turns:\n  - input: [{role: tool, content: x}, {role: tool, content: y}]\n",
     ],
 )
 def test_calls_that_are_answered_are_fine(rest: str) -> None:
@@ -241,11 +237,6 @@ def test_result_without_a_call_is_a_warning() -> None:
     reading = read(one("input:\n" + GO + "  - {role: tool, content: sunny}\n"))
     assert reading.suite is not None
     assert [each.severity for each in reading.problems] == ["warning"]
-
-
-def test_results_in_a_turn_answer_calls_before_the_turns() -> None:
-    turns = "turns:\n  - input: [{role: tool, content: x}, {role: tool, content: y}]\n"
-    assert not read(one("input:\n" + GO + CALLS + turns)).problems
 
 
 def test_a_result_answers_by_id_then_by_name_then_in_order() -> None:

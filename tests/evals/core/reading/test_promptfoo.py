@@ -1,17 +1,16 @@
 import pytest
 
 from sightline.evals.core.target import SuiteTarget
-from tests.evals.core.reading.stage import messages_of, problem, read
+from tests.evals.core.reading.stage import messages_of, problem, read, sound
 
 TEST = "tests: [{vars: {a: 1}, assert: [{type: contains, value: x}]}]\n"
 
 
 def said(prompts: str, files: dict[str, bytes] | None = None) -> list[list[tuple[str, str]]]:
-    reading = read(f"prompts: {prompts}\n{TEST}", files)
-    assert reading.suite is not None, messages_of(reading)
+    suite = sound(f"prompts: {prompts}\n{TEST}", files)
     return [
         [(message.role, message.segments[0].text) for message in case.messages]  # type: ignore[union-attr]
-        for case in reading.suite.cases
+        for case in suite.cases
     ]
 
 
@@ -98,9 +97,8 @@ def test_a_suite_without_prompts_is_none() -> None:
 
 def test_a_value_that_is_in_several_files_is_a_list() -> None:
     text = "prompts: ['{{ a }}']\ntests: [{vars: {a: 'file://p/*.txt'}, assert: [{type: is-json}]}]\n"
-    reading = read(text, {"suites/p/x.txt": b"X", "suites/p/y.txt": b"Y"})
-    assert reading.suite is not None, messages_of(reading)
-    assert [case.messages[0].segments[0].text for case in reading.suite.cases] == ["X", "Y"]  # type: ignore[union-attr]
+    suite = sound(text, {"suites/p/x.txt": b"X", "suites/p/y.txt": b"Y"})
+    assert [case.messages[0].segments[0].text for case in suite.cases] == ["X", "Y"]  # type: ignore[union-attr]
     assert 'there is no file "suites/gone.txt"' in messages_of(read(text.replace("p/*.txt", "gone.txt")))
 
 
@@ -132,9 +130,8 @@ tests:
 
 
 def test_prompts_and_tests_become_cases() -> None:
-    reading = read(SUITE)
-    assert reading.suite is not None, messages_of(reading)
-    suite = reading.suite
+    suite = sound(SUITE)
+    suite = suite
     assert [case.id for case in suite.cases] == [
         "by name / prompt 1",
         "by name / prompt 2",
@@ -158,9 +155,8 @@ def test_prompts_and_tests_become_cases() -> None:
 
 
 def test_assertions_become_graders() -> None:
-    reading = read(SUITE)
-    assert reading.suite is not None
-    graders = reading.suite.cases[0].graders
+    suite = sound(SUITE)
+    graders = suite.cases[0].graders
     assert [(spec.type, spec.config) for spec in graders] == [
         ("contains", {"value": "sorry"}),
         ("contains-any", {"value": ["Ada", "ADA"]}),
@@ -180,11 +176,10 @@ PROMPTFOO_TEST = "tests: [{vars: {a: 1}, assert: [{type: contains, value: x}]}]\
 
 
 def test_one_prompt_and_one_provider_are_enough() -> None:
-    reading = read("providers: one\nprompts: '[not json {{ a }}'\n" + PROMPTFOO_TEST)
-    assert reading.suite is not None
-    assert [case.id for case in reading.suite.cases] == ["test-1"]
-    assert reading.suite.execution.targets == ("one",)
-    assert reading.suite.cases[0].messages[0].segments[0].text == "[not json 1"  # type: ignore[union-attr]
+    suite = sound("providers: one\nprompts: '[not json {{ a }}'\n" + PROMPTFOO_TEST)
+    assert [case.id for case in suite.cases] == ["test-1"]
+    assert suite.execution.targets == ("one",)
+    assert suite.cases[0].messages[0].segments[0].text == "[not json 1"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -276,15 +271,13 @@ def test_problem_is_located_where_it_was_written() -> None:
 
 
 def test_options_may_say_little() -> None:
-    reading = read("prompts: [x]\nevaluateOptions: {}\n" + PROMPTFOO_TEST)
-    assert reading.suite is not None
-    assert reading.suite.execution.workers is None
+    suite = sound("prompts: [x]\nevaluateOptions: {}\n" + PROMPTFOO_TEST)
+    assert suite.execution.workers is None
 
 
 def graders(written: str, more: str = "") -> list[dict[str, object]]:
-    reading = read(f"prompts: [x]\ntests: [{{assert: [{written}]{more}}}]\n")
-    assert reading.suite is not None, messages_of(reading)
-    (case,) = reading.suite.cases
+    suite = sound(f"prompts: [x]\ntests: [{{assert: [{written}]{more}}}]\n")
+    (case,) = suite.cases
     assert case.execution.threshold == (0.5 if more else 0)
     return [
         {"type": each.type, "required": each.required, "min": each.min_score, **each.config} for each in case.graders
@@ -311,16 +304,14 @@ def test_judge_is_set_for_all_tests_or_by_an_assertion() -> None:
         "prompts: [x]\ndefaultTest: {options: {provider: 'openai:gpt-x'}}\ntests: [{assert: "
         "[{type: llm-rubric, value: a}, {type: g-eval, value: b, provider: {id: 'openai:gpt-y', label: y}}]}]\n"
     )
-    reading = read(text)
-    assert reading.suite is not None, messages_of(reading)
-    assert [each.config["target"] for each in reading.suite.cases[0].graders] == ["openai/gpt-x", "y"]
-    assert [each.name for each in reading.suite.targets] == ["y"]
+    suite = sound(text)
+    assert [each.config["target"] for each in suite.cases[0].graders] == ["openai/gpt-x", "y"]
+    assert [each.name for each in suite.targets] == ["y"]
 
 
 def values(text: str, files: dict[str, bytes] | None = None) -> list[tuple[str, str]]:
-    reading = read(text, files)
-    assert reading.suite is not None, messages_of(reading)
-    return [(case.id, case.messages[0].segments[0].text) for case in reading.suite.cases]  # type: ignore[union-attr]
+    suite = sound(text, files)
+    return [(case.id, case.messages[0].segments[0].text) for case in suite.cases]  # type: ignore[union-attr]
 
 
 def test_lists_of_values_make_a_test_for_every_combination() -> None:
@@ -343,9 +334,8 @@ def test_values_and_tests_may_be_in_files() -> None:
     }
     text = "prompts: ['{{ who }}']\ntests: file://tests.yaml\ndefaultTest: file://default.yaml\n"
     assert values(text, files) == [("one", "Ada\n"), ("test-2 #1", "Bob"), ("test-2 #2", "me")]
-    reading = read(text, files)
-    assert reading.suite is not None
-    assert reading.suite.cases[0].graders[0].config == {"value": "Bob"}
+    suite = sound(text, files)
+    assert suite.cases[0].graders[0].config == {"value": "Bob"}
 
 
 def test_words_around_prompts_and_metadata_are_merged() -> None:
@@ -354,13 +344,11 @@ def test_words_around_prompts_and_metadata_are_merged() -> None:
         "tests: [{options: {suffix: '!'}, metadata: {b: 2}, assert: [{type: is-json}]}]\n"
     )
     assert values(text) == [("test-1", "<x!")]
-    reading = read(text)
-    assert reading.suite is not None
-    assert reading.suite.cases[0].metadata == {"a": 1, "b": 2}
+    suite = sound(text)
+    assert suite.cases[0].metadata == {"a": 1, "b": 2}
 
 
 def test_tags_may_be_words_and_values_numbers() -> None:
-    reading = read("tags: [a, b]\nprompts: ['{{ n }}']\ntests: [{vars: {n: 3}, assert: [{type: is-json}]}]\n")
-    assert reading.suite is not None, messages_of(reading)
-    assert reading.suite.tags == ("a", "b")
-    assert reading.suite.cases[0].messages[0].segments[0].text == "3"  # type: ignore[union-attr]
+    suite = sound("tags: [a, b]\nprompts: ['{{ n }}']\ntests: [{vars: {n: 3}, assert: [{type: is-json}]}]\n")
+    assert suite.tags == ("a", "b")
+    assert suite.cases[0].messages[0].segments[0].text == "3"  # type: ignore[union-attr]

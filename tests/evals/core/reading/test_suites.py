@@ -3,9 +3,10 @@ import json
 import pytest
 
 from sightline.evals.core.graders.grade import check_graders
+from sightline.evals.core.reading.document import SuiteFindings
 from sightline.evals.core.reading.suites import check_dependencies
-from sightline.evals.core.suite import Case, FileSegment, SuitePlace, TextSegment
-from tests.evals.core.reading.stage import messages_of, problem, read
+from sightline.evals.core.suite import Case, FileSegment, SuitePlace, SuiteProblem, TextSegment
+from tests.evals.core.reading.stage import messages_of, problem, read, sound
 
 EVALS = {
     "skill_name": "csv",
@@ -23,9 +24,8 @@ EVALS = {
 
 
 def test_evals_of_a_skill_are_a_suite() -> None:
-    reading = read(json.dumps(EVALS), {"suites/data.csv": b"x"}, file="suites/evals.json")
-    assert reading.suite is not None, messages_of(reading)
-    first, second = reading.suite.cases
+    suite = sound(json.dumps(EVALS), {"suites/data.csv": b"x"}, file="suites/evals.json")
+    first, second = suite.cases
     assert (first.id, second.id) == ("1", "two")
     file, text = first.messages[0].segments
     assert isinstance(file, FileSegment)
@@ -51,8 +51,14 @@ def cases(**waits: list[str]) -> list[Case]:
     return [Case(id=name, depends_on=tuple(others)) for name, others in waits.items()]
 
 
+def checked(found: list[Case]) -> tuple[SuiteProblem, ...]:
+    findings = SuiteFindings()
+    check_dependencies(found, {each.place: () for each in found}, findings)
+    return findings.problems
+
+
 def told(found: list[Case]) -> list[str]:
-    return [each.message for each in check_dependencies(found)]
+    return [each.message for each in checked(found)]
 
 
 def test_cases_may_wait_for_each_other_in_an_order() -> None:
@@ -66,7 +72,7 @@ def test_duplicate_id_names_both_places() -> None:
 
 
 def test_a_dependency_on_nothing_suggests_the_nearest() -> None:
-    (found,) = check_dependencies(cases(alpha=[], b=["alhpa"]))
+    (found,) = checked(cases(alpha=[], b=["alhpa"]))
     assert found.suggestion == 'Did you mean "alpha"?'
 
 
@@ -102,9 +108,8 @@ SUITE = """tests:
     ],
 )
 def test_a_script_of_the_repository_grades_under_its_name(path: str, seen: str) -> None:
-    reading = read(SUITE, {path: b""})
-    assert reading.suite is not None
-    first, second = reading.suite.cases
+    suite = sound(SUITE, {path: b""})
+    first, second = suite.cases
     counted, short, other = first.graders
     assert (counted.type, counted.name, counted.weight, counted.negate) == ("code-grader", "word-count", 2, True)
     assert counted.config == {"command": ["bun", "run", seen], "config": {"least": 3}}
@@ -116,9 +121,8 @@ def test_a_script_of_the_repository_grades_under_its_name(path: str, seen: str) 
 @pytest.mark.parametrize("kind", ["word-count", "../up", "a/b", "code-judge"])
 def test_type_without_a_script_is_an_unknown_grader(kind: str) -> None:
     files = {"up.ts": b"", "suites/.agentv/assertions/a/b.ts": b"", ".agentv/assertions/code-judge.ts": b""}
-    reading = read(f"tests: [{{id: a, input: x, assertions: [{{type: {kind}}}]}}]\n", files, file="top.yaml")
-    assert reading.suite is not None
-    (problem,) = check_graders(reading.suite.cases[0].graders)
+    suite = sound(f"tests: [{{id: a, input: x, assertions: [{{type: {kind}}}]}}]\n", files, file="top.yaml")
+    (problem,) = check_graders(suite.cases[0].graders)
     assert "there is no grader" in problem.message
 
 
@@ -169,9 +173,8 @@ def test_what_a_suite_says_once_is_in_all_of_its_cases() -> None:
     ("file", "name"), [("x/greet.eval.yaml", "greet"), ("greet.YML", "greet"), (".yaml", "suite"), ("greet", "greet")]
 )
 def test_a_suite_without_a_name_has_that_of_its_file(file: str, name: str) -> None:
-    reading = read("tests: [{id: a, input: x, criteria: y}]\n", file=file)
-    assert reading.suite is not None
-    assert reading.suite.name == name
+    suite = sound("tests: [{id: a, input: x, criteria: y}]\n", file=file)
+    assert suite.name == name
 
 
 def test_a_bare_list_and_lines_of_json_are_suites() -> None:
@@ -211,10 +214,9 @@ def test_a_text_that_is_no_suite_is_one_problem(text: str) -> None:
 
 def test_the_environment_reaches_every_corner() -> None:
     text = "tests:\n  - {id: '${{ ID }}', input: x, criteria: y, execution: {threshold: '${{ LEAST }}'}}\n"
-    reading = read(text, environment={"ID": "a", "LEAST": "0.5"})
-    assert reading.suite is not None, messages_of(reading)
-    assert reading.suite.cases[0].id == "a"
-    assert reading.suite.cases[0].execution.threshold == 0.5
+    suite = sound(text, environment={"ID": "a", "LEAST": "0.5"})
+    assert suite.cases[0].id == "a"
+    assert suite.cases[0].execution.threshold == 0.5
 
 
 def test_a_case_without_an_id_does_not_hide_the_problems_of_the_next() -> None:

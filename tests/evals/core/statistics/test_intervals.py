@@ -1,4 +1,5 @@
 import random
+from collections.abc import Sequence
 from itertools import chain, combinations, product
 
 import numpy
@@ -65,26 +66,29 @@ def test_clusters_have_sums_and_sizes() -> None:
     assert sums_of([1.0, 2.0, 4.0], ["x", "y", "x"]) == ([5.0, 2.0], [2, 1])
 
 
+def mean_with_interval(values: Sequence[float], groups: Sequence[str] = ()) -> tuple[Mean, Interval]:
+    mean = mean_of(values, groups)
+    assert mean is not None
+    assert mean.interval is not None
+    return mean, mean.interval
+
+
 VALUES = [0.2, 0.9, 0.4, 1.0, 0.65, 0.7, 0.1, 0.8]
 GROUPS = ["a", "a", "b", "b", "b", "c", "d", "d"]
 
 
 def test_a_mean_has_the_error_of_its_sample_and_students_interval() -> None:
-    mean = mean_of(VALUES)
-    assert mean is not None
-    assert mean.interval is not None
+    mean, interval = mean_with_interval(VALUES)
     assert (mean.value, mean.count, mean.clusters) == (0.59375, 8, 8)
     assert mean.error == pytest.approx(0.11589615887878744, rel=1e-12)
-    assert (mean.interval.low, mean.interval.high) == pytest.approx((0.3196991320487689, 0.8678008679512311), rel=1e-9)
+    assert (interval.low, interval.high) == pytest.approx((0.3196991320487689, 0.8678008679512311), rel=1e-9)
 
 
 def test_cases_of_a_group_are_not_counted_as_independent() -> None:
-    mean = mean_of(VALUES, GROUPS)
-    assert mean is not None
-    assert mean.interval is not None
+    mean, interval = mean_with_interval(VALUES, GROUPS)
     assert mean.clusters == 4
     assert mean.error == pytest.approx(0.06017823, abs=1e-8)
-    assert (mean.interval.low, mean.interval.high) == pytest.approx((0.40223602, 0.78526398), abs=1e-8)
+    assert (interval.low, interval.high) == pytest.approx((0.40223602, 0.78526398), abs=1e-8)
 
 
 def test_groups_of_one_change_nothing() -> None:
@@ -120,12 +124,10 @@ def test_scipy_agrees_on_the_mean() -> None:
     source = random.Random(3)
     for count in (2, 5, 40, 300):
         values = [source.random() for _ in range(count)]
-        mean = mean_of(values)
-        assert mean is not None
-        assert mean.interval is not None
+        mean, interval = mean_with_interval(values)
         assert mean.error == pytest.approx(scipy.stats.sem(values), rel=1e-12)
         expected = scipy.stats.t.interval(0.95, count - 1, mean.value, scipy.stats.sem(values))
-        assert (mean.interval.low, mean.interval.high) == pytest.approx(expected, rel=1e-9)
+        assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-9)
 
 
 # The figures are those of statsmodels 0.15: OLS(values, ones).fit(cov_type="cluster", use_t=True), with use_correction.
@@ -149,11 +151,11 @@ def test_statsmodels_agrees_on_groups_of_any_size(
     groups = [number for number, size in enumerate(sizes) for _ in range(size)]
     values = [min(1.0, source.random() * (1 + group % 3) / 2) for group in groups]
     order = source.sample(range(len(groups)), len(groups))
-    clustered = mean_of([values[place] for place in order], [f"g{groups[place]}" for place in order])
-    assert clustered is not None
-    assert clustered.interval is not None
+    clustered, interval = mean_with_interval(
+        [values[place] for place in order], [f"g{groups[place]}" for place in order]
+    )
     assert clustered.error == pytest.approx(error, rel=1e-9)
-    assert (clustered.interval.low, clustered.interval.high) == pytest.approx((low, high), rel=1e-9)
+    assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-9)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["", "a", "b", "c"])), min_size=1, max_size=40))

@@ -5,13 +5,11 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.errors import Code
-from sightline.evals.core.run_state import Key
-from sightline.evals.service.cluster import home as home_module
+from sightline.evals.core.run_state import EvalBegan, Key, RunOptions
 from sightline.evals.service.cluster import messages
-from sightline.evals.service.cluster import pool as attendant_module
-from sightline.evals.service.cluster.home import Home, HostService
+from sightline.evals.service.cluster import pool as pool_module
 from sightline.evals.service.cluster.host_pool import LostError
-from sightline.evals.service.cluster.pool import HostHandle
+from sightline.evals.service.cluster.pool import Home, HostHandle, HostService
 from sightline.evals.service.context import OwnSharing
 from sightline.evals.service.target import Spending
 from sightline.model.exchange import Received
@@ -31,7 +29,8 @@ class ProcessTree:
 
     def __init__(self, stage: EvalStage, *, is_cached: bool = True) -> None:
         run = stage.stage
-        sharing = OwnSharing(run.engine, run.store.logbook, stage.evaluation.surroundings, is_cached=is_cached)
+        options = RunOptions(cache=is_cached)
+        sharing = OwnSharing(stage.driven(EvalBegan(suite=stage.suite(), targets=(), options=options)))
         self.purse = Spending()
         self.memory = run.engine.memory
         self.clock = run.clock
@@ -110,7 +109,7 @@ async def test_requests_of_three_hosts_keep_to_one_limit(stage: EvalStage) -> No
 async def test_tokens_are_settled_by_the_number_of_the_request(
     stage: EvalStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(home_module, "MOST_REMEMBERED", 2)
+    monkeypatch.setattr(pool_module, "MOST_REMEMBERED", 2)
     kin = ProcessTree(stage)
     one, two = kin.desk(), kin.desk()
     await one.handle(messages.RequestCounted(1, "acme", "m", 10))
@@ -288,7 +287,7 @@ async def test_a_mistake_of_ours_on_a_host_is_loud_here(stage: EvalStage) -> Non
 
 @on_stage
 async def test_a_host_that_does_not_come_to_an_end_is_ended(stage: EvalStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attendant_module, "GOODBYE", 0.01)
+    monkeypatch.setattr(pool_module, "GOODBYE", 0.01)
     enough = asyncio.Event()
 
     class Stubborn(FakeWorker):

@@ -1,5 +1,7 @@
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -25,6 +27,17 @@ from sightline.tokens.ledger import Wait
 from tests.cluster_stage import heard
 from tests.evals.service.test_limits_and_sharing import choice
 from tests.store.traffic import prices
+
+T = TypeVar("T")
+
+
+async def answered(line: HostLine, asking: Coroutine[Any, Any, T], question: messages.Question, value: object) -> T:
+    """What comes of asking home one question, the first on this line, when it gives this value."""
+    task = asyncio.get_running_loop().create_task(asking)
+    await asyncio.sleep(0)
+    assert await heard(line) == [messages.HostQuestion(1, question)]
+    line.resolve(messages.HomeAnswer(1, msgspec.Raw(messages.pack(value))))
+    return await task
 
 
 async def test_everything_arrives_in_its_order_and_once() -> None:
@@ -115,32 +128,17 @@ async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> No
     line = HostLine()
     rates = FarRates(line)
     assert rates.counts_tokens(choice())
-    asking = asyncio.get_running_loop().create_task(rates.admit(choice(rpm=3), 5))
-    await asyncio.sleep(0)
-    assert await heard(line) == [messages.HostQuestion(1, messages.Admit("acme", "m", 5, choice(rpm=3).facts))]
-    line.resolve(messages.HomeAnswer(1, msgspec.Raw(b"true")))
-    release = await asking
+    question = messages.Admit("acme", "m", 5, choice(rpm=3).facts)
+    release = await answered(line, rates.admit(choice(rpm=3), 5), question, value=True)
     release()
     release()
     assert await heard(line) == [messages.RequestReleased(1)]
 
 
-async def test_what_home_refuses_is_a_fault_here() -> None:
-    line = HostLine()
-    asking = asyncio.get_running_loop().create_task(FarRates(line).admit(choice(), 5))
-    await asyncio.sleep(0)
-    line.resolve(messages.HomeAnswer(1, fault=messages.HostFault(Code.RATE_LIMITED, "used up for 3 h")))
-    with pytest.raises(Fault, match="used up for 3 h"):
-        await asking
-
-
 async def test_wait_time_is_requested_from_the_home_process() -> None:
-    line = HostLine()
-    asking = asyncio.get_running_loop().create_task(FarRates(line).wait(choice(), 5))
-    await asyncio.sleep(0)
-    assert await heard(line) == [messages.HostQuestion(1, messages.HowLong("acme", "m", 5, choice().facts))]
-    line.resolve(messages.HomeAnswer(1, msgspec.Raw(messages.pack(Wait(3.0, "used_up", "rpm", 2.0)))))
-    assert await asking == Wait(3.0, "used_up", "rpm", 2.0)
+    line, wait = HostLine(), Wait(3.0, "used_up", "rpm", 2.0)
+    question = messages.HowLong("acme", "m", 5, choice().facts)
+    assert await answered(line, FarRates(line).wait(choice(), 5), question, wait) == wait
 
 
 def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path) -> None:
@@ -200,10 +198,7 @@ async def test_earlier_answers_are_looked_for_at_home_where_they_are_wanted() ->
     assert await FarSharing(line, prices, is_cached=False).answers("acme") is None
     answers = await FarSharing(line, prices, is_cached=True).answers("acme")
     assert answers is not None
-    looking = asyncio.get_running_loop().create_task(answers.find("k", "ab"))
-    await asyncio.sleep(0)
-    assert await heard(line) == [messages.HostQuestion(1, messages.Find("acme", "k"))]
-    line.resolve(messages.HomeAnswer(1, msgspec.Raw(messages.pack(messages.FindAnswer()))))
-    assert await looking is None
+    question = messages.Find("acme", "k")
+    assert await answered(line, answers.find("k", "ab"), question, messages.FindAnswer()) is None
     answers.keep("k", "x_1")
     assert await heard(line) == [messages.Keep("acme", "k", "x_1")]

@@ -15,8 +15,6 @@ from sightline.evals.service.cluster.host import Opening
 from sightline.evals.service.cluster.host_pool import Elsewhere, Needs
 from sightline.evals.service.cluster.messages import Begin, Introduction, Keys, for_host
 from sightline.evals.service.cluster.pool import MOST_HOSTS, ClusterWorker, open_worker
-from sightline.evals.service.context import EvalRun
-from sightline.evals.service.target import Spending
 from sightline.settings import Settings
 from tests.cluster_stage import OURS, FakeWorker, NearHostPool, NearPost, opens
 from tests.eval_stage import ACME, EvalStage, on_stage
@@ -195,10 +193,8 @@ class Hired:
         self, *targets: TargetSpec, text: str | None = None, budget: float | None = None
     ) -> dict[str, int]:
         suite = self.stage.suite(text) if text else self.stage.suite()
-        began, run = EvalBegan(suite=suite, targets=targets, options=RunOptions(budget_usd=budget)), self.stage.stage
-        around = self.stage.evaluation.surroundings
-        opening = EvalRun("e_1", began, run.engine, run.store.logbook, around, Spending())
-        async with open_worker(opening) as (_, widths):
+        began = EvalBegan(suite=suite, targets=targets, options=RunOptions(budget_usd=budget))
+        async with open_worker(self.stage.driven(began)) as (_, widths):
             return widths
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -24,7 +24,6 @@ from sightline.evals.core.graders.finding import (
     GradingSubject,
     Returned,
     Run,
-    StepFailed,
     ask,
     finding_without_score,
     share,
@@ -84,7 +83,8 @@ def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
         value = {"score": value}
     if not isinstance(value, dict):
         return finding_without_score(f"a score is expected, not {describe_json(value)}", spent)
-    checks = _checks(value)
+    assertions = value.get("assertions")
+    checks = () if assertions is None else checks_of(assertions)
     if checks is None:
         return finding_without_score("its assertions are not a list of {text, passed}", spent)
     given = value.get("score")
@@ -96,7 +96,7 @@ def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
     return GraderFinding(
         score=score,
         checks=checks,
-        reason=_words(value),
+        reason=first_text(value, "reasoning", "reason"),
         passed=verdict == "pass" if verdict in ("pass", "fail") else None,
         details=details if isinstance(details, dict) else {},
         spent=spent,
@@ -125,12 +125,9 @@ def checks_of(value: Json) -> tuple[Check, ...] | None:
     return tuple(checks)
 
 
-def _checks(value: JsonObject) -> tuple[Check, ...] | None:
-    return checks_of(found) if (found := value.get("assertions")) is not None else ()
-
-
-def _words(value: JsonObject) -> str:
-    return next((text for name in ("reasoning", "reason") if isinstance(text := value.get(name), str)), "")
+def first_text(value: JsonObject, *names: str) -> str:
+    """The text under the first of these names that has one."""
+    return next((text for name in names if isinstance(text := value.get(name), str)), "")
 
 
 PROXY_CALLS = 50
@@ -168,6 +165,43 @@ class CommandConfig(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: Seconds = COMMAND_SECONDS
     target: bool | ProxyAccess = False
 
+    @property
+    def argv(self) -> tuple[str, ...]:
+        command = self.command or ()
+        return ("sh", "-lc", command.strip()) if isinstance(command, str) else command
+
+    @property
+    def proxy_calls(self) -> int | None:
+        if isinstance(self.target, ProxyAccess):
+            return self.target.max_calls
+        return PROXY_CALLS if self.target else None
+
+    def check(self, reader: GraderReader, above: str = "") -> None:
+        """Report if it is not one thing to run. `above` is the key of the grader that holds it, with a dot behind."""
+        given = [name for name in ("python", "command") if getattr(self, name)]
+        if len(given) != 1 and reader.is_sound:
+            at = f"{above}{given[-1]}" if given else above.removesuffix(".")
+            reader.tell(at, "one thing to run is expected", f"Give command: [python, grade.py]. {_FUNCTION}")
+
+    def run(self, payload: JsonObject) -> Asking:
+        if self.python:
+            path, _, function = self.python.partition(":")
+            step = CallPython(path=path, function=function, payload=payload, timeout=self.timeout_seconds)
+            returned = yield from ask(step, Returned, f"{self.python} failed: ")
+            return from_value(returned.value, GradingCost(seconds=returned.seconds))
+        command = Execute(
+            argv=self.argv,
+            stdin=encode(payload),
+            cwd=self.cwd,
+            timeout=self.timeout_seconds,
+            proxy_calls=self.proxy_calls,
+        )
+        ended = yield from ask(command, Executed, "the command failed: ")
+        found = from_command(ended)
+        if not ended.judged:
+            return found
+        return replace(found, spent=replace(total_spent(*ended.judged), seconds=ended.seconds))
+
 
 class CodeConfig(CommandConfig, frozen=True, kw_only=True):
     """Keys that are not known here are passed to the command as its configuration, below those of `config`."""
@@ -177,69 +211,16 @@ class CodeConfig(CommandConfig, frozen=True, kw_only=True):
     others: Annotated[dict[str, Json], REST] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class GraderCode:
-    """What is run: a command, or a function of a file."""
-
-    argv: tuple[str, ...] = ()
-    python: str = ""
-    cwd: str = ""
-    timeout: float = COMMAND_SECONDS
-    proxy_calls: int | None = None
-
-    def run(self, payload: JsonObject) -> Asking:
-        if self.python:
-            path, _, function = self.python.partition(":")
-            step = CallPython(path=path, function=function, payload=payload, timeout=self.timeout)
-            returned = yield from ask(step, Returned)
-            if isinstance(returned, StepFailed):
-                return finding_without_score(f"{self.python} failed: {returned.fault.message}")
-            return from_value(returned.value, GradingCost(seconds=returned.seconds))
-        ended = yield from ask(
-            Execute(
-                argv=self.argv,
-                stdin=encode(payload),
-                cwd=self.cwd,
-                timeout=self.timeout,
-                proxy_calls=self.proxy_calls,
-            ),
-            Executed,
-        )
-        if isinstance(ended, StepFailed):
-            return finding_without_score(f"the command failed: {ended.fault.message}")
-        found = from_command(ended)
-        if not ended.judged:
-            return found
-        return replace(found, spent=replace(total_spent(*ended.judged), seconds=ended.seconds))
-
-
-def code_of(config: CommandConfig, reader: GraderReader, above: str = "") -> GraderCode:
-    """What a configuration runs. `above` is the key of the grader that holds it, with a dot behind it."""
-    given = [name for name in ("python", "command") if getattr(config, name)]
-    if len(given) != 1 and reader.is_sound:
-        at = f"{above}{given[-1]}" if given else above.removesuffix(".")
-        reader.tell(at, "one thing to run is expected", f"Give command: [python, grade.py]. {_FUNCTION}")
-    argv = config.command or ()
-    target = config.target
-    return GraderCode(
-        argv=("sh", "-lc", argv.strip()) if isinstance(argv, str) else argv,
-        python=config.python,
-        cwd=config.cwd,
-        timeout=config.timeout_seconds,
-        proxy_calls=target.max_calls if isinstance(target, ProxyAccess) else PROXY_CALLS if target else None,
-    )
-
-
 def _build_code_grader(config: CodeConfig, reader: GraderReader) -> Run:
     """A command with the case as JSON on its standard input, or a function that is called with it."""
-    code = code_of(config, reader)
+    config.check(reader)
     if config.preprocessors is not None:
         reader.tell("preprocessors", "there are no preprocessors here", "Let the command read the files itself.")
     reader.check_passed_on(config.others, CodeConfig)
     settings = {**config.others, **config.config} or None
 
     def run(subject: GradingSubject) -> Asking:
-        return (yield from code.run(payload_of(subject, settings)))
+        return (yield from config.run(payload_of(subject, settings)))
 
     return run
 
@@ -247,9 +228,7 @@ def _build_code_grader(config: CodeConfig, reader: GraderReader) -> Run:
 def _assert_inline(config: InlineConfig, subject: GradingSubject) -> Asking:
     """A function that gets the question and the answer, and returns a score."""
     reference = yield from reference_text(subject.grading)
-    if isinstance(reference, StepFailed):
-        return finding_without_score(reference.fault.message)
-    code = GraderCode(python=config.python, cwd=config.cwd, timeout=config.timeout_seconds)
+    code = CommandConfig(python=config.python, cwd=config.cwd, timeout_seconds=config.timeout_seconds)
     found = yield from code.run(payload_for_assertion(subject, reference))
     if found.score is None or found.checks:
         return found
@@ -270,8 +249,6 @@ def type_of_call(call: Callable[[JsonObject, float], Awaitable[Json]]) -> Grader
         payload = payload_of(subject, config.others or None)
         step = CallAdded(call=call, payload=payload, timeout=config.timeout_seconds)
         returned = yield from ask(step, Returned)
-        if isinstance(returned, StepFailed):
-            return finding_without_score(returned.fault.message)
         return from_value(returned.value, GradingCost(seconds=returned.seconds))
 
     return asking_type(AddedConfig, run)

@@ -20,9 +20,9 @@ from sightline.evals.core.graders.finding import (
     Grading,
     GradingSubject,
     Step,
-    StepFailed,
     file_text,
     finding_without_score,
+    weighted_mean,
 )
 from sightline.evals.core.graders.grader import GraderReader, GraderTypes, plain_type
 from sightline.evals.core.reading.document import Amount
@@ -183,7 +183,7 @@ def reference_data(grading: Grading) -> Json | Absent:
     return ABSENT
 
 
-def reference_text(grading: Grading) -> Generator[Step, Answer, str | StepFailed]:
+def reference_text(grading: Grading) -> Generator[Step, Answer, str]:
     """The reference answer: one message's words, or several messages with their roles; files are asked for."""
     if not grading.expected:
         value = grading.expected_value
@@ -192,10 +192,7 @@ def reference_text(grading: Grading) -> Generator[Step, Answer, str | StepFailed
     for message in grading.expected:
         texts: list[str] = []
         for segment in message.segments:
-            text = yield from _expectation_words(segment)
-            if isinstance(text, StepFailed):
-                return text
-            texts.append(text)
+            texts += [(yield from _expectation_words(segment))]
         blocks.append((message.role, "\n".join(texts).strip()))
     if len(blocks) == 1:
         return blocks[0][1]
@@ -207,13 +204,13 @@ def plain_text(message: CaseMessage) -> str:
     return "\n".join(segment.text for segment in message.segments if isinstance(segment, TextSegment))
 
 
-def _expectation_words(segment: Segment) -> Generator[Step, Answer, str | StepFailed]:
+def _expectation_words(segment: Segment) -> Generator[Step, Answer, str]:
     match segment:
         case TextSegment(text=text):
             return text
         case FileSegment(path=path, resolved=resolved):
             content = yield from file_text(resolved or path)
-            return content if isinstance(content, StepFailed) else f"{path}:\n{content}"
+            return f"{path}:\n{content}"
         case ImageSegment(path=path):
             return f"[image {path}]"
         case CallSegment(name=name, arguments=arguments):
@@ -332,7 +329,8 @@ def _look(config: FieldsConfig, subject: GradingSubject) -> GraderFinding:
 
 
 def _weigh_fields(config: FieldsConfig, found: Json, expected: Json) -> GraderFinding:
-    checks, right, total = [], 0.0, 0.0
+    checks: list[Check] = []
+    weights: list[float] = []
     left_out: list[Json] = []
     for each in config.fields:
         check = _check(each, value_at(found, each.path), value_at(expected, each.path))
@@ -340,15 +338,12 @@ def _weigh_fields(config: FieldsConfig, found: Json, expected: Json) -> GraderFi
             left_out.append(each.path)
             continue
         checks.append(check)
-        total += each.weight
-        right += each.weight * check.passed
+        weights.append(each.weight)
     if not checks:
         return finding_without_score("the case expects none of these fields")
-    if config.aggregation == "all_or_nothing":
-        score = float(all(check.passed for check in checks))
-    elif total:
-        score = right / total
-    else:
+    passed = [float(check.passed) for check in checks]
+    score = min(passed) if config.aggregation == "all_or_nothing" else weighted_mean(zip(passed, weights, strict=True))
+    if score is None:
         return finding_without_score("the fields that could be compared have no weight")
     return GraderFinding(score=score, checks=tuple(checks), details={"not_compared": left_out} if left_out else {})
 

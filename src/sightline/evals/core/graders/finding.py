@@ -1,7 +1,7 @@
 """What a grader asks for, one step at a time, what it gets and finds, and the score that a finding becomes by negation,
 floors and weight."""
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -122,27 +122,30 @@ Answer: TypeAlias = Judged | Executed | Returned | FileContent | StepFailed
 Fit = TypeVar("Fit", Judged, Executed, Returned, FileContent)
 
 
-def ask(step: Step, wanted: type[Fit]) -> Generator[Step, Answer, Fit | StepFailed]:
+class UngradableError(Exception):
+    """A grader cannot go on; carries the reason why it gives no score."""
+
+
+def ask(step: Step, wanted: type[Fit], failing: str = "") -> Generator[Step, Answer, Fit]:
+    """The answer to a step. One that could not be done raises, with its fault's message behind `failing`."""
     answer = yield step
-    if isinstance(answer, wanted | StepFailed):
+    if isinstance(answer, StepFailed):
+        raise UngradableError(f"{failing}{answer.fault.message}")
+    if isinstance(answer, wanted):
         return answer
     message = f"{type(step).__name__} was answered by {type(answer).__name__}"
     raise Fault(Code.USAGE, message, hint="See the step's own words for its answer.")
 
 
-def file_text(path: str) -> Generator[Step, Answer, str | StepFailed]:
+def file_text(path: str) -> Generator[Step, Answer, str]:
     """The text of a file, with plain line ends."""
     answer = yield from ask(NeedFile(path), FileContent)
-    if isinstance(answer, StepFailed):
-        return answer
     if answer.data is None:
-        return StepFailed(
-            Fault(Code.CONFIG, f"there is no file {path}", hint="Paths are relative to the suite's folder.")
-        )
+        raise UngradableError(f"there is no file {path}")
     try:
         return answer.data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        return StepFailed(Fault(Code.CONFIG, f"{path} is not UTF-8 text", hint="Save it as UTF-8."))
+        raise UngradableError(f"{path} is not UTF-8 text") from None
 
 
 DEFAULT_THRESHOLD = 0.8
@@ -250,6 +253,14 @@ def at_once(look: Callable[[GradingSubject], GraderFinding]) -> Run:
     return run
 
 
+def or_reason(asking: Asking) -> Asking:
+    """The finding of a grader, or why it cannot go on."""
+    try:
+        return (yield from asking)
+    except UngradableError as error:
+        return GraderFinding(reason=str(error))
+
+
 def finding_without_score(reason: str, spent: GradingCost = UNSPENT) -> GraderFinding:
     return GraderFinding(reason=reason, spent=spent)
 
@@ -341,6 +352,13 @@ def _verdict(finding: GraderFinding, floor: float) -> Verdict:
     return "pass" if passed else "fail"
 
 
+def weighted_mean(weighed: Iterable[tuple[float, float]]) -> float | None:
+    """The mean of scores, each with its weight, within 0 and 1; None where nothing has any weight."""
+    pairs = list(weighed)
+    total = sum(weight for _, weight in pairs)
+    return min(max(sum(score * weight for score, weight in pairs) / total, 0.0), 1.0) if total else None
+
+
 def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
     """The weighted mean of the scores, held to the threshold.
 
@@ -359,12 +377,10 @@ def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
         return CaseScore(verdict="fail", score=0.0, scores=all_scores, reason=unreached)
     silent = [score for score in scores if score.verdict == "not_graded"]
     left_out = f"left out: {reasons(silent)}" if silent else ""
-    total = sum(score.weight for score in graded)
-    if not total:
+    mean = weighted_mean((score.score or 0.0, score.weight) for score in graded)
+    if mean is None:
         why = "no grader has any weight" if all_scores else "there is nothing to grade it by"
         return CaseScore(verdict="skip", scores=all_scores, reason="; ".join(filter(None, (why, left_out))))
-    mean = sum((score.score or 0.0) * score.weight for score in graded) / total
-    mean = min(max(mean, 0.0), 1.0)
     return CaseScore(
         verdict="pass" if reaches(mean, threshold) else "fail", score=mean, scores=all_scores, reason=left_out
     )

@@ -12,14 +12,7 @@ import msgspec
 from sightline.catalog.problem import nearest
 from sightline.catalog.reading import key
 from sightline.errors import Code, Fault
-from sightline.evals.core.graders.command import (
-    COMMAND_TYPES,
-    Command,
-    CommandConfig,
-    GraderCode,
-    code_of,
-    type_of_call,
-)
+from sightline.evals.core.graders.command import COMMAND_TYPES, Command, CommandConfig, type_of_call
 from sightline.evals.core.graders.conduct import LIMIT_TYPES, TOOL_TYPES
 from sightline.evals.core.graders.expectation import FIELD_TYPES, pretty, transcript
 from sightline.evals.core.graders.finding import (
@@ -30,15 +23,16 @@ from sightline.evals.core.graders.finding import (
     GradingSubject,
     Run,
     Step,
-    StepFailed,
     combine_scores,
     finding_without_score,
     is_missing,
     is_sunk,
+    or_reason,
     reaches,
     reasons,
     sum_if_known,
     sum_usage,
+    weighted_mean,
 )
 from sightline.evals.core.graders.grader import (
     RENAMED,
@@ -145,7 +139,8 @@ def _aggregate_of(aggregator: Aggregator, reader: GraderReader) -> Aggregate:
         case PassShare(threshold=threshold):
             return partial(_share_of_passes, threshold)
         case CodeAggregator():
-            return partial(_by_code, code_of(aggregator, reader, "aggregator."))
+            aggregator.check(reader, "aggregator.")
+            return partial(_by_code, aggregator)
         case JudgeAggregator():
             prompt = read_words(aggregator.prompt, (RESULTS,), reader, "aggregator.")
             return partial(_by_judge, prompt, aggregator.target, aggregator.model)
@@ -164,7 +159,7 @@ def _run(
     missing = [score for score in given if is_missing(score, _weight(weights, score))]
     if missing:
         return replace(finding_without_score(reasons(missing)), scores=given)
-    finding = yield from together(given, subject)
+    finding = yield from or_reason(together(given, subject))
     return replace(finding, scores=given)
 
 
@@ -174,15 +169,11 @@ def _run(
 def _average(weights: Mapping[str, float], scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     yield from ()
     graded = _scores_given(scores)
-    weighed = [(score.score or 0.0, _weight(weights, score)) for score in graded]
-    total = sum(weight for _, weight in weighed)
-    if not total:
+    score = weighted_mean((score.score or 0.0, _weight(weights, score)) for score in graded)
+    if score is None:
         return finding_without_score(_NO_WEIGHT)
-    score = sum(value * weight for value, weight in weighed) / total
-    return _apply_required(
-        GraderFinding(score=min(max(score, 0.0), 1.0), checks=_all_checks(graded), reason=_describe_ungraded(scores)),
-        graded,
-    )
+    finding = GraderFinding(score=score, checks=_all_checks(graded), reason=_describe_ungraded(scores))
+    return _apply_required(finding, graded)
 
 
 def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
@@ -201,7 +192,7 @@ def _share_of_passes(threshold: float, scores: tuple[Score, ...], _subject: Grad
     return _apply_required(finding, graded)
 
 
-def _by_code(code: GraderCode, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
+def _by_code(code: CodeAggregator, scores: tuple[Score, ...], _subject: GradingSubject) -> Asking:
     return (yield from code.run({"results": _results(scores)}))
 
 
@@ -209,8 +200,6 @@ def _by_judge(
     prompt: PromptSource, target: str, model: str, scores: tuple[Score, ...], subject: GradingSubject
 ) -> Asking:
     words = yield from prompt.words(subject)
-    if isinstance(words, StepFailed):
-        return finding_without_score(words.fault.message)
     results = pretty(_results(scores))
     fence = Fence([results, words])
     quoted = fence.around("results", results)
@@ -371,7 +360,9 @@ def together(
     values = [score.score for score in counted if score.score is not None] + [0.0] * not_held
     if not values:
         return CaseScore(verdict="skip", scores=scores, turns=all_turns, reason="there is nothing to grade it by")
-    score = _aggregate(values, aggregation)
+    score = min(values) if aggregation == "min" else max(values)
+    if aggregation == "mean":
+        score = min(max(sum(values) / len(values), 0.0), 1.0)
     held = f"{not_held} turns were not held" if not_held else ""
     return CaseScore(
         verdict="pass" if reaches(score, threshold) and not not_held else "fail",
@@ -380,12 +371,6 @@ def together(
         turns=all_turns,
         reason=held,
     )
-
-
-def _aggregate(values: Sequence[float], aggregation: Aggregation) -> float:
-    if aggregation == "mean":
-        return min(max(sum(values) / len(values), 0.0), 1.0)
-    return min(values) if aggregation == "min" else max(values)
 
 
 def as_one(turns: Sequence[CaseObservation]) -> CaseObservation:

@@ -23,6 +23,7 @@ from sightline.evals.core.graders.finding import (
     Step,
     at_once,
     finding_without_score,
+    or_reason,
     score_of,
 )
 from sightline.evals.core.reading.document import Amount, Node, Share, SuiteFindings, Text, last_key
@@ -139,7 +140,7 @@ def prepare_grader(spec: GraderSpec, path: str, types: GraderTypes) -> Grader:
 
 
 def run_grader(grader: Grader, subject: GradingSubject) -> Generator[Step, Answer, Score]:
-    finding = yield from grader.run(subject)
+    finding = yield from or_reason(grader.run(subject))
     return score_of(grader.spec, finding, subject.grading.threshold)
 
 

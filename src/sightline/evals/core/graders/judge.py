@@ -12,7 +12,6 @@ from msgspec import Meta
 
 from sightline.catalog.problem import nearest
 from sightline.catalog.reading import REST, key
-from sightline.errors import Code, Fault
 from sightline.evals.core.graders.expectation import (
     compact,
     describe_calls,
@@ -32,7 +31,7 @@ from sightline.evals.core.graders.finding import (
     Judged,
     Run,
     Step,
-    StepFailed,
+    UngradableError,
     ask,
     file_text,
     finding_without_score,
@@ -45,7 +44,7 @@ from sightline.evals.core.graders.rubric import (
     OPERATORS,
     CriteriaConfig,
     Criterion,
-    Misread,
+    MisreadError,
     checklist_schema,
     criteria_of,
     points_schema,
@@ -177,19 +176,17 @@ class PromptSource:
         """Whether it is the whole prompt, and not only the criteria."""
         return bool(self.path or self.argv or variables_of(self.text))
 
-    def words(self, subject: GradingSubject) -> Generator[Step, Answer, str | StepFailed]:
+    def words(self, subject: GradingSubject) -> Generator[Step, Answer, str]:
         if self.path:
             return (yield from file_text(self.path))
         if not self.argv:
             return self.text
         stdin = encode(payload_of(subject, self.config))
         ended = yield from ask(Execute(argv=self.argv, stdin=stdin), Executed)
-        if isinstance(ended, StepFailed):
-            return ended
         words = ended.stdout.decode("utf-8", "replace").strip()
         if ended.code != 0 or not words:
             why = f"the command of the prompt ended with {ended.code}" if ended.code else "its prompt is empty"
-            return StepFailed(Fault(Code.CONFIG, why, hint="It must write the prompt to its standard output."))
+            raise UngradableError(why)
         return words
 
 
@@ -215,7 +212,7 @@ def read_words(text: str, names: Sequence[str], reader: GraderReader, above: str
     return PromptSource(text=text)
 
 
-Read: TypeAlias = Callable[[str], GraderFinding | Misread]
+Read: TypeAlias = Callable[[str], GraderFinding]
 
 _FORM = "Answer with exactly one JSON object of this JSON Schema, and with nothing before or after it:"
 
@@ -248,27 +245,27 @@ class Question:
 
 
 def ask_judge(question: Question, read: Read) -> Asking:
-    first = yield from ask(question.step(), Judged)
-    if isinstance(first, StepFailed):
-        return finding_without_score(f"the judge failed: {first.fault.message}")
-    found = read(first.text)
-    if isinstance(found, GraderFinding):
-        return replace(found, spent=total_spent(first))
-    second = yield from ask(question.step(_repair(question, first.text, found)), Judged)
-    if isinstance(second, StepFailed):
-        why = f"the judge was not understood ({found.why}), and then failed: {second.fault.message}"
-        return finding_without_score(why, total_spent(first))
-    again = read(second.text)
-    if isinstance(again, Misread):
-        return finding_without_score(f"the judge was not understood, twice: {again.why}", total_spent(first, second))
-    return replace(again, spent=total_spent(first, second))
+    first = yield from ask(question.step(), Judged, "the judge failed: ")
+    try:
+        return replace(read(first.text), spent=total_spent(first))
+    except MisreadError as misread:
+        why = str(misread)
+    failing = f"the judge was not understood ({why}), and then failed: "
+    try:
+        second = yield from ask(question.step(_repair(question, first.text, why)), Judged, failing)
+    except UngradableError as error:
+        return finding_without_score(str(error), total_spent(first))
+    try:
+        return replace(read(second.text), spent=total_spent(first, second))
+    except MisreadError as misread:
+        return finding_without_score(f"the judge was not understood, twice: {misread}", total_spent(first, second))
 
 
-def _repair(question: Question, answer: str, misread: Misread) -> str:
+def _repair(question: Question, answer: str, why: str) -> str:
     fence = Fence([question.user, answer])
     return (
         "You have answered this before, and the answer could not be read.\n"
-        f"What is wrong with it: {misread.why}\n"
+        f"What is wrong with it: {why}\n"
         f"{fence.around('earlier_answer', answer)}\n"
         "Say the same again in the right form. Do not judge anew, and add nothing around the JSON object."
     )
@@ -334,11 +331,7 @@ def _judge(
     prompt: PromptSource, rubric: tuple[Criterion, ...], settings: JudgeConfig, subject: GradingSubject
 ) -> Asking:
     reference = yield from reference_text(subject.grading)
-    if isinstance(reference, StepFailed):
-        return finding_without_score(reference.fault.message)
     words = yield from prompt.words(subject)
-    if isinstance(words, StepFailed):
-        return finding_without_score(words.fault.message)
     criteria = words if words and not prompt.is_template else subject.grading.criteria
     values = material(subject, criteria, reference, rubric)
     schema, read = _form(rubric)

@@ -11,9 +11,9 @@ from msgspec import Meta
 
 from sightline.catalog.reading import key
 from sightline.errors import Fault
-from sightline.evals.core.graders.command import checks_of
+from sightline.evals.core.graders.command import checks_of, first_text
 from sightline.evals.core.graders.expectation import describe_json
-from sightline.evals.core.graders.finding import GraderFinding, reaches
+from sightline.evals.core.graders.finding import GraderFinding, reaches, weighted_mean
 from sightline.evals.core.graders.grader import GraderReader
 from sightline.evals.core.reading.document import Amount, Share, Text
 from sightline.evals.core.result import Check
@@ -192,52 +192,45 @@ PASSING_POINTS = 7
 _FENCED = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Misread:
-    why: str
+class MisreadError(Exception):
+    """An answer of a judge that is not understood; says why."""
 
 
-def read_free(text: str) -> GraderFinding | Misread:
+def read_free(text: str) -> GraderFinding:
     """A score from 0 to 1 with what was looked at."""
     value = _object(text)
-    if isinstance(value, Misread):
-        return value
     score = value.get("score")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-        return Misread(f'"score" must be a number from 0 to 1, not {describe_json(score)}')
+        raise MisreadError(f'"score" must be a number from 0 to 1, not {describe_json(score)}')
     checks = checks_of(value.get("assertions", []))
     if checks is None:
-        return Misread('"assertions" must be a list of {"text", "passed", "evidence"}')
+        raise MisreadError('"assertions" must be a list of {"text", "passed", "evidence"}')
     return GraderFinding(score=float(score), checks=checks, reason=_reason(value))
 
 
-def read_checklist(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Misread:
+def read_checklist(text: str, criteria: Sequence[Criterion]) -> GraderFinding:
     """Which criteria are met: the score is their part by weight, and one that must be met decides the verdict."""
     value, found = _answers(text, criteria)
-    if isinstance(found, Misread):
-        return found
     scores, checks = [], []
     for criterion, answer in zip(criteria, found, strict=True):
         met = answer.get("satisfied")
         if not isinstance(met, bool):
-            return Misread(f'"satisfied" of {criterion.id!r} must be true or false, not {describe_json(met)}')
+            raise MisreadError(f'"satisfied" of {criterion.id!r} must be true or false, not {describe_json(met)}')
         scores.append(float(met))
         checks.append(Check(f"[{criterion.id}] {criterion.outcome}", met, _reason(answer)))
     return _weigh_criteria(criteria, scores, checks, _reason(value), {})
 
 
-def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Misread:
+def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding:
     """How many points each criterion gets: the score is their part by weight."""
     value, found = _answers(text, criteria)
-    if isinstance(found, Misread):
-        return found
     scores, checks = [], []
     points: JsonObject = {}
     for criterion, answer in zip(criteria, found, strict=True):
         raw = _points(answer.get("score"))
         within = next((each for each in criterion.ranges if raw is not None and each.low <= raw <= each.high), None)
         if raw is None or (criterion.ranges and within is None):
-            return Misread(
+            raise MisreadError(
                 f'"score" of {criterion.id!r} must be one of its points, not {describe_json(answer.get("score"))}'
             )
         score = raw / MOST_POINTS
@@ -253,14 +246,12 @@ def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding | Mis
 def _weigh_criteria(
     criteria: Sequence[Criterion], scores: list[float], checks: list[Check], reason: str, details: JsonObject
 ) -> GraderFinding:
-    total = sum(criterion.weight for criterion in criteria)
-    score = sum(each * criterion.weight for each, criterion in zip(scores, criteria, strict=True)) / total
     sunk = any(
         criterion.floor is not None and not reaches(each, criterion.floor)
         for each, criterion in zip(scores, criteria, strict=True)
     )
     return GraderFinding(
-        score=min(max(score, 0.0), 1.0),
+        score=weighted_mean(zip(scores, (criterion.weight for criterion in criteria), strict=True)),
         checks=tuple(checks),
         reason=reason,
         passed=False if sunk else None,
@@ -268,26 +259,24 @@ def _weigh_criteria(
     )
 
 
-def _answers(text: str, criteria: Sequence[Criterion]) -> tuple[JsonObject, list[JsonObject] | Misread]:
+def _answers(text: str, criteria: Sequence[Criterion]) -> tuple[JsonObject, list[JsonObject]]:
     """What is said of each criterion, in their order: of all of them, once, and of nothing else."""
     value = _object(text)
-    if isinstance(value, Misread):
-        return {}, value
     answers = value.get("checks")
     if not isinstance(answers, list):
-        return value, Misread('"checks" must be a list')
+        raise MisreadError('"checks" must be a list')
     by_id: dict[str, JsonObject] = {}
     known = [criterion.id for criterion in criteria]
     for each in answers:
         name = each.get("id") if isinstance(each, dict) else None
         if not isinstance(each, dict) or not isinstance(name, str):
-            return value, Misread('each of "checks" must be an object with an "id"')
+            raise MisreadError('each of "checks" must be an object with an "id"')
         if name in by_id or name not in known:
-            return value, Misread(f'"checks" has {name!r} {"twice" if name in known else "which was not asked for"}')
+            raise MisreadError(f'"checks" has {name!r} {"twice" if name in known else "which was not asked for"}')
         by_id[name] = each
     missing = [each for each in known if each not in by_id]
     if missing:
-        return value, Misread(f'"checks" has nothing on {", ".join(missing)}')
+        raise MisreadError(f'"checks" has nothing on {", ".join(missing)}')
     return value, [by_id[each] for each in known]
 
 
@@ -298,33 +287,27 @@ def _points(value: Json) -> int | None:
 
 
 def _reason(value: JsonObject) -> str:
-    names = ("overall_reasoning", "reasoning", "evidence")
-    return next((text for name in names if isinstance(text := value.get(name), str)), "")
+    return first_text(value, "overall_reasoning", "reasoning", "evidence")
 
 
-def _object(text: str) -> JsonObject | Misread:
+def _object(text: str) -> JsonObject:
     bare = text.strip().removeprefix("\ufeff")
     if fenced := _FENCED.fullmatch(bare):
         bare = fenced[1]
     try:
         value = decode(bare)
         if not isinstance(value, dict):
-            return Misread(f"one JSON object is expected, not {describe_json(value)}")
+            raise MisreadError(f"one JSON object is expected, not {describe_json(value)}")
         json.loads(bare, object_pairs_hook=_once)
     except Fault as fault:
-        return Misread(fault.message)
-    except _Twice as twice:
-        return Misread(f"the key {twice} is in it twice")
+        raise MisreadError(fault.message) from None
     return value
-
-
-class _Twice(Exception):
-    """A key that an object has twice, so that it says two things."""
 
 
 def _once(pairs: list[tuple[str, Json]]) -> JsonObject:
     value = dict(pairs)
     if len(value) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise _Twice(repr(next(key for key in keys if keys.count(key) > 1)))
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise MisreadError(f"the key {twice!r} is in it twice")  # such an object says two things
     return value

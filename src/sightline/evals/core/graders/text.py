@@ -26,7 +26,6 @@ from sightline.evals.core.graders.finding import (
     GraderFinding,
     GradingCost,
     GradingSubject,
-    StepFailed,
     ask,
     finding_without_score,
     of_one,
@@ -230,10 +229,7 @@ def _search(config: PatternConfig, subject: GradingSubject) -> Asking:
     step = Execute(
         argv=(PYTHON, "-c", _PROGRAM), stdin=encode([pattern, int(flags), subject.text]), timeout=PATTERN_SECONDS
     )
-    ended = yield from ask(step, Executed)
-    if isinstance(ended, StepFailed):
-        return finding_without_score(f"the pattern could not be looked for: {ended.fault.message}")
-    return _read(what, ended)
+    return _read(what, (yield from ask(step, Executed, "the pattern could not be looked for: ")))
 
 
 def _read(what: str, ended: Executed) -> GraderFinding:

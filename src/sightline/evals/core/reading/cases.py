@@ -11,7 +11,7 @@ from sightline.catalog.problem import quote_word
 from sightline.catalog.reading import REST, SELF, key
 from sightline.evals.core.graders.grader import read_graders
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, Texts, as_tuple
-from sightline.evals.core.reading.files import Need, candidates, first_of, refusal_of
+from sightline.evals.core.reading.files import Need, candidates, first_of, is_usable
 from sightline.evals.core.reading.messages import read_files, read_messages
 from sightline.evals.core.reading.sources import LISTS, with_variables
 from sightline.evals.core.reading.yaml_text import read_document
@@ -139,9 +139,7 @@ def _read(listed: Node, findings: SuiteFindings) -> tuple[Tool, ...]:
 def _in_file(
     node: Node, path: str, file: str, findings: SuiteFindings, case: str
 ) -> Generator[Need, bytes | None, Node | None]:
-    refusal = refusal_of(path)
-    if refusal is not None:
-        findings.wrong(node, *refusal)
+    if not is_usable(node, path, findings):
         return None
     found = yield from first_of(candidates(path, node.place.file, file))
     if found is None:
@@ -275,7 +273,9 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_case(written: Node, shared: Shared, findings: SuiteFindings) -> Case | None:
     """The case, with what the suite says in it; None where it cannot be read as one."""
-    variables = _variables(written, findings)
+    # Variables are read before all else: they may be anywhere in the case.
+    given = written.get("vars")
+    variables = (None if given is None else findings.read(given, dict[str, Json])) or {}
     node = _fill_variables(written, variables, findings)
     config = findings.read(node, CaseConfig)
     if config is None:
@@ -313,12 +313,6 @@ def read_case(written: Node, shared: Shared, findings: SuiteFindings) -> Case | 
         window_size=config.window_size,
         place=written.place,
     )
-
-
-def _variables(node: Node, findings: SuiteFindings) -> JsonObject:
-    """The variables of a case, which are read before all else: they may be anywhere in it."""
-    written = node.get("vars")
-    return (findings.read(written, dict[str, Json]) if written is not None else None) or {}
 
 
 def _fill_variables(node: Node, variables: JsonObject, findings: SuiteFindings) -> Node:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias, TypeVar
 
-import msgspec
 from msgspec import Meta, inspect
 
 from sightline.catalog.problem import Path, format_path, nearest, quote_word
@@ -113,10 +112,9 @@ class SuiteFindings:
         """Whether something keeps the whole suite from running."""
         return any(problem.severity == "error" and not problem.case for problem in self._found)
 
-    def add(self, problems: Iterable[SuiteProblem], path: Path = ()) -> None:
-        """Take problems that were found elsewhere; one without a path gets this one."""
-        for problem in problems:
-            self._found[problem if problem.path else msgspec.structs.replace(problem, path=format_path(path))] = None
+    def add(self, problems: Iterable[SuiteProblem]) -> None:
+        """Take problems that were found elsewhere."""
+        self._found |= dict.fromkeys(problems)
 
     def wrong(self, node: Node, message: str, suggestion: str = "", *, severity: Severity = "error") -> None:
         self.wrong_at(node.place, node.path, message, suggestion, severity=severity)

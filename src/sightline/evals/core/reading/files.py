@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.catalog.problem import Path, quote_word
-from sightline.evals.core.reading.document import SuiteFindings
+from sightline.evals.core.reading.document import Node, SuiteFindings
 from sightline.evals.core.suite import (
     Case,
     CaseMessage,
@@ -63,6 +63,14 @@ def refusal_of(path: str, *, from_top: bool = False) -> tuple[str, str] | None:
     if _SCHEME.match(path):
         return f"{quote_word(path)} is a URL, not a file", "Name a file; only images can be given by URL."
     return None
+
+
+def is_usable(node: Node, path: str, findings: SuiteFindings, *, from_top: bool = False) -> bool:
+    """Whether a path can be used; if it cannot, that is reported at the node."""
+    refusal = refusal_of(path, from_top=from_top)
+    if refusal is not None:
+        findings.wrong(node, *refusal)
+    return refusal is None
 
 
 def is_link(path: str) -> bool:

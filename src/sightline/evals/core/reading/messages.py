@@ -5,21 +5,11 @@ from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 
-from sightline.catalog.problem import quote_word
+from sightline.catalog.problem import Path, quote_word
 from sightline.catalog.reading import REST, key
 from sightline.evals.core.reading.document import Node, SuiteFindings
-from sightline.evals.core.reading.files import display_path, is_link, refusal_of
-from sightline.evals.core.suite import (
-    CallSegment,
-    Case,
-    CaseMessage,
-    FileSegment,
-    ImageSegment,
-    Segment,
-    SuitePlace,
-    SuiteProblem,
-    TextSegment,
-)
+from sightline.evals.core.reading.files import display_path, is_link, is_usable
+from sightline.evals.core.suite import CallSegment, Case, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json
 from sightline.model.request import Role
 from sightline.wire import jsontext
@@ -273,34 +263,26 @@ def _part(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
 def _image(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]:
     if is_link(path):
         return (ImageSegment(path, "", node.place),)
-    return (ImageSegment(display_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
+    return (ImageSegment(display_path(path), "", node.place),) if is_usable(node, path, findings, from_top=True) else ()
 
 
 def _file(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]:
-    return (FileSegment(display_path(path), "", node.place),) if _is_usable(node, path, findings) else ()
+    return (FileSegment(display_path(path), "", node.place),) if is_usable(node, path, findings, from_top=True) else ()
 
 
-def _is_usable(node: Node, path: str, findings: SuiteFindings) -> bool:
-    refusal = refusal_of(path, from_top=True)
-    if refusal is not None:
-        findings.wrong(node, *refusal)
-    return refusal is None
-
-
-def check_pairing(case: Case) -> tuple[SuiteProblem, ...]:
+def check_pairing(case: Case, path: Path, findings: SuiteFindings) -> None:
     """Calls without a result are errors, for no provider takes them; so are results that name a call that is not
     there. A result without any call before it is a warning: a call is put in front of it."""
-    problems: list[SuiteProblem] = []
     waiting: list[CallSegment] = []
     for message in case.all_messages:
         if message.role == "tool":
-            problems += _check_result(message, waiting)
+            _check_result(message, waiting, path, findings)
             continue
-        if message.role in ("user", "assistant") and waiting:
-            problems += [_problem_of_call(call) for call in waiting]
+        if message.role in ("user", "assistant"):
+            _report_unanswered(waiting, path, findings)
             waiting = []
         waiting += [segment for segment in message.segments if isinstance(segment, CallSegment)]
-    return (*problems, *(_problem_of_call(call) for call in waiting))
+    _report_unanswered(waiting, path, findings)
 
 
 def find_call(message: CaseMessage, waiting: Iterable[CallSegment]) -> CallSegment | None:
@@ -312,30 +294,21 @@ def find_call(message: CaseMessage, waiting: Iterable[CallSegment]) -> CallSegme
     return next(iter(named or calls), None)
 
 
-def _check_result(message: CaseMessage, waiting: list[CallSegment]) -> list[SuiteProblem]:
+def _check_result(message: CaseMessage, waiting: list[CallSegment], path: Path, findings: SuiteFindings) -> None:
     call = find_call(message, waiting)
     if call is not None:
         waiting[:] = [each for each in waiting if each is not call]
-        return []
-    if message.call_id:
+    elif message.call_id:
         known = ", ".join(each.id for each in waiting if each.id)
         hint = f"Calls that wait: {known}." if known else "Write the call into tool_calls of the message before."
-        return [_problem(message.place, f"no call before it has the id {quote_word(message.call_id)}", hint)]
-    text = "no call stands before this result: one without arguments is put there"
-    hint = "Write tool_calls: [{name: …, arguments: {…}}] into the assistant message before."
-    return [_problem(message.place, text, hint, is_error=False)]
+        findings.wrong_at(message.place, path, f"no call before it has the id {quote_word(message.call_id)}", hint)
+    else:
+        text = "no call stands before this result: one without arguments is put there"
+        hint = "Write tool_calls: [{name: …, arguments: {…}}] into the assistant message before."
+        findings.wrong_at(message.place, path, text, hint, severity="warning")
 
 
-def _problem_of_call(call: CallSegment) -> SuiteProblem:
-    hint = "Add a message with role: tool behind it."
-    return _problem(call.place, f"the call of {quote_word(call.name)} has no result", hint)
-
-
-def _problem(place: SuitePlace, message: str, suggestion: str, *, is_error: bool = True) -> SuiteProblem:
-    return SuiteProblem(
-        place=place,
-        path="",
-        message=message,
-        suggestion=suggestion,
-        severity="error" if is_error else "warning",
-    )
+def _report_unanswered(calls: Iterable[CallSegment], path: Path, findings: SuiteFindings) -> None:
+    for call in calls:
+        hint = "Add a message with role: tool behind it."
+        findings.wrong_at(call.place, path, f"the call of {quote_word(call.name)} has no result", hint)

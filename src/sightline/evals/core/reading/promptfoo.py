@@ -5,6 +5,7 @@ import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Annotated, ClassVar, cast
 
 import msgspec
@@ -252,9 +253,7 @@ class _Tests:
         many = {key: each.items for key, each in values.items() if each.items}
         if not many or (keeps is not None and keeps.value is True):
             return [("", values)]
-        count = 1
-        for items in many.values():
-            count *= len(items)
+        count = prod(map(len, many.values()))
         if count > _MOST_CASES:
             self.findings.wrong(test.node, f"the lists of values make {count} tests", "Take some of the values out.")
             return []

@@ -116,11 +116,11 @@ class PromptfooProviders:
         """The target that a provider is here, by its name; empty where it is none, which is reported."""
         node = _unwrap(node)
         if node.text is not None:
-            return self._add_model(node, node.text, "", ConfigKeys(node=Node({}, node.place, node.path)))
+            return self._add_model(node, node.text, "", None)
         written = self.findings.read(node, ProviderKeys)
         return "" if written is None else self._add_model(node, written.id, written.label, written.config)
 
-    def _add_model(self, node: Node, name: str, label: str, config: "ConfigKeys | None") -> str:
+    def _add_model(self, node: Node, name: str, label: str, config: ConfigKeys | None) -> str:
         found = self._model(node, name)
         if found is None:
             return ""
@@ -139,7 +139,7 @@ class PromptfooProviders:
         return target.name
 
     def _target(
-        self, config: "ConfigKeys", vendor: str, name: str, model: str, dialect: DialectName | None
+        self, config: ConfigKeys, vendor: str, name: str, model: str, dialect: DialectName | None
     ) -> SuiteTarget:
         url, key_env = self._url(config, vendor), self._key_env(config)
         if url and not key_env:
@@ -160,7 +160,7 @@ class PromptfooProviders:
             **settings,
         )
 
-    def _url(self, config: "ConfigKeys", vendor: str) -> str:
+    def _url(self, config: ConfigKeys, vendor: str) -> str:
         url, host = config.api_base_url.rstrip("/"), config.api_host.strip("/")
         if host and not url:
             url = host if "://" in host else f"https://{host}"
@@ -172,7 +172,7 @@ class PromptfooProviders:
             return ""
         return url
 
-    def _key_env(self, config: "ConfigKeys") -> str:
+    def _key_env(self, config: ConfigKeys) -> str:
         if config.api_key is None:
             return config.api_key_env
         reference = _REFERENCE.fullmatch((config.api_key.text or "").strip())
@@ -181,7 +181,7 @@ class PromptfooProviders:
             return config.api_key_env
         return config.api_key_env or reference[1] or reference[2]
 
-    def _headers(self, config: "ConfigKeys") -> dict[str, str]:
+    def _headers(self, config: ConfigKeys) -> dict[str, str]:
         for name in config.headers:
             if _SECRET.search(name):
                 hint = "Name the variable with its value in env_headers of [providers.NAME]."

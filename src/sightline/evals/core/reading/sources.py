@@ -9,7 +9,7 @@ from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob, is_glob
 from sightline.evals.core.graders.judge import ALIASES, NAMES
 from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
-from sightline.evals.core.reading.files import FILE, Need, candidates, folder_of, join_path, refusal_of
+from sightline.evals.core.reading.files import FILE, Need, candidates, folder_of, is_usable, join_path
 from sightline.evals.core.reading.yaml_text import read_document, read_json_lines
 from sightline.evals.core.suite import SuitePlace
 from sightline.model.json import Json, JsonObject
@@ -156,9 +156,7 @@ class Includes:
 
     def _read_include(self, named: Node, chain: tuple[str, ...]) -> Generator[Need, bytes | None, list[Node]]:
         name = named.text or ""
-        refusal = refusal_of(name)
-        if refusal is not None:
-            self._findings.wrong(named, *refusal)
+        if not is_usable(named, name, self._findings):
             return []
         path = yield from self._find_file(named, name)
         if path is None:
@@ -248,9 +246,7 @@ def files_at(
 
 def _paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[str]]:
     """One path, those of a pattern, or those of a folder."""
-    refusal = refusal_of(path)
-    if refusal is not None:
-        findings.wrong(item, *refusal)
+    if not is_usable(item, path, findings):
         return []
     if is_glob(path) or path.endswith("/"):
         return (yield from _list_files(item, path, file, findings))

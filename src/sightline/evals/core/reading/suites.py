@@ -21,7 +21,7 @@ from sightline.evals.core.reading.files import Need, SuiteReading, candidates, r
 from sightline.evals.core.reading.messages import check_pairing
 from sightline.evals.core.reading.sources import LISTS, Includes, read_tests, with_environment
 from sightline.evals.core.reading.yaml_text import read_document, read_json_lines
-from sightline.evals.core.suite import Case, CaseTurn, GraderSpec, Suite, SuitePlace, SuiteProblem
+from sightline.evals.core.suite import Case, CaseTurn, GraderSpec, Suite, SuitePlace
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import Json, JsonObject
 
@@ -33,10 +33,6 @@ _EVAL_KEYS = {
     "files": "input_files",
     "assertions": "assertions",
 }
-
-
-def is_of_a_skill(document: Node) -> bool:
-    return "evals" in document.members and "tests" not in document.members
 
 
 def as_suite_of_skill(document: Node, findings: SuiteFindings) -> Node:
@@ -68,45 +64,44 @@ def _test(node: Node, skill: Node | None, findings: SuiteFindings) -> Node:
 _MOST_CIRCLES = 20
 
 
-def check_dependencies(cases: Sequence[Case]) -> tuple[SuiteProblem, ...]:
-    """Ids that stand twice, dependencies on nothing, and circles, each at the place of its case."""
+def check_dependencies(cases: Sequence[Case], paths: Mapping[SuitePlace, Path], findings: SuiteFindings) -> None:
+    """Report ids that stand twice, dependencies on nothing, and circles, each at the place of its case. `paths` are the
+    ways to the cases, by their places."""
+
+    def tell(case: Case, message: str, suggestion: str) -> None:
+        findings.wrong_at(case.place, paths[case.place], message, suggestion)
+
     first: dict[str, Case] = {}
     alike: dict[str, Case] = {}
-    problems: list[SuiteProblem] = []
     for case in cases:
         same = alike.setdefault(normalize("NFC", case.id), case)
         if same is not case:
-            is_same = same.id == case.id
-            message = f"the id {quote_word(case.id)} is used twice{'' if is_same else ', in two Unicode forms'}"
-            problems.append(_problem(case, f"{message}, first at {same.place}", "Give one of them another id."))
+            forms = "" if same.id == case.id else ", in two Unicode forms"
+            message = f"the id {quote_word(case.id)} is used twice{forms}, first at {same.place}"
+            tell(case, message, "Give one of them another id.")
         first.setdefault(case.id, case)
     for case in cases:
         for name in dict.fromkeys(case.depends_on):
             if name not in first:
                 known = nearest(name, [each for each in first if each != case.id][:20])
-                problems.append(_problem(case, f"it depends on {quote_word(name)}, which does not exist", known))
-    return (*problems, *_circles(first))
+                tell(case, f"it depends on {quote_word(name)}, which does not exist", known)
+    for circle in _circles(first):
+        message = f"cases wait for each other: {' → '.join(circle)}"
+        tell(first[circle[0]], message, "Remove one of these dependencies.")
 
 
-def _circles(cases: dict[str, Case]) -> list[SuiteProblem]:
+def _circles(cases: dict[str, Case]) -> Iterator[list[str]]:
     """Each circle once. One that is found is opened, so that the next one shows."""
     waits = {name: [each for each in dict.fromkeys(case.depends_on) if each in cases] for name, case in cases.items()}
-    problems: list[SuiteProblem] = []
-    while len(problems) < _MOST_CIRCLES:
+    for _ in range(_MOST_CIRCLES):
         try:
             TopologicalSorter(waits).prepare()
         except CycleError as error:
             circle: list[str] = error.args[1][::-1]
-            message = f"cases wait for each other: {' → '.join(circle)}"
-            problems.append(_problem(cases[circle[0]], message, "Remove one of these dependencies."))
             waits[circle[0]].remove(circle[1])
+            yield circle
         else:
-            break
-    return problems
-
-
-def _problem(case: Case, message: str, suggestion: str) -> SuiteProblem:
-    return SuiteProblem(place=case.place, path="", message=message, suggestion=suggestion)
+            return
 
 
 FOLDERS = (".agentv/assertions", ".agentv/graders", ".agentv/judges")
@@ -222,7 +217,7 @@ def _suite(
     targets: tuple[SuiteTarget, ...] = ()
     if promptfoo.is_promptfoo(document):
         document, targets = yield from promptfoo.as_suite(document, file, findings)
-    elif is_of_a_skill(document):
+    elif "evals" in document.members and "tests" not in document.members:
         document = as_suite_of_skill(document, findings)
     includes = Includes(file, environment, findings)
     document = yield from includes.expand(document)
@@ -237,10 +232,9 @@ def _suite(
         if case is not None:
             cases.append((yield from with_tools(case, node, file, findings)))
             paths[case.place] = node.path
-    for problem in check_dependencies(cases):
-        findings.add([problem], paths[problem.place])
+    check_dependencies(cases, paths, findings)
     for case in cases:
-        findings.add(check_pairing(case), paths[case.place])
+        check_pairing(case, paths[case.place], findings)
         _check_patterns(case, paths[case.place], findings)
     found = yield from with_files(cases, paths, file, findings)
     found = yield from with_own_graders(found, file)

@@ -355,7 +355,7 @@ def _tests_in(root: Node) -> tuple[Path, Node]:
 def _tree(data: bytes, file: str) -> Node:
     tree = read_yaml(data, file)
     if isinstance(tree, SuiteProblem):
-        raise Fault(Code.USAGE, f"{tree.place}: {tree.message}", hint=tree.suggestion)
+        raise tree.fault(Code.USAGE)
     return tree
 
 

@@ -7,6 +7,7 @@ followed and `<<` is merged; what JSON could not hold (NaN, other tags, keys tha
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from ruamel.yaml import YAML
@@ -56,7 +57,7 @@ class _Refused(Exception):
 
     def __init__(self, place: SuitePlace, path: Path, message: str, suggestion: str) -> None:
         super().__init__(message)
-        self.problem = _problem(place, path, message, suggestion)
+        self.problem = SuiteProblem(place=place, path=format_path(path), message=message, suggestion=suggestion)
 
 
 class _Parser(Parser):
@@ -118,7 +119,7 @@ def decode_text(data: bytes, file: str) -> str | SuiteProblem:
     except UnicodeDecodeError as error:
         place = _place_of_index(data[: error.start].decode("utf-8"), error.start, file)
         message = f"the file is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}"
-        return _problem(place, (), message, "Save it as UTF-8.")
+        return _Refused(place, (), message, "Save it as UTF-8.").problem
 
 
 def compose_yaml(text: str, file: str) -> Composed:
@@ -157,10 +158,6 @@ def is_whole(text: str) -> bool:
 def place_of(mark: StringMark, file: str) -> SuitePlace:
     """A mark of the library, counted from 1."""
     return SuitePlace(file, mark.line + 1, mark.column + 1)
-
-
-def _problem(place: SuitePlace, path: Path, message: str, suggestion: str) -> SuiteProblem:
-    return SuiteProblem(place=place, path=format_path(path), message=message, suggestion=suggestion)
 
 
 def _place_of_index(text: str, index: int, file: str) -> SuitePlace:
@@ -322,25 +319,27 @@ def read_json_lines(data: bytes, file: str) -> tuple[list[Node], list[SuiteProbl
     return nodes, problems
 
 
+@dataclass(frozen=True, slots=True)
 class _Line:
-    def __init__(self, data: bytes, number: int, file: str) -> None:
-        self._data = data
-        self._number = number
-        self._file = file
+    """A line of JSON: its bytes, its number from 1, and its file."""
+
+    data: bytes
+    number: int
+    file: str
 
     def read(self, path: Path) -> Node:
         try:
-            value = jsontext.decode(self._data)
+            value = jsontext.decode(self.data)
         except Fault as fault:
             words, _, column = fault.message.rpartition(" at line 1, column ")
-            place = SuitePlace(self._file, self._number, int(column) if words else 1)
-            message = f"line {self._number}: {words or fault.message}"
+            place = SuitePlace(self.file, self.number, int(column) if words else 1)
+            message = f"line {self.number}: {words or fault.message}"
             raise _Refused(place, (), message, "Every line has to be one JSON object.") from None
-        start = len(self._data) - len(self._data.lstrip())
-        return self._node(value, Span(start, len(self._data)), path)
+        start = len(self.data) - len(self.data.lstrip())
+        return self._node(value, Span(start, len(self.data)), path)
 
     def _place(self, start: int) -> SuitePlace:
-        return SuitePlace(self._file, self._number, len(self._data[:start].decode("utf-8")) + 1)
+        return SuitePlace(self.file, self.number, len(self.data[:start].decode("utf-8")) + 1)
 
     def _node(self, value: Json, span: Span, path: Path) -> Node:
         place = self._place(span.start)
@@ -350,7 +349,7 @@ class _Line:
             raise _Refused(place, path, "an escape is only half of a character", "Write both halves.")
         if not isinstance(value, dict | list):
             return Node(value, place, path)
-        layout = layout_of(self._data, span, "")
+        layout = layout_of(self.data, span, "")
         spans = [Span(start, stop) for start, stop in zip(layout.starts, layout.stops, strict=True)]
         if isinstance(value, list):
             below: Content = [

@@ -320,9 +320,8 @@ class Host:
                     self._cases[n].cancel()
             case messages.HomeAnswer():
                 if not self.line.resolve(message):
-                    self.line.tell(
-                        messages.RequestReleased(message.n)
-                    )  # the request will not be sent, so its reservation is released
+                    # The request will not be sent, so its reservation is released.
+                    self.line.tell(messages.RequestReleased(message.n))
             case messages.Leave():
                 self._leaving.set()
 

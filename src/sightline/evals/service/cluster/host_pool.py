@@ -117,23 +117,14 @@ def ray_address(text: str) -> RayAddress:
     )
     try:
         parts = urlsplit(text)
-        port, wanted = (
-            parts.port or 10001,
-            parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)),
-        )
+        port = parts.port or 10001
+        wanted = parse_qs(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         raise wrong from None
     most = wanted.pop("hosts", [])
-    if (
-        parts.scheme != "ray"
-        or not parts.hostname
-        or parts.path.strip("/")
-        or parts.username
-        or wanted
-        or len(most) > 1
-    ):
+    if parts.scheme != "ray" or not parts.hostname or parts.path.strip("/") or parts.username or wanted:
         raise wrong
-    if most and not (most[0].isascii() and most[0].isdecimal() and int(most[0]) > 0):
+    if len(most) > 1 or any(not each.isascii() or not each.isdecimal() or int(each) == 0 for each in most):
         raise wrong
     return RayAddress(parts.hostname, port, int(most[0]) if most else None)
 

@@ -21,7 +21,7 @@ from sightline.catalog.facts import Facts
 from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.evals.core.reading.files import files_of, folder_of, join_path
-from sightline.evals.core.run_state import EvalBegan, Key
+from sightline.evals.core.run_state import EvalBegan, Key, read_as, write
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.model.json import Json
@@ -30,7 +30,7 @@ from sightline.settings import Settings
 from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.store import Line, Log
 from sightline.tokens.estimate import Estimate
-from sightline.wire.jsontext import MISFIT, decode, encode
+from sightline.wire.jsontext import MISFIT
 
 
 class HostFault(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -281,14 +281,11 @@ MOST_AT_ONCE = 8 << 20
 _TO_HOST: "msgspec.json.Decoder[ToHost]" = msgspec.json.Decoder(ToHost)
 _TO_HOME: "msgspec.json.Decoder[ToHome]" = msgspec.json.Decoder(ToHome)
 _BATCH = msgspec.msgpack.Decoder(tuple[bytes, ...])
+_SAME_VERSION = "Check that both are the same version of Sightline."
 
 
-def pack(value: object) -> bytes:
-    """Encode a message or the value of an answer. msgspec cannot encode lone surrogates, which models do write."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return encode(msgspec.to_builtins(value))
+pack = write
+"""Encodes a message or the value of an answer."""
 
 
 def batch(messages: Iterable[bytes]) -> bytes:
@@ -333,16 +330,9 @@ def value_of(data: bytes, form: type[Value]) -> Value:
 
 def _read(data: bytes, decoder: "msgspec.json.Decoder[Value]", form: object) -> Value:
     try:
-        return decoder.decode(data)
-    except ValueError:
-        pass  # it has a lone surrogate, or is of another version
-    try:
-        value: Value = msgspec.convert(decode(data), form)
+        return read_as(data, decoder, form)
     except MISFIT as error:
-        raise Fault(
-            Code.CONFIG, f"a host is not understood: {error}", hint="Check that both are the same version of Sightline."
-        ) from None
-    return value
+        raise Fault(Code.CONFIG, f"a host is not understood: {error}", hint=_SAME_VERSION) from None
 
 
 LARGEST = 256 << 20
@@ -386,11 +376,7 @@ def unpack(bundle: bytes, folder: Path) -> None:
     for file in msgspec.msgpack.decode(zlib.decompress(bundle), type=list[PackedFile]):
         place = (folder / file.path).resolve()
         if folder.resolve() not in place.parents:
-            raise Fault(
-                Code.CONFIG,
-                f"{file.path} is not below the folder",
-                hint="Check that both are the same version of Sightline.",
-            )
+            raise Fault(Code.CONFIG, f"{file.path} is not below the folder", hint=_SAME_VERSION)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(file.data)
         place.chmod(0o700 if file.runs else 0o600)

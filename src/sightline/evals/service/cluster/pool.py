@@ -1,8 +1,11 @@
-"""Opens the worker of a run: this process, or the hosts of a cluster. A case runs again if its host is lost."""
+"""Opens the worker of a run: this process, or the hosts of a cluster. A case runs again if its host is lost. For its
+hosts, home keeps the record, rate limits, cached answers, logs and spending of the run."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import msgspec
@@ -14,10 +17,132 @@ from sightline.evals.core.run_state import DEFAULT_WORKERS, CaseDone, EvalBegan,
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import Worker, open_case_worker
 from sightline.evals.service.cluster import messages
-from sightline.evals.service.cluster.home import Home, HostService
 from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, LostError, Needs, RemoteHost
-from sightline.evals.service.context import EvalRun
+from sightline.evals.service.context import EvalRun, OwnSharing, Release
 from sightline.evals.service.suite_files import SuiteFiles
+from sightline.evals.service.target import Spending
+from sightline.exchange.hub import Record
+from sightline.exchange.memory import Memory
+from sightline.store.entries import KeptEntry
+from sightline.store.store import Logbook
+from sightline.tokens.ledger import SentRequest
+from sightline.transport.waiting import Clock
+from sightline.wire.cache import BoundedCache
+
+_LOG = logging.getLogger(__name__)
+
+MOST_REMEMBERED = 4096
+"""How many requests of a host can still be settled; older ones have been by then."""
+
+
+_ENDLESS = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What all hosts of a run share. `record` stores entries."""
+
+    record: Record
+    logbook: Logbook
+    memory: Memory
+    clock: Clock
+    sharing: OwnSharing
+    spending: Spending
+
+
+@dataclass
+class HostService:
+    """Serves one host. `reply` sends a message to it."""
+
+    home: Home
+    reply: Callable[[messages.HomeAnswer], None]
+    _reserved: dict[int, Release] = field(default_factory=dict)
+    _sent: BoundedCache[int, SentRequest] = field(default_factory=lambda: BoundedCache(MOST_REMEMBERED))
+    _questions: "set[asyncio.Task[None]]" = field(default_factory=set)
+
+    async def handle(self, message: messages.Business) -> None:
+        """Handle a message of the host. Questions are answered in the background."""
+        home = self.home
+        match message:
+            case messages.RecordEntries(entries):
+                self._record(entries)
+            case messages.CostSpent(cost):
+                home.spending.spend(cost)
+            case messages.Learned(provider, model, raw, usage, tools, media, window):
+                home.memory.learn(provider, model, raw, usage, tools=tools, media=media, window=window)
+            case messages.Keep(target, key, exchange):
+                answers = await home.sharing.answers(target)
+                if answers is not None:
+                    answers.keep(key, exchange)
+            case messages.HostQuestion(n, question):
+                task = asyncio.get_running_loop().create_task(self._answer(n, question))
+                self._questions.add(task)
+                task.add_done_callback(self._questions.discard)
+            case _:
+                self._count(message)
+
+    def _record(self, entries: Sequence[KeptEntry]) -> None:
+        try:
+            self.home.record(entries)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, cases are run, as they are here
+            _LOG.error("entries of a host could not be recorded: %r", error)
+
+    def _count(self, message: messages.Counting) -> None:
+        ledger, now = self.home.memory.ledger, self.home.clock.now()
+        match message:
+            case messages.RequestReleased(n):
+                if n in self._reserved:
+                    self._reserved.pop(n)()
+            case messages.RequestCounted(n, provider, model, tokens):
+                self._sent.put(n, ledger.add_request(provider, model, tokens, now))
+            case messages.Settled(n, tokens):
+                if (sent := self._sent.get(n)) is not None:
+                    self._sent.put(n, ledger.settle(sent, tokens, now))
+            case messages.Uncounted(n):
+                if (sent := self._sent.pop(n)) is not None:
+                    ledger.unsent(sent, now)
+            case messages.Observed(provider, model, headers):
+                ledger.observe_headers(provider, model, headers, now)
+
+    async def close(self) -> None:
+        """Cancel unanswered questions and release the reservations of a host that is gone."""
+        tasks = list(self._questions)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for release in self._reserved.values():
+            release()
+        self._reserved.clear()
+
+    async def _answer(self, n: int, question: messages.Question) -> None:
+        try:
+            value = await self._answer_to(n, question)
+        except Fault as fault:
+            self.reply(messages.HomeAnswer(n, fault=messages.HostFault.of(fault)))
+        else:
+            self.reply(messages.HomeAnswer(n, msgspec.Raw(messages.pack(value))))
+
+    async def _answer_to(self, n: int, question: messages.Question) -> object:
+        home = self.home
+        match question:
+            case messages.Admit(provider, model, tokens, facts):
+                self._reserved[n] = await home.sharing.rates.admit_model(provider, model, facts, tokens)
+                return True
+            case messages.HowLong(provider, model, tokens, facts):
+                wait = home.memory.ledger.wait(provider, model, tokens, home.clock.now(), facts)
+                return replace(wait, seconds=min(wait.seconds, _ENDLESS))
+            case messages.Find(target, key):
+                answers = await home.sharing.answers(target)
+                exchange, entries = ("", ()) if answers is None else await answers.facts(key)
+                return messages.FindAnswer(exchange, tuple(entries))
+            case messages.Append(log, after, data, at):
+                await home.logbook.append(log, after, data, at)
+                return True
+            case messages.ReadLines(log, after):
+                return tuple(await home.logbook.lines(log, after))
+            case messages.ListLogs(prefix):
+                return tuple(await home.logbook.logs(prefix))
+
 
 GOODBYE = 5.0
 """Seconds that a host gets to stop by itself before it is killed."""
@@ -141,38 +266,32 @@ FIRST_HOST = 120.0
 """Seconds in which a cluster must start its first host."""
 
 
+@dataclass
 class ClusterWorker:
     """A worker that runs cases on hosts, which all receive `begin`. `ours` is this process's introduction; `own` runs
     the cases of targets that need no host."""
 
-    def __init__(
-        self,
-        began: EvalBegan,
-        begin: messages.Begin,
-        ours: messages.Introduction,
-        host_pool: HostPool,
-        home: Home,
-        own: Worker,
-    ) -> None:
-        self._began = began
-        self._begin = begin
-        self._ours = ours
-        self._at_home = {spec.name for spec in began.targets if _is_here(spec)}
-        self._host_pool = host_pool
-        self._home = home
-        self._own = own
-        self._cases = {case.id: case for case in began.suite.cases}
-        self._hosts: list[HostHandle] = []
-        self._gone: list[HostHandle] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._news = asyncio.Event()
-        self._trouble: BaseException | None = None
-        self._capacity = 1
-        self._losses_left = 0
+    began: EvalBegan
+    begin: messages.Begin
+    ours: messages.Introduction
+    host_pool: HostPool
+    home: Home
+    own: Worker
+    _hosts: list[HostHandle] = field(default_factory=list)
+    _gone: list[HostHandle] = field(default_factory=list)
+    _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _trouble: BaseException | None = None
+    _capacity: int = 1
+    _losses_left: int = 0
+
+    @property
+    def _at_home(self) -> set[str]:
+        return {spec.name for spec in self.began.targets if _is_here(spec)}
 
     async def open(self, files: bytes) -> int:
         """Start as many hosts as there is room for, and return how many. At least one is ready when this returns."""
-        size = await self._host_pool.open(files)
+        size = await self.host_pool.open(files)
         self._losses_left = MOST_HOSTS * size
         for _ in range(size):
             self._start_host()
@@ -181,18 +300,19 @@ class ClusterWorker:
                 while not self._hosts:
                     await self._wait_for_change()
         except TimeoutError:
-            message = f"{self._host_pool.address} has not started a host in {FIRST_HOST:g} s"
+            message = f"{self.host_pool.address} has not started a host in {FIRST_HOST:g} s"
             raise Fault(Code.NETWORK, message, hint="Are all of its CPUs in use by others? See `ray status`.") from None
         return size
 
     def set_capacity(self, widths: Mapping[str, int], hosts: int) -> None:
         """Limit the cases of each host to its share, so that hosts which start later get work too."""
-        self._capacity = max(1, -(-sum(widths.values()) // max(1, hosts)))
+        total = sum(width for name, width in widths.items() if name not in self._at_home)
+        self._capacity = max(1, -(-total // max(1, hosts)))
 
     async def run(self, key: Key) -> CaseResult:
         """Run a case. If its host is lost it runs again on another, on at most `MOST_HOSTS` hosts."""
         if key[1] in self._at_home:
-            return await self._own.run(key)
+            return await self.own.run(key)
         for _ in range(MOST_HOSTS):
             host = await self._free()
             try:
@@ -208,7 +328,7 @@ class ClusterWorker:
         await asyncio.gather(*(host.close() for host in (*self._hosts, *self._gone)))
         self._hosts.clear()
         self._gone.clear()
-        await self._host_pool.close()
+        await self.host_pool.close()
 
     async def _free(self) -> HostHandle:
         """Wait for a host with room and return the one with the fewest cases."""
@@ -234,12 +354,12 @@ class ClusterWorker:
         return task
 
     async def _provision(self) -> None:
-        post = await self._host_pool.start_host()
-        host = HostHandle(post, self._home, self._remove_host, self._news.set)
+        post = await self.host_pool.start_host()
+        host = HostHandle(post, self.home, self._remove_host, self._news.set)
         self._gone.append(host)  # close it even if the next step fails
-        _check(messages.value_of(await post.introduce(), messages.Introduction), self._ours)
+        _check(messages.value_of(await post.introduce(), messages.Introduction), self.ours)
         await post.unpack()
-        await host.begin(self._begin)
+        await host.begin(self.begin)
         self._gone.remove(host)
         self._hosts.append(host)
         self._news.set()
@@ -264,18 +384,18 @@ class ClusterWorker:
         if self._losses_left < 0:
             hint = "See the logs of the cluster; what is done is kept: resume it with --resume."
             self._trouble = Fault(
-                Code.NETWORK, f"hosts of {self._host_pool.address} end again and again: {lost}", hint=hint
+                Code.NETWORK, f"hosts of {self.host_pool.address} end again and again: {lost}", hint=hint
             )
             self._news.set()
         else:
             self._start_host()
 
     def _result_of_lost_case(self, key: Key) -> CaseResult:
-        case = self._cases[key[0]]
+        case = next(each for each in self.began.suite.cases if each.id == key[0])
         why = f"{MOST_HOSTS} hosts of the cluster were lost while they ran it"
         score = CaseScore(verdict="not_graded", reason=why)
         seen = CaseObservation(error=why, error_code=Code.NETWORK.value, requests=0)
-        return result_of(self._began.suite, case, key, score, seen, at=self._home.clock.now())
+        return result_of(self.began.suite, case, key, score, seen, at=self.home.clock.now())
 
 
 def _consume_exception(task: "asyncio.Task[None]") -> None:
@@ -304,7 +424,7 @@ async def open_worker(run: EvalRun) -> AsyncIterator[tuple[Worker, dict[str, int
             yield worker, _widths(began, usual)
         return
     _check_judges(began)
-    sharing = run.own_sharing()
+    sharing = OwnSharing(run)
     # Open the models here too, so that wrong names, keys and prices are reported before any host is started.
     specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
     async with open_case_worker(run, specs, sharing) as own:
@@ -314,8 +434,7 @@ async def open_worker(run: EvalRun) -> AsyncIterator[tuple[Worker, dict[str, int
             files = [path for needs in _needs(began, there) for path in needs.files]
             hosts = await pool.open(messages.pack_files(SuiteFiles(run.context.root), began, files))
             widths = _widths(began, began.suite.execution.workers or DEFAULT_WORKERS * hosts)
-            far = {spec.name for spec in began.targets if not _is_here(spec)}
-            pool.set_capacity({name: width for name, width in widths.items() if name in far}, hosts)
+            pool.set_capacity(widths, hosts)
             yield pool, widths
         finally:
             await pool.close()
