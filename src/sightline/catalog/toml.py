@@ -11,15 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from sightline.catalog.problem import (
-    ConfigLocation,
-    ConfigProblem,
-    Path,
-    format_path,
-    nearest,
-    problem_at,
-    quote_word,
-)
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, format_path, nearest, problem_at, quote_word
 from sightline.model.json import Json, JsonObject
 
 DEPTH = 32
