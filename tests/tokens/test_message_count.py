@@ -30,7 +30,7 @@ from sightline.model.request import (
     SchemaFormat,
 )
 from sightline.tokens.estimate import NOTHING, Estimate
-from sightline.tokens.estimator import MessageCounter, ToolCounter
+from sightline.tokens.estimator import RequestCounter
 from sightline.tokens.text_count import LONGEST, TextCounter, declaration, declarations
 from tests.picture_files import png
 
@@ -44,8 +44,8 @@ GPT = Facts(
 FOX = "The quick brown fox jumps over the lazy dog."  # ten tokens
 
 
-def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> MessageCounter:
-    return MessageCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
+def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> RequestCounter:
+    return RequestCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
 
 
 def said(role: str, *parts: Part, name: str | None = None) -> Message:
@@ -158,38 +158,31 @@ SCHEMA: dict[str, Json] = {
 WEATHER = FunctionTool(name="get_weather", description="Get the current weather", schema=SCHEMA)
 
 
-def tool_counter(facts: Facts, dialect: str) -> ToolCounter:
-    texts = TextCounter(facts)
-    return ToolCounter(
-        facts, dialect_of(dialect).tokens, texts, MessageCounter(facts, dialect_of(dialect).tokens, texts)
-    )
-
-
 def holds(estimate: Estimate, reported: int) -> bool:
     return estimate.low <= reported <= estimate.high
 
 
 def test_openai_models_see_declarations_and_so_do_those_whose_vocabulary_is_only_likely() -> None:
-    estimate = tool_counter(GPT_FACTS, "openai-responses").tools((WEATHER,))
+    estimate = counter("openai-responses", GPT_FACTS).tools((WEATHER,))
     assert not estimate.is_exact
     assert 40 < estimate.tokens < 60
     likely = Facts(nearest_tokenizer="o200k_base", tools_tokens=9)
-    assert tool_counter(likely, "openai-responses").tools((WEATHER,)).tokens == estimate.tokens
-    chat = tool_counter(GPT_FACTS, "openai-chat")
+    assert counter("openai-responses", likely).tools((WEATHER,)).tokens == estimate.tokens
+    chat = counter("openai-chat", GPT_FACTS)
     assert chat.tools((WEATHER,)).tokens - estimate.tokens == 81, "Chat Completions say more about tools"
     assert chat.tools(()) == NOTHING
 
 
 def test_others_see_json_and_hidden_instructions() -> None:
-    estimate = tool_counter(CLAUDE, "anthropic").tools((WEATHER,))
+    estimate = counter("anthropic", CLAUDE).tools((WEATHER,))
     assert holds(estimate, 346 + 60)
     assert holds(estimate, 600 + 60)
     assert 540 < estimate.tokens < 600
 
 
 def test_where_nothing_is_known_of_hidden_instructions_they_may_be_long() -> None:
-    unknown = tool_counter(Facts(tokenizer="llama3"), "openai-chat").tools((WEATHER,))
-    known = tool_counter(Facts(tokenizer="llama3", tools_tokens=0), "openai-chat").tools((WEATHER,))
+    unknown = counter("openai-chat", Facts(tokenizer="llama3")).tools((WEATHER,))
+    known = counter("openai-chat", Facts(tokenizer="llama3", tools_tokens=0)).tools((WEATHER,))
     assert unknown.high - known.high == 700
     assert unknown.low == known.low
 
@@ -197,29 +190,29 @@ def test_where_nothing_is_known_of_hidden_instructions_they_may_be_long() -> Non
 def test_freeform_and_server_tools_count_too() -> None:
     plain = CustomTool(name="note")
     grammar = CustomTool(name="note", description="Write it down.", grammar=Grammar("lark", "start: WORD+"))
-    tools = tool_counter(GPT_FACTS, "openai-responses")
+    tools = counter("openai-responses", GPT_FACTS)
     assert tools.tools((plain,)).tokens < tools.tools((grammar,)).tokens
     search = tools.tools((OpaqueTool(dialect="openai-responses", value={"type": "web_search"}),))
     assert search.high > 4000 > search.tokens
 
 
 def test_mixed_tools_add_up() -> None:
-    tools = tool_counter(GEMMA, "gemini")
+    tools = counter("gemini", GEMMA)
     both = tools.tools((WEATHER, CustomTool(name="note")))
     assert both.tokens == tools.tools((WEATHER,)).tokens + tools.tools((CustomTool(name="note"),)).tokens
 
 
 def test_a_schema_for_the_answer_is_shown_to_most_models() -> None:
     form = SchemaFormat(schema=SCHEMA)
-    assert tool_counter(GPT_FACTS, "openai-chat").output(form).tokens > 20
-    assert tool_counter(CLAUDE, "anthropic").output(form).tokens > 160
-    gemini = tool_counter(GEMMA, "gemini").output(form)
+    assert counter("openai-chat", GPT_FACTS).output(form).tokens > 20
+    assert counter("anthropic", CLAUDE).output(form).tokens > 160
+    gemini = counter("gemini", GEMMA).output(form)
     assert (gemini.low, gemini.tokens) == (0, 0)
     assert gemini.high > 20
 
 
 def test_other_forms_say_little() -> None:
-    tools = tool_counter(GPT_FACTS, "openai-chat")
+    tools = counter("openai-chat", GPT_FACTS)
     assert tools.output(None) == NOTHING
     assert tools.output(PlainFormat()) == NOTHING
     assert tools.output(JsonFormat()).high == 10
