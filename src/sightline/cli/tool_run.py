@@ -256,10 +256,8 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
                 async with open_runner(loaded, arguments.data, apart=arguments.apart, notice=say) as runner:
                     run = runner.make_id()
                     title = f"run {run}: {choice.provider_name}/{choice.model}"
-                    driving = Driving(
-                        runner, run, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json
-                    )
-                    approver = approver_of(typing, driving, tools, kept, says_yes=arguments.yes)
+                    driving = Driving(runner, run, typing, arguments, title=title)
+                    approver = approver_of(driving, tools, kept, says_yes=arguments.yes)
                     new = NewRun(prompt, choice, plan, "ask", run, {"kind": "ask", **wanted.origin})
                     return await driving.through(runner.run(new, driving.participants(tools, approver, tools.hooks)))
 
@@ -303,19 +301,14 @@ def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) ->
 
 
 def approver_of(
-    typing: Keyboard | None,
-    driving: Driving,
-    tools: Opened,
-    kept: KeptRules,
-    *,
-    says_yes: bool,
-    interrupted: Interrupted | None = None,
+    driving: Driving, tools: Opened, kept: KeptRules, *, says_yes: bool, interrupted: Interrupted | None = None
 ) -> Approver:
     """Who decides about calls: the user at the terminal, or the options."""
+    typing, leave = driving.keyboard, driving.leave
     if typing is None:
         return Judging("yes" if says_yes else deny_unattended, interrupted=interrupted or "skip")
     return TerminalPerson(
-        typing, leave=driving.leave, kept=kept, places=tools.places, says_yes=says_yes, interrupted=interrupted
+        typing, leave=leave, kept=kept, places=tools.places, says_yes=says_yes, interrupted=interrupted
     )
 
 
@@ -362,12 +355,10 @@ async def _resume(arguments: argparse.Namespace, loaded: Configuration, typing: 
         async with open_tools_with_notes(loaded, tools_of_run(began.origin)) as tools:
             refuse_unattended(tools, Policy(otherwise="allow") if arguments.yes else began.plan.policy, typing)
             title = f"run {name}: {began.provider}/{began.request.model}, {many(len(known.rounds), 'round')} so far"
-            driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
+            driving = Driving(runner, name, typing, arguments, title=title)
             driving.view.resume(known)
             kept = KeptRules(data_folder(arguments.data))
-            approver = approver_of(
-                typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight
-            )
+            approver = approver_of(driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight)
             return await driving.through(runner.resume(name, driving.participants(tools, approver, tools.hooks)))
 
 
