@@ -93,28 +93,26 @@ def test_it_is_not_taken(text: str) -> None:
     assert not matches(parse(text), CLAUDE, now=NOW)
 
 
-def test_a_refused_request_is_an_error_though_its_exchange_is_finished() -> None:
-    assert matches(parse("e & status:error & !status:ok & status:4xx & fault:rate_limited & d>1w"), REFUSED, now=NOW)
+ODD = Known({"input": "1", "model": 5, "topic": "x"})
 
 
-def test_what_is_under_way_is_neither_ok_nor_an_error() -> None:
-    assert matches(parse("!status:ok & !status:error & !(status<400) & !(status>=400)"), WAITING, now=NOW)
-
-
-def test_empty_tool_value_matches_exchanges_without_tools() -> None:
-    assert matches(parse("tool:''"), WAITING, now=NOW)
-    assert matches(parse("tool:''"), Known({"tool": ()}), now=NOW)
-
-
-def test_what_is_known_of_the_tokens_counts() -> None:
-    assert matches(parse("tokens>50"), Known({"input": 60}), now=NOW)
-    assert not matches(parse("tokens>=0"), Known(), now=NOW)
-
-
-def test_a_value_of_another_kind_does_not_match() -> None:
-    assert not matches(
-        parse("tokens>0 | model:* | stream | t'x'"), Known({"input": "1", "model": 5, "topic": "x"}), now=0
-    )
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        # A refused request is an error though its exchange is finished; what is under way is neither ok nor an error.
+        (REFUSED, "e & status:error & !status:ok & status:4xx & fault:rate_limited & d>1w"),
+        (WAITING, "!status:ok & !status:error & !(status<400) & !(status>=400)"),
+        # No tool is what an empty value asks for, and of tokens what is known counts.
+        (WAITING, "tool:''"),
+        (Known({"tool": ()}), "tool:''"),
+        (Known({"input": 60}), "tokens>50"),
+        (Known(), "!(tokens>=0)"),
+        # A value of another kind does not match.
+        (ODD, "!(tokens>0 | model:* | stream | t'x')"),
+    ],
+)
+def test_what_is_odd_or_missing(subject: Known, text: str) -> None:
+    assert matches(parse(text), subject, now=NOW)
 
 
 @pytest.mark.parametrize(
