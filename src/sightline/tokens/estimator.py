@@ -247,17 +247,13 @@ _UNSEEN_KIND = 1.5
 _NO_GROWTH: Mapping[TextKind, Ratio] = {}
 
 
-class Estimator:
-    """Counts for one model in one dialect. It remembers the counts of texts."""
+class Estimator(RequestCounter):
+    """Counts requests, with what the provider's past counts teach. It remembers the counts of texts."""
 
     def __init__(self, facts: Facts, *, dialect: str, calibration: Ratio | None = None) -> None:
-        self._facts = facts
-        self._dialect = dialect
+        super().__init__(facts, find_dialect(dialect).tokens, TextCounter(facts))
         self._calibration = calibration
         self._growth: Mapping[TextKind, Ratio] = _NO_GROWTH
-        self._texts = TextCounter(facts)
-        rules = find_dialect(dialect).tokens
-        self._counter = RequestCounter(facts, rules, self._texts)
         self._doubting: RequestCounter | None = None
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
@@ -272,24 +268,16 @@ class Estimator:
             self._doubting = None
         elif self._doubting is None:
             nearest = replace(self._facts, tokenizer="", nearest_tokenizer=self._facts.tokenizer, template=None)
-            self._doubting = RequestCounter(nearest, find_dialect(self._dialect).tokens, TextCounter(nearest))
+            self._doubting = RequestCounter(nearest, self._rules, TextCounter(nearest))
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""
         return self._texts.count(text)
 
-    def part(self, part: Part) -> Estimate:
-        """Tokens of one part."""
-        return self._counter.part(part)
-
-    def message(self, message: Message) -> Estimate:
-        """Tokens of a message and its frame."""
-        return self._counter.message(message)
-
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
         """Tokens of all tools together."""
         if self._latest_tools[0] is not tools:
-            self._latest_tools = (tools, self._counter.tools(tools))
+            self._latest_tools = (tools, super().tools(tools))
         return self._latest_tools[1]
 
     def request(self, request: Request) -> Estimate:
@@ -312,7 +300,7 @@ class Estimator:
         """What these messages add to a conversation, by the rules alone, and what they are mostly made of. To a
         vocabulary that is known, all texts are of one kind: what is to be learned is how the provider frames them."""
         kind: TextKind = "words" if self._is_exact else kind_of(_texts_in(messages))
-        counter = self._doubting or self._counter
+        counter = self._doubting or self
         return sum_estimates(map(counter.message, messages)), kind
 
     @property
@@ -345,7 +333,7 @@ class Estimator:
 
     def estimate_around_messages(self, request: Request) -> Estimate:
         """The same without the messages."""
-        total = self._once(request) + self.tools(request.tools) + self._counter.output(request.options.format)
+        total = self._once(request) + self.tools(request.tools) + self.output(request.options.format)
         if request.options.previous_response_id is not None or not _STATEFUL.isdisjoint(request.extras):
             unseen = self._facts.context_window or _UNSEEN_HISTORY
             total += Estimate(0, 0, unseen, "history that the provider keeps")
