@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from typing import NoReturn
 
@@ -47,27 +47,19 @@ _HELP = """  y  run this call
   q  stop here; `sightline resume` asks again"""
 
 
+@dataclass(slots=True, eq=False)
 class TerminalPerson:
     """Asks the user. `leave` is called when the user wants to stop; `places` has the origin of tools. With `says_yes`,
     calls are approved without asking; only what could not be known in advance is asked."""
 
-    def __init__(
-        self,
-        typing: Keyboard,
-        *,
-        leave: Callable[[], None],
-        kept: KeptRules,
-        places: Mapping[str, str],
-        says_yes: bool = False,
-        interrupted: Interrupted | None = None,
-    ) -> None:
-        self._typing = typing
-        self._leave = leave
-        self._kept = kept
-        self._places = places
-        self._says_yes = says_yes
-        self._interrupted = interrupted
-        self._drafts: dict[str, str] = {}
+    typing: Keyboard
+    _: KW_ONLY
+    leave: Callable[[], None]
+    kept: KeptRules
+    places: Mapping[str, str]
+    says_yes: bool = False
+    interrupted: Interrupted | None = None
+    _drafts: dict[str, str] = field(default_factory=dict, init=False)
 
     # --- questions ---
 
@@ -76,7 +68,7 @@ class TerminalPerson:
         decisions: dict[str, Decision] = {}
         rules: list[ApprovalRule] = []
         for call in step.calls:
-            if self._says_yes or any(rule.covers(call.name, call.arguments) for rule in rules):
+            if self.says_yes or any(rule.covers(call.name, call.arguments) for rule in rules):
                 decisions[call.key] = Allowed()
                 continue
             decision = decisions[call.key] = await self._decide(call, step.objections.get(call.key, ""))
@@ -91,8 +83,8 @@ class TerminalPerson:
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         decisions: dict[str, Interrupted] = {}
         for call in calls:
-            if self._interrupted is not None:
-                decisions[call.key] = self._interrupted
+            if self.interrupted is not None:
+                decisions[call.key] = self.interrupted
                 continue
             say(f"{call.name} was running when the run stopped; it is not known how far it got:")
             say(_indent(_arguments_text(call.arguments)))
@@ -110,7 +102,7 @@ class TerminalPerson:
         say(_indent(clip(_arguments_text(call.arguments), 2000)))
         decision: Decision | None = None
         while decision is None:
-            pressed = await self._typing.key(f"[{_KEYS}] ")
+            pressed = await self.typing.key(f"[{_KEYS}] ")
             if pressed is None:
                 await self._stop()
             decision = await self._decision_for_key(call, pressed)
@@ -143,7 +135,7 @@ class TerminalPerson:
         is_text = isinstance(call.arguments, str)
         before = _arguments_text(call.arguments)
         draft = self._drafts.get(call.key, before)  # what could not be used is mended, not written anew
-        after = await self._typing.edit(draft, ".txt" if is_text else ".json")
+        after = await self.typing.edit(draft, ".txt" if is_text else ".json")
         if after is None:
             after = await self._line("The arguments, in one line (empty: as they were): ") or before
         if after.strip() == before.strip():
@@ -164,7 +156,7 @@ class TerminalPerson:
 
     async def _always(self, call: RunnableCall) -> Decision | None:
         """A permission for every run, as narrow as the user wants. It is shown for confirmation before it is stored."""
-        place = self._places.get(call.name)
+        place = self.places.get(call.name)
         if place is None:
             say("The origin of this tool is unknown, so no rule about it can be stored.")
             return None
@@ -184,7 +176,7 @@ class TerminalPerson:
         if not await self._is_yes(f"Always run {kept.words}{others}, of {place}?"):
             return None
         try:
-            self._kept.keep(kept)
+            self.kept.keep(kept)
         except Fault as fault:
             say(f"It cannot be stored: {fault.message}")
             return None
@@ -205,14 +197,14 @@ class TerminalPerson:
         return (await self._line(f"{question} [y/N] ")).lower() in ("y", "yes")
 
     async def _line(self, prompt: str) -> str:
-        typed = await self._typing.line(prompt)
+        typed = await self.typing.line(prompt)
         if typed is None:
             await self._stop()
         return typed
 
     async def _stop(self) -> NoReturn:
         """Leave the run. Never returns: the caller is cancelled."""
-        self._leave()
+        self.leave()
         await asyncio.get_running_loop().create_future()
         raise AssertionError  # the future is never settled
 
