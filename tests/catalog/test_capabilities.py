@@ -2,16 +2,9 @@ import pytest
 
 from sightline.catalog.clients import BASE_URLS, CREDENTIALS, DEMANDED, KNOWN_CLIENTS, KnownClient
 from sightline.catalog.facts import Facts
-from sightline.catalog.fitting import (
-    HOSTED_TOOLS,
-    HostedTool,
-    make_native_tool,
-    native_tool_kind,
-    refusals,
-    refuse,
-)
+from sightline.catalog.fitting import HOSTED_TOOLS, HostedTool, make_native_tool, native_tool_kind, refusals, refuse
 from sightline.errors import Code, Fault
-from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, PlainText, Text, ToolResult
+from sightline.model.parts import Audio, Document, FileId, Image, Inline, Link, Part, PlainText, Text, ToolResult
 from sightline.model.request import (
     FunctionTool,
     JsonFormat,
@@ -42,28 +35,53 @@ def asking(**options: object) -> Request:
     return Request(options=Options(**options))  # type: ignore[arg-type]
 
 
-def test_what_is_not_known_is_allowed() -> None:
-    assert not list(refusals(EVERYTHING, Facts()))
-    refuse(EVERYTHING, Facts(), "m")
+def saying(*parts: Part) -> Request:
+    return Request(messages=(Message("user", parts),))
 
 
-def test_what_a_model_is_known_to_do_is_allowed() -> None:
-    able = Facts(
-        input=("text", "image", "pdf", "audio"), tools=True, reasoning=True, structured_output=True, max_output=100
-    )
-    assert not list(refusals(EVERYTHING, able))
+READ = Request(
+    messages=(Message("user", (Image(Link("https://e.org/a.png"), at="/input/0/content/0"),)),),
+    options=Options(
+        max_tokens=100,
+        format=SchemaFormat({}, at="/text/format"),
+        reasoning=Reasoning(summary="auto", at="/reasoning"),
+        places={"max_tokens": "/max_output_tokens"},
+    ),
+)
+PARTS = ["/messages/0/parts/1", "/messages/0/parts/2", "/messages/0/parts/3"]
+REASONING = ["/options/reasoning"]
 
 
-def test_everything_that_a_model_cannot_do_is_named_with_its_place() -> None:
-    assert pointers(EVERYTHING, NOTHING) == [
-        "/messages/0/parts/1",
-        "/messages/0/parts/2",
-        "/messages/0/parts/3",
-        "/tools",
-        "/options/format",
-        "/options/reasoning",
-        "/options/max_tokens",
-    ]
+@pytest.mark.parametrize(
+    ("request_", "places"),
+    [
+        (EVERYTHING, [*PARTS, "/tools", "/options/format", *REASONING, "/options/max_tokens"]),
+        # What was read is named by its place in the document.
+        (READ, ["/input/0/content/0", "/text/format", "/reasoning", "/max_output_tokens"]),
+        # A picture is seen in a tool's result, and a PDF behind a link; another document may be text.
+        (saying(ToolResult("c", (Text("here"), PICTURE))), ["/messages/0/parts/0/parts/1"]),
+        (saying(Document(Link("https://e.org/a", "application/pdf"))), ["/messages/0/parts/0"]),
+        (saying(Document(PlainText("words")), Document(FileId("f-1")), Document(Inline("text/plain", "d29yZHM="))), []),
+        # Any option of reasoning asks for it; none is what such a model does anyway.
+        (asking(reasoning=Reasoning(mode="on")), REASONING),
+        (asking(reasoning=Reasoning(mode="adaptive")), REASONING),
+        (asking(reasoning=Reasoning(budget=5)), REASONING),
+        (asking(reasoning=Reasoning(summary="auto")), REASONING),
+        (asking(reasoning=Reasoning(mode="off")), []),
+        (asking(reasoning=Reasoning(effort="none", summary="none", budget=0)), []),
+        (asking(format=JsonFormat(), max_tokens=99), []),
+    ],
+)
+def test_everything_that_a_model_cannot_do_is_named_with_its_place(request_: Request, places: list[str]) -> None:
+    assert pointers(request_, NOTHING) == places
+
+
+def test_what_a_model_can_do_or_may_be_able_to_is_allowed() -> None:
+    media = ("text", "image", "pdf", "audio")
+    able = Facts(input=media, tools=True, reasoning=True, structured_output=True, max_output=100)
+    for facts in (able, Facts()):
+        assert pointers(EVERYTHING, facts) == []
+        refuse(EVERYTHING, facts, "m")
 
 
 def test_one_fault_says_it_all() -> None:
@@ -82,52 +100,6 @@ def test_one_fault_says_it_all() -> None:
 def test_two_pictures_are_refused_in_one_sentence() -> None:
     with pytest.raises(Fault, match=r"^tiny cannot do what is asked: it cannot take an image$"):
         refuse(Request(messages=(Message("user", (PICTURE, PICTURE)),)), NOTHING, "tiny")
-
-
-def test_a_picture_in_a_tools_result_is_seen() -> None:
-    result = ToolResult("c", (Text("here"), PICTURE))
-    assert pointers(Request(messages=(Message("tool", (result,)),)), NOTHING) == ["/messages/0/parts/0/parts/1"]
-
-
-def test_a_value_that_was_read_is_named_by_its_place_in_the_document() -> None:
-    request = Request(
-        messages=(Message("user", (Image(Link("https://e.org/a.png"), at="/input/0/content/0"),)),),
-        options=Options(
-            max_tokens=100,
-            format=SchemaFormat({}, at="/text/format"),
-            reasoning=Reasoning(summary="auto", at="/reasoning"),
-            places={"max_tokens": "/max_output_tokens"},
-        ),
-    )
-    assert pointers(request, NOTHING) == ["/input/0/content/0", "/text/format", "/reasoning", "/max_output_tokens"]
-
-
-@pytest.mark.parametrize("source", [PlainText("words"), FileId("f-1"), Inline("text/plain", "d29yZHM=")])
-def test_a_document_that_may_be_text_is_allowed(source: PlainText | FileId | Inline) -> None:
-    assert not list(refusals(Request(messages=(Message("user", (Document(source),)),)), NOTHING))
-
-
-def test_a_linked_pdf_is_a_pdf() -> None:
-    linked = Document(Link("https://e.org/a", "application/pdf"))
-    assert pointers(Request(messages=(Message("user", (linked,)),)), NOTHING) == ["/messages/0/parts/0"]
-
-
-@pytest.mark.parametrize(
-    "reasoning",
-    [Reasoning(mode="on"), Reasoning(mode="adaptive"), Reasoning(budget=5), Reasoning(summary="auto")],
-    ids=str,
-)
-def test_any_reasoning_option_counts_as_a_reasoning_request(reasoning: Reasoning) -> None:
-    assert pointers(asking(reasoning=reasoning), NOTHING) == ["/options/reasoning"]
-
-
-@pytest.mark.parametrize("reasoning", [Reasoning(mode="off"), Reasoning(effort="none", summary="none", budget=0)])
-def test_no_reasoning_is_what_such_a_model_does_anyway(reasoning: Reasoning) -> None:
-    assert not list(refusals(asking(reasoning=reasoning), NOTHING))
-
-
-def test_some_json_and_a_limit_that_fits_are_allowed() -> None:
-    assert not list(refusals(asking(format=JsonFormat(), max_tokens=99), NOTHING))
 
 
 @pytest.mark.parametrize("kind", list(HOSTED_TOOLS))

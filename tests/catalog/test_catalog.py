@@ -123,19 +123,12 @@ CATALOG = Catalog(
 )
 
 
-def test_the_family_with_the_longest_glob_decides() -> None:
+def test_the_family_that_a_model_names_or_with_the_longest_glob_decides() -> None:
+    assert family_of(CATALOG, "any", "house") is CLAUDE
     assert family_of(CATALOG, "openai", "gpt-5-mini") is GPT_5
     assert family_of(CATALOG, "openai", "gpt-4o") is GPT
     assert family_of(CATALOG, "openrouter", "anthropic/Claude-x:free") is CLAUDE
-
-
-def test_a_model_can_name_its_family() -> None:
-    assert family_of(CATALOG, "any", "house") is CLAUDE
-
-
-def test_where_no_family_fits_it_is_an_empty_one() -> None:
-    assert family_of(CATALOG, "any", "unheard-of") == Family()
-    assert family_of(CATALOG, "any", "lost") == Family()
+    assert family_of(CATALOG, "any", "unheard-of") == family_of(CATALOG, "any", "lost") == Family()
 
 
 def test_a_models_facts_are_laid_over_its_familys() -> None:
@@ -148,12 +141,9 @@ def test_a_models_facts_are_laid_over_its_familys() -> None:
     )
 
 
-def test_an_entry_for_the_provider_is_laid_over_the_models() -> None:
+def test_the_more_exact_entry_is_laid_over_the_others() -> None:
     facts = facts_of(CATALOG, "azure", "gpt-5")
     assert (facts.context_window, facts.max_output, facts.prices) == (300_000, 128_000, Prices(input=2.0))
-
-
-def test_the_more_exact_name_wins_over_what_is_left_of_it() -> None:
     facts = facts_of(CATALOG, "openai", "gpt-5-2025-08-07")
     assert (facts.context_window, facts.max_output) == (400_000, 100_000)
 
@@ -161,19 +151,10 @@ def test_the_more_exact_name_wins_over_what_is_left_of_it() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "gpt-5",
-        "openai/gpt-5",
-        "models/gpt-5",
-        "accounts/x/models/gpt-5",
-        "gpt-5-latest",
-        "gpt-5-2026-01-31",
-        "gpt-5-20260131",
-        "gpt-5@20260131",
-        "gpt-5:free",
-        "openai/gpt-5-2026-01-31:batch",
-        "GPT-5",
+        "gpt-5", "openai/gpt-5", "models/gpt-5", "accounts/x/models/gpt-5", "gpt-5-latest", "gpt-5-2026-01-31",
+        "gpt-5-20260131", "gpt-5@20260131", "gpt-5:free", "openai/gpt-5-2026-01-31:batch", "GPT-5",
     ],
-)
+)  # fmt: skip
 def test_a_model_is_found_however_it_is_spelled(name: str) -> None:
     assert facts_of(CATALOG, "openrouter", name).context_window == 400_000
 
@@ -188,20 +169,11 @@ def test_what_is_not_known_stays_unknown() -> None:
     assert entry_of(CATALOG, "unheard-of") is None
 
 
-def test_a_version_is_not_taken_for_a_date() -> None:
-    assert spellings("mistral-large-2411") == ["mistral-large-2411"]
-
-
 def test_spellings_go_from_the_most_exact_to_the_least() -> None:
-    assert spellings("a/b-2026-01-31:free") == [
-        "a/b-2026-01-31:free",
-        "a/b-2026-01-31",
-        "a/b",
-        "b-2026-01-31:free",
-        "b-2026-01-31",
-        "b",
-    ]
+    paths, names = ["a/b-2026-01-31:free", "a/b-2026-01-31", "a/b"], ["b-2026-01-31:free", "b-2026-01-31", "b"]
+    assert spellings("a/b-2026-01-31:free") == [*paths, *names]
     assert spellings("a/") == ["a/"]
+    assert spellings("mistral-large-2411") == ["mistral-large-2411"], "a version is not taken for a date"
 
 
 PRICES = Prices(input=4.0, output=20.0)

@@ -42,22 +42,30 @@ def chosen(wanted: str, *held: str, catalog: Catalog = CATALOG) -> tuple[str, st
 
 
 @pytest.mark.parametrize(
-    ("wanted", "provider", "model"),
+    ("wanted", "held", "provider", "model"),
     [
-        ("openrouter/anthropic/claude-x", "openrouter", "anthropic/claude-x"),
-        ("anthropic/claude-new", "anthropic", "claude-new"),
-        ("local", "local", "small"),
-        ("local/", "local", "small"),
-        ("local/other", "local", "other"),
+        # A name can include its provider.
+        ("openrouter/anthropic/claude-x", (), "openrouter", "anthropic/claude-x"),
+        ("anthropic/claude-new", (), "anthropic", "claude-new"),
+        ("local", (), "local", "small"),
+        ("local/", (), "local", "small"),
+        ("local/other", (), "local", "other"),
+        # A vendor's path that is part of the model's name is none; one that is no provider is not sent.
+        ("openai/gpt-oss", (), "groq", "openai/gpt-oss"),
+        ("openai/gpt-5", (), "openai", "gpt-5"),
+        ("meta-llama/llama", (), "groq", "llama"),
+        # The first provider of a model whose key is there, else the first; for a new model that of its family.
+        ("gpt-5", ("OPENROUTER",), "openrouter", "gpt-5"),
+        ("gpt-5", ("OPENROUTER", "OPENAI"), "openai", "gpt-5"),
+        ("gpt-5", (), "openai", "gpt-5"),
+        ("gpt-9", (), "openai", "gpt-9"),
+        # An alias and a dated name are sent as they are.
+        ("claude-x-one", (), "anthropic", "claude-x-one"),
+        ("claude-x-20260131", (), "anthropic", "claude-x-20260131"),
     ],
 )
-def test_model_name_can_include_its_provider(wanted: str, provider: str, model: str) -> None:
-    assert chosen(wanted) == (provider, model)
-
-
-def test_a_vendors_path_that_is_part_of_the_models_name_is_no_provider() -> None:
-    assert chosen("openai/gpt-oss") == ("groq", "openai/gpt-oss")
-    assert chosen("openai/gpt-5") == ("openai", "gpt-5")
+def test_what_a_name_means(wanted: str, held: tuple[str, ...], provider: str, model: str) -> None:
+    assert chosen(wanted, *held) == (provider, model)
 
 
 def test_provider_without_a_default_model_requires_a_model_name() -> None:
@@ -65,25 +73,6 @@ def test_provider_without_a_default_model_requires_a_model_name() -> None:
         chosen("openrouter")
     assert caught.value.code is Code.MODEL_UNKNOWN
     assert caught.value.hint == "Name one: openrouter/MODEL."
-
-
-def test_a_model_goes_to_the_first_of_its_providers_whose_key_is_there() -> None:
-    assert chosen("gpt-5", "OPENROUTER") == ("openrouter", "gpt-5")
-    assert chosen("gpt-5", "OPENROUTER", "OPENAI") == ("openai", "gpt-5")
-    assert chosen("gpt-5") == ("openai", "gpt-5")
-
-
-def test_alias_or_dated_name_is_sent_unchanged() -> None:
-    assert chosen("claude-x-one") == ("anthropic", "claude-x-one")
-    assert chosen("claude-x-20260131") == ("anthropic", "claude-x-20260131")
-
-
-def test_vendor_prefix_that_is_no_provider_is_not_sent() -> None:
-    assert chosen("meta-llama/llama") == ("groq", "llama")
-
-
-def test_a_new_model_goes_to_its_familys_providers() -> None:
-    assert chosen("gpt-9") == ("openai", "gpt-9")
 
 
 @pytest.mark.parametrize(
@@ -159,18 +148,15 @@ def test_facts_and_family_are_those_at_the_chosen_provider() -> None:
     assert choice.route is None
 
 
-def test_by_default_the_first_key_decides() -> None:
-    for held, provider in [
-        (("GROQ", "ANTHROPIC"), "anthropic"),
-        (("OPENROUTER", "GROQ"), "groq"),
-        (("LOCAL",), "local"),
+def test_by_default_the_first_key_decides_and_without_one_it_is_the_embedded_model() -> None:
+    for held, provider, model in [
+        (("GROQ", "ANTHROPIC"), "anthropic", "claude-x"),
+        (("OPENROUTER", "GROQ"), "groq", "llama"),
+        (("LOCAL",), "local", "small"),
+        ((), "local", "small"),
     ]:
-        assert default_choice(CATALOG, keys(*held)).provider_name == provider
-
-
-def test_with_no_key_it_is_the_embedded_model() -> None:
-    choice = default_choice(CATALOG, keys())
-    assert (choice.provider_name, choice.model) == ("local", "small")
+        choice = default_choice(CATALOG, keys(*held))
+        assert (choice.provider_name, choice.model) == (provider, model)
 
 
 def test_with_nothing_at_all_the_fault_says_what_to_do() -> None:

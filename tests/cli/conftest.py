@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,3 +14,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolDesk]:
         for name, value in made.environment.items():
             monkeypatch.setenv(name, value)
         yield made
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    """An environment without anybody's keys, logins and temporary files."""
+    for name in ("home", "temporary"):
+        (tmp_path / name).mkdir()
+    own = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "temporary")}
+    return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", **own}

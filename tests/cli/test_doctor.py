@@ -7,6 +7,7 @@ import pytest
 from sightline.app.machine import SystemClock
 from sightline.cli.program import main
 from sightline.platform import support
+from tests.cli.recorded_folder import stand_alone_in
 from tests.local_model import needs_model
 
 Captured = pytest.CaptureFixture[str]
@@ -14,11 +15,8 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("SIGHTLINE_DATA", str(tmp_path / "data"))
-    for name in ("SSL_CERT_FILE", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+    stand_alone_in(tmp_path, monkeypatch)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
 
 
 @needs_model

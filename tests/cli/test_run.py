@@ -43,15 +43,6 @@ def words(tmp_path: Path) -> list[str]:
     return [*PROGRAM, "run", "--config", str(config), "--data", str(tmp_path / "data")]
 
 
-@pytest.fixture
-def variables(tmp_path: Path) -> dict[str, str]:
-    """An environment without anybody's keys, logins and temporary files."""
-    for name in ("home", "temporary"):
-        (tmp_path / name).mkdir()
-    own = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "temporary")}
-    return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", **own}
-
-
 def done(command: list[str], variables: dict[str, str], given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(command, input=given, capture_output=True, env=variables, timeout=60, check=False)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.cli.program import main
-from sightline.cli.show import summary_lines
+from sightline.cli.traffic import summary_lines
 from sightline.model.exchange import Received
 from sightline.model.report import Loss
 from sightline.store.entries import BodyEntry

@@ -1,4 +1,3 @@
-import os
 import stat
 import subprocess
 import sys
@@ -74,14 +73,6 @@ def test_the_bundle_has_each_certificate_once(tmp_path: Path) -> None:
 # --- the whole command ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def variables(tmp_path: Path) -> dict[str, str]:
-    for name in ("home", "temporary"):
-        (tmp_path / name).mkdir()
-    own = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "temporary"), "OPENAI_API_KEY": "sk-of-the-client"}
-    return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1", **own}
-
-
 def run(
     tmp_path: Path, variables: dict[str, str], *words: str, settings: str = "[server]\nport = 0\n"
 ) -> "subprocess.CompletedProcess[bytes]":
@@ -89,7 +80,8 @@ def run(
     config = tmp_path / "sightline.toml"
     config.write_text(settings)
     command = [*PROGRAM, "run", "--tls", "--config", str(config), "--data", str(tmp_path / "data"), *words]
-    return subprocess.run(command, capture_output=True, env=variables, timeout=120, check=False)
+    environment = {"OPENAI_API_KEY": "sk-of-the-client", **variables}
+    return subprocess.run(command, capture_output=True, env=environment, timeout=120, check=False)
 
 
 def test_an_sdk_asks_its_vendor_and_is_on_record(tmp_path: Path, variables: dict[str, str]) -> None:

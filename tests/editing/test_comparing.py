@@ -1,6 +1,7 @@
 """Comparing drafts, and finding the same place in another request."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -207,9 +208,29 @@ def test_a_hunk_has_the_rest_of_its_line_as_context() -> None:
     assert (hunk.sought, hunk.made) == ("You are a kind helper.", "You are a terse helper.")
 
 
-def test_it_is_made_again_although_the_lines_around_it_have_changed() -> None:
-    patch = hunks_between("Be kind.\nGit status: clean", "Be terse.\nGit status: clean")
-    assert apply_patch("Be kind.\nGit status: 2 files changed\n", patch) == "Be terse.\nGit status: 2 files changed\n"
+KIND = Hunk("Be ", "kind", "terse", ".")
+BEHIND, BEFORE = Hunk("Be kind.", "", " And brief.", ""), Hunk("", "", "Listen. ", "Be kind.")
+
+
+@pytest.mark.parametrize(
+    ("text", "patch", "after"),
+    [
+        ("Be kind.\nGit: 2 files\n", hunks_between("Be kind.\nGit", "Be terse.\nGit"), "Be terse.\nGit: 2 files\n"),
+        ("Be kind. Be kind.", [KIND], None),
+        # An insertion is not made where it is made already.
+        ("Be kind.", [BEHIND], "Be kind. And brief."),
+        ("Be kind. And brief.", [BEHIND], None),
+        ("Listen. Be kind.", [BEFORE], None),
+        ("Be kind. And brief. Be kind.", [BEHIND], "Be kind. And brief. Be kind. And brief."),
+        # A hunk without anything to find is for an empty text.
+        ("", [Hunk(new="words")], "words"),
+        ("other", [Hunk(new="words")], None),
+        # Two hunks cannot have the same words.
+        ("Be kind.", [Hunk("Be ", "kind", "a", "."), Hunk("", "Be kind", "b", ".")], None),
+    ],
+)
+def test_a_patch_is_applied_where_each_hunk_has_one_place(text: str, patch: Sequence[Hunk], after: str | None) -> None:
+    assert apply_patch(text, patch) == after
 
 
 def test_several_places_are_several_hunks_and_all_of_them_are_needed() -> None:
@@ -237,29 +258,10 @@ def test_a_blank_line_is_no_context() -> None:
 
 
 def test_context_that_is_gone_or_there_twice_is_no_place() -> None:
-    hunk = Hunk("Be ", "kind", "terse", ".")
-    assert find("Be good.", hunk) == []
-    assert find("Be kind. Be kind.", hunk) == [3, 12]
-    assert find("Now. Be kind.", hunk) == [8]
+    assert find("Be good.", KIND) == []
+    assert find("Be kind. Be kind.", KIND) == [3, 12]
+    assert find("Now. Be kind.", KIND) == [8]
     assert find("aaa", Hunk(old="aa", new="b")) == [0, 1]
-    assert apply_patch("Be kind. Be kind.", [hunk]) is None
-
-
-def test_an_insertion_is_not_made_where_it_is_made_already() -> None:
-    behind, before = Hunk("Be kind.", "", " And brief.", ""), Hunk("", "", "Listen. ", "Be kind.")
-    assert apply_patch("Be kind.", [behind]) == "Be kind. And brief."
-    assert apply_patch("Be kind. And brief.", [behind]) is None
-    assert apply_patch("Listen. Be kind.", [before]) is None
-    assert apply_patch("Be kind. And brief. Be kind.", [behind]) == "Be kind. And brief. Be kind. And brief."
-
-
-def test_a_hunk_without_anything_to_find_is_for_an_empty_text() -> None:
-    assert apply_patch("", [Hunk(new="words")]) == "words"
-    assert apply_patch("other", [Hunk(new="words")]) is None
-
-
-def test_hunks_that_want_the_same_words_are_not_applied() -> None:
-    assert apply_patch("Be kind.", [Hunk("Be ", "kind", "a", "."), Hunk("", "Be kind", "b", ".")]) is None
 
 
 def test_very_many_lines_are_one_hunk(monkeypatch) -> None:
@@ -277,18 +279,15 @@ def test_a_section_is_the_same_in_the_next_turn() -> None:
     assert set(contents(drafted(turn))) < set(contents(drafted(later)))
 
 
-def test_marks_and_spellings_do_not_count() -> None:
-    marked = claude(system="Be kind.")
+def test_words_count_and_marks_and_spellings_do_not() -> None:
     listed = claude()
     listed["messages"][0] = {
         "role": "user",
         "content": [{"type": "text", "text": "What is 1+1?", "cache_control": {"type": "ephemeral"}}],
     }
-    assert contents(drafted(marked))[:2] == contents(drafted(claude()))[:2] == contents(drafted(listed))[:2]
-
-
-def test_words_count() -> None:
-    assert contents(drafted(claude(system="Be brief.")))[0] != contents(drafted(claude()))[0]
+    usual, bare, brief = (contents(drafted(each)) for each in (claude(), claude(system="Be kind."), claude(system="x")))
+    assert usual[:2] == bare[:2] == contents(drafted(listed))[:2]
+    assert usual[0] != brief[0]
 
 
 def test_each_knows_its_neighbour_and_its_kind() -> None:

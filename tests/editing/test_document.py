@@ -4,6 +4,7 @@ import pytest
 
 from sightline.editing.deletions import (
     Deletions,
+    Shift,
     edit_refusal,
     parent_of,
     resolve_position,
@@ -90,45 +91,35 @@ def test_deletions_move_with_the_document() -> None:
     assert gone.apply_shift(shift_by_removal("/m/1", in_array=True), shorter).groups == (frozenset({"/m/2", "/k/x"}),)
 
 
-def test_insertion_shifts_the_pointers_after_it() -> None:
-    shift = shift_by_insertion("/m/1")
-    assert [shift(place) for place in ("/m/0", "/m/1", "/m/2/c/0", "/m", "/other", "/mm/3")] == [
-        "/m/0",
-        "/m/2",
-        "/m/3/c/0",
-        "/m",
-        "/other",
-        "/mm/3",
-    ]
+INSERT, REMOVE = shift_by_insertion("/m/1"), shift_by_removal("/m/1", in_array=True)
+MEMBER = shift_by_removal("/a", in_array=False)
 
 
-def test_places_of_an_object_that_is_a_list_now_stay_as_they_are() -> None:
-    # They are remembered until the document can be read again.
-    assert [shift("/messages/0") for shift in (shift_by_insertion("/1"), shift_by_removal("/0", in_array=True))] == [
-        "/messages/0"
-    ] * 2
-
-
-def test_a_removal_takes_what_is_within_and_moves_what_is_behind() -> None:
-    shift = shift_by_removal("/m/1", in_array=True)
-    assert [shift(place) for place in ("/m/0", "/m/1", "/m/1/c", "/m/10/c")] == ["/m/0", None, None, "/m/9/c"]
-    shift = shift_by_removal("/a/b", in_array=False)
-    assert [shift(place) for place in ("/a/b", "/a/b/0", "/a/bc")] == [None, None, "/a/bc"]
-
-
-def test_a_move_takes_along_what_is_within() -> None:
-    shift = shift_by_move("/m/0", "/m/2", shift_by_removal("/m/0", in_array=True), shift_by_insertion("/m/2"))
-    assert [shift(place) for place in ("/m/0/c", "/m/1", "/m/2", "/m/3")] == ["/m/2/c", "/m/0", "/m/1", "/m/3"]
-    shift = shift_by_move("/a", "/b", shift_by_removal("/a", in_array=False), shift_by_removal("/c", in_array=False))
-    assert [shift(place) for place in ("/a/0", "/c", "/d")] == ["/b/0", None, "/d"]
-    assert (
-        shift_by_move("/m/0", "/x", shift_by_removal("/q", in_array=False), shift_by_insertion("/z/0"))("/q/1") is None
-    )
-
-
-def test_another_value_has_nothing_of_the_old_one() -> None:
-    shift = shift_by_replacement("/m/1")
-    assert [shift(place) for place in ("/m/1", "/m/1/c", "/m/10")] == ["/m/1", None, "/m/10"]
+@pytest.mark.parametrize(
+    ("shift", "places"),
+    [
+        (INSERT, {"/m/0": "/m/0", "/m/1": "/m/2", "/m/2/c/0": "/m/3/c/0", "/m": "/m", "/x": "/x", "/mm/3": "/mm/3"}),
+        (REMOVE, {"/m/0": "/m/0", "/m/1": None, "/m/1/c": None, "/m/10/c": "/m/9/c"}),
+        (MEMBER, {"/a": None, "/a/0": None, "/ab": "/ab"}),
+        # A place of an object that is a list now is remembered until the document can be read again.
+        (shift_by_insertion("/1"), {"/messages/0": "/messages/0"}),
+        (shift_by_removal("/0", in_array=True), {"/messages/0": "/messages/0"}),
+        # A move takes along what is within; what its removal or its insertion takes is gone.
+        (
+            shift_by_move("/m/0", "/m/2", shift_by_removal("/m/0", in_array=True), shift_by_insertion("/m/2")),
+            {"/m/0/c": "/m/2/c", "/m/1": "/m/0", "/m/2": "/m/1", "/m/3": "/m/3"},
+        ),
+        (
+            shift_by_move("/a", "/b", MEMBER, shift_by_removal("/c", in_array=False)),
+            {"/a/0": "/b/0", "/c": None, "/d": "/d"},
+        ),
+        (shift_by_move("/m/0", "/x", shift_by_removal("/q", in_array=False), INSERT), {"/q/1": None}),
+        # Another value has nothing of the old one.
+        (shift_by_replacement("/m/1"), {"/m/1": "/m/1", "/m/1/c": None, "/m/10": "/m/10"}),
+    ],
+)
+def test_a_change_moves_places_or_takes_them(shift: Shift, places: dict[str, str | None]) -> None:
+    assert {place: shift(place) for place in places} == places
 
 
 def test_a_change_shares_everything_else() -> None:

@@ -8,10 +8,10 @@ from sightline.catalog.facts import Facts
 from sightline.dialects.dialect import Problem
 from sightline.editing.draft import Draft
 from sightline.editing.fixes import fixes_for, part_at, remedies, section_of
-from sightline.editing.operations import Batch, Remove, Set, SetText
+from sightline.editing.operations import Batch, Set
 from sightline.editing.validity import ValidityFinding, check_draft
 from sightline.wire.pointer import resolve
-from tests.editing.conversations import chat, claude, drafted, ids
+from tests.editing.conversations import chat, claude, drafted
 
 
 def fixed(draft: Draft, problem: Problem, facts: Facts | None = None) -> dict[str, Draft]:
@@ -41,33 +41,6 @@ def test_a_message_can_be_dropped() -> None:
     found = fixed(draft, Problem("/messages/3", "this message has no content"))
     assert list(found) == ["Drop this message"]
     assert len(found["Drop this message"].request.messages) == 9
-
-
-def test_bad_arguments_become_none() -> None:
-    draft = drafted(chat(), "openai-chat").with_edit(
-        Set(pointer="/messages/2/tool_calls/0/function/arguments", value="{oops")
-    )
-    at = draft.request.messages[2].parts[0].at
-    found = fixed(draft, Problem(at, "the arguments of 'add' are not a JSON object"))
-    assert list(found) == ["Call it with {}", "Drop this call"]
-    assert found["Call it with {}"].request.messages[2].parts[0].arguments == "{}"
-    assert len(found["Drop this call"].request.messages) == 4
-
-
-def test_an_orphan_can_be_dropped() -> None:
-    draft = drafted(claude()).with_edit(Remove(pointer="/messages/1/content/2"))
-    found = fixed(draft, Problem("/messages/2/content/0", "this tool result answers no open call (id 't1')"))
-    assert list(found) == ["Drop this result"]
-    assert len(found["Drop this result"].request.messages) == 9
-
-
-def test_an_empty_text_can_be_dropped() -> None:
-    draft = drafted(claude())
-    answer = draft.section(ids(draft, "assistant")[0])
-    emptied = draft.with_edit(SetText(section=answer.id, text=""))
-    found = fixed(emptied, Problem("/messages/1/content/1", "this text is empty"))
-    assert list(found) == ["Drop the empty part"]
-    assert len(found["Drop the empty part"].request.messages[2].parts) == 2
 
 
 def test_a_problem_of_the_whole_has_no_fix_and_an_unreadable_body_goes_back() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from sightline.catalog.facts import Facts
 from sightline.editing.draft import Draft
-from sightline.editing.operations import Batch, Delete, Insert, Move, Remove, Set, SetBody, SetText
+from sightline.editing.operations import Batch, Delete, Edit, Insert, Move, Remove, Set, SetBody, SetText
 from sightline.editing.validity import (
     ValidityFinding,
     argument_problems,
@@ -45,48 +45,32 @@ def test_a_good_draft_has_no_problems() -> None:
     assert check_draft(drafted(chat(), "openai-chat"), facts=FACTS).ok
 
 
-def test_an_orphan_is_an_error_that_names_its_section_and_its_fix() -> None:
-    draft = drafted(claude()).with_edit(Remove(pointer="/messages/1/content/2"))
-    (finding,) = errors(draft)
-    assert not check_draft(draft, facts=FACTS).ok
-    assert finding.section == ids(draft, "tool_result")[0]
-    assert finding.pointer == "/messages/2/content/0"
-    assert errors(mended(draft, finding, "Drop this result")) == []
+CLAUDE, CHAT = drafted(claude()), drafted(chat(), "openai-chat")
+ARGUMENTS = Set(pointer="/messages/2/tool_calls/0/function/arguments", value="{oops")
 
 
-def test_an_unanswered_call_is_an_error_with_a_fix() -> None:
-    draft = drafted(chat(), "openai-chat").with_edit(Remove(pointer="/messages/3"))
-    (finding,) = errors(draft)
-    assert errors(mended(draft, finding, "Drop this call")) == []
-
-
-def test_an_emptied_text_is_an_error_with_a_fix() -> None:
-    draft = drafted(claude())
-    emptied = draft.with_edit(SetText(section=ids(draft, "assistant")[0], text=""))
-    (finding,) = errors(emptied)
-    assert finding.message == "this text is empty"
-    assert errors(mended(emptied, finding, "Drop the empty part")) == []
-
-
-def test_bad_arguments_are_reported_once_and_can_be_replaced() -> None:
-    draft = drafted(chat(), "openai-chat")
-    at = "/messages/2/tool_calls/0/function/arguments"
-    (finding,) = errors(draft.with_edit(Set(pointer=at, value="{oops")))
-    assert finding.message == "the arguments of 'add' are not a JSON object"
-    assert errors(mended(draft.with_edit(Set(pointer=at, value="{oops")), finding, "Call it with {}")) == []
-
-
-def test_a_bad_schema_of_a_tool_is_an_error() -> None:
-    draft = drafted(claude()).with_edit(Set(pointer="/tools/1/input_schema/type", value="array"))
-    (finding,) = errors(draft)
-    assert finding.section == ids(draft, "tools")[0]
-    assert errors(mended(draft, finding, "Drop this tool")) == []
-
-
-def test_a_limit_beyond_the_model_can_be_lowered() -> None:
-    draft = drafted(claude()).with_edit(Set(pointer="/max_tokens", value=9999))
-    (finding,) = errors(draft)
-    assert errors(mended(draft, finding, "Set it to 4096")) == []
+@pytest.mark.parametrize(
+    ("draft", "edit", "kind", "message", "labels"),
+    [
+        (CLAUDE, Remove(pointer="/messages/1/content/2"), "tool_result", "answers no", ["Drop this result"]),
+        (CHAT, Remove(pointer="/messages/3"), "tool_call", "has no result", ["Drop this call"]),
+        (CLAUDE, Set(pointer="/messages/1/content/1/text", value=""), "assistant", "empty", ["Drop the empty part"]),
+        (CHAT, ARGUMENTS, "tool_call", "are not a JSON object", ["Call it with {}", "Drop this call"]),
+        (CLAUDE, Set(pointer="/tools/1/input_schema/type", value="array"), "tools", "array", ["Drop this tool"]),
+        (CLAUDE, Set(pointer="/max_tokens", value=9999), "options", "at most 4096", ["Set it to 4096"]),
+    ],
+    ids=["an orphan", "an unanswered call", "an emptied text", "bad arguments", "a bad schema", "a limit too high"],
+)
+def test_an_error_names_its_section_and_each_of_its_fixes_removes_it(
+    draft: Draft, edit: Edit, kind: str, message: str, labels: list[str]
+) -> None:
+    edited = draft.with_edit(edit)
+    (finding,) = errors(edited)
+    assert not check_draft(edited, facts=FACTS).ok
+    assert finding.section == ids(edited, kind)[0]
+    assert message in finding.message
+    assert [fix.label for fix in finding.fixes] == labels
+    assert all(errors(mended(edited, finding, label)) == [] for label in labels)
 
 
 def test_what_the_client_did_is_a_warning_and_what_the_edit_did_is_not() -> None:
@@ -125,8 +109,6 @@ def test_a_broken_signature_is_an_error_that_can_be_mended() -> None:
     (finding,) = errors(draft)
     assert finding.section == ids(draft, "assistant")[0]
     assert not mended(draft, finding, "Put it back as it came").is_dirty
-    moved = drafted(claude()).with_edit(Set(pointer="/messages/1/content/0/signature", value="Zm9yZ2Vk"))
-    assert [finding.message for finding in errors(moved)] == ["this signature was changed"]
 
 
 def test_a_prompt_beyond_the_window_is_an_error_if_the_edit_made_it_longer() -> None:
@@ -205,10 +187,30 @@ def told(draft: Draft) -> list[tuple[str, str]]:
     return [(broken.problem.severity, broken.problem.message) for broken in find_broken_signatures(draft)]
 
 
-def test_untouched_draft_has_no_problems() -> None:
-    draft = drafted(claude())
-    assert told(draft) == []
-    assert told(draft.with_edit(SetText(section=ids(draft, "user")[0], text="Else?"))) == []
+ELSEWHERE, COPY = "/messages/5/content/0", claude()["messages"][1]["content"][0]
+FOREIGN = {"type": "thinking", "thinking": "Hm.", "signature": "Zm9yZWlnbg=="}
+
+
+@pytest.mark.parametrize(
+    ("edit", "problems"),
+    [
+        (Batch(operations=()), []),
+        (SetText(section=ids(CLAUDE, "user")[0], text="Else?"), []),
+        (Set(pointer=f"{THOUGHT}/signature", value="Zm9yZ2Vk"), [("error", "this signature was changed")]),
+        (
+            Insert(pointer=ELSEWHERE, value=FOREIGN),
+            [("warning", "this signature is not one that the client sent")],
+        ),
+        (Move(source=THOUGHT, pointer=ELSEWHERE), [("error", "this signed part moved")]),
+        (
+            Insert(pointer=ELSEWHERE, value=COPY),
+            [("warning", "this signed part is a copy of one that stands elsewhere")],
+        ),
+        (Set(pointer="/messages", value="none"), []),
+    ],
+)
+def test_a_signed_part_is_as_it_came_or_a_problem(edit: Edit, problems: list[tuple[str, str]]) -> None:
+    assert told(CLAUDE.with_edit(edit)) == problems
 
 
 def test_a_thought_that_was_changed_can_be_put_back() -> None:
@@ -224,29 +226,6 @@ def test_a_thought_that_got_more_fields_is_put_back_whole() -> None:
     mended = draft.with_edit(Batch(operations=broken.repair))
     assert told(mended) == []
     assert mended.document == claude()
-
-
-def test_a_signature_that_was_changed_is_an_error_and_a_foreign_one_a_warning() -> None:
-    draft = drafted(claude())
-    assert told(draft.with_edit(Set(pointer=f"{THOUGHT}/signature", value="Zm9yZ2Vk"))) == [
-        ("error", "this signature was changed")
-    ]
-    foreign = {"type": "thinking", "thinking": "Hm.", "signature": "Zm9yZWlnbg=="}
-    added = draft.with_edit(Insert(pointer="/messages/5/content/0", value=foreign))
-    assert told(added) == [("warning", "this signature is not one that the client sent")]
-
-
-def test_a_thought_that_moved_to_another_turn_is_an_error_and_a_copy_a_warning() -> None:
-    draft = drafted(claude())
-    moved = draft.with_edit(Move(source=THOUGHT, pointer="/messages/5/content/0"))
-    assert told(moved) == [("error", "this signed part moved")]
-    copy = claude()["messages"][1]["content"][0]
-    copied = draft.with_edit(Insert(pointer="/messages/5/content/0", value=copy))
-    assert told(copied) == [("warning", "this signed part is a copy of one that stands elsewhere")]
-
-
-def test_a_body_that_cannot_be_read_has_no_signatures() -> None:
-    assert told(drafted(claude()).with_edit(Set(pointer="/messages", value="none"))) == []
 
 
 PICTURE = Image(Link("https://example.com/a.png"), at="/p")

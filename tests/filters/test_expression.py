@@ -1,6 +1,6 @@
 """The terms of a filter: how they are joined, written, completed, and read from numbers, times and dates."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -262,22 +262,23 @@ def test_times(text: str, value: float | None) -> None:
     assert seconds(text, "d") == value
 
 
-def test_a_day_begins_where_its_people_are() -> None:
-    east = timezone(timedelta(hours=9))
-    start = datetime(2026, 1, 31, tzinfo=east).timestamp()
-    assert parse_date("=", "2026-01-31", east) == DateTerm("=", "2026-01-31", start, start + DAY)
-    assert parse_date("<", "26-1-31", east) == DateTerm("<", "2026-01-31", start, start + DAY)
+EAST, BERLIN = timezone(timedelta(hours=9)), ZoneInfo("Europe/Berlin")
 
 
-def test_a_day_can_have_23_hours() -> None:
-    day = parse_date("=", "2026-03-29", ZoneInfo("Europe/Berlin"))
-    assert day is not None
-    assert day.until - day.since == 23 * 3600
-
-
-def test_a_minute() -> None:
-    start = datetime(2026, 1, 31, 15, 30, tzinfo=UTC).timestamp()
-    assert parse_date(">", "2026-01-31T15:30", UTC) == DateTerm(">", "2026-01-31T15:30", start, start + 60)
+@pytest.mark.parametrize(
+    ("text", "zone", "moment", "start", "length"),
+    [
+        ("2026-01-31", EAST, "2026-01-31", datetime(2026, 1, 31, tzinfo=EAST), DAY),
+        ("26-1-31", EAST, "2026-01-31", datetime(2026, 1, 31, tzinfo=EAST), DAY),
+        ("2026-03-29", BERLIN, "2026-03-29", datetime(2026, 3, 29, tzinfo=BERLIN), 23 * 3600),
+        ("2026-01-31T15:30", UTC, "2026-01-31T15:30", datetime(2026, 1, 31, 15, 30, tzinfo=UTC), 60),
+    ],
+)
+def test_a_date_is_a_day_or_a_minute_of_its_zone(
+    text: str, zone: tzinfo, moment: str, start: datetime, length: int
+) -> None:
+    since = start.timestamp()
+    assert parse_date("<", text, zone) == DateTerm("<", moment, since, since + length)
 
 
 @pytest.mark.parametrize("text", ["", "7d", "2026-13-01", "2026-02-30", "1969-01-01", "9999-12-31", "2026-01-01T25:00"])

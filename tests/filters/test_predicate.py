@@ -1,4 +1,4 @@
-"""Whether an expression matches one thing, and which things of a list it selects."""
+"""Whether an expression matches one thing."""
 
 import sys
 from fnmatch import fnmatchcase
@@ -12,7 +12,6 @@ from sightline.filters.expression import Expression, Latest, TopicTerm, both, ei
 from sightline.filters.fields import FilterField, FilterScope, Kind, add_field, remove_field
 from sightline.filters.parsing import completions, parse
 from sightline.filters.predicate import (
-    Context,
     Known,
     alone,
     canonical,
@@ -27,8 +26,8 @@ from sightline.filters.predicate import (
     occurs,
     pattern_characters,
     plain,
-    select,
     sought_words,
+    without_context,
 )
 from sightline.filters.sql import Columns, condition
 from tests.filters.expressions import CHAT_TERMS, NOW, PATTERNS, SINGLE_TERMS, SUBJECTS, TEXTS, joined
@@ -94,28 +93,26 @@ def test_it_is_not_taken(text: str) -> None:
     assert not matches(parse(text), CLAUDE, now=NOW)
 
 
-def test_a_refused_request_is_an_error_though_its_exchange_is_finished() -> None:
-    assert matches(parse("e & status:error & !status:ok & status:4xx & fault:rate_limited & d>1w"), REFUSED, now=NOW)
+ODD = Known({"input": "1", "model": 5, "topic": "x"})
 
 
-def test_what_is_under_way_is_neither_ok_nor_an_error() -> None:
-    assert matches(parse("!status:ok & !status:error & !(status<400) & !(status>=400)"), WAITING, now=NOW)
-
-
-def test_empty_tool_value_matches_exchanges_without_tools() -> None:
-    assert matches(parse("tool:''"), WAITING, now=NOW)
-    assert matches(parse("tool:''"), Known({"tool": ()}), now=NOW)
-
-
-def test_what_is_known_of_the_tokens_counts() -> None:
-    assert matches(parse("tokens>50"), Known({"input": 60}), now=NOW)
-    assert not matches(parse("tokens>=0"), Known(), now=NOW)
-
-
-def test_a_value_of_another_kind_does_not_match() -> None:
-    assert not matches(
-        parse("tokens>0 | model:* | stream | t'x'"), Known({"input": "1", "model": 5, "topic": "x"}), now=0
-    )
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        # A refused request is an error though its exchange is finished; what is under way is neither ok nor an error.
+        (REFUSED, "e & status:error & !status:ok & status:4xx & fault:rate_limited & d>1w"),
+        (WAITING, "!status:ok & !status:error & !(status<400) & !(status>=400)"),
+        # No tool is what an empty value asks for, and of tokens what is known counts.
+        (WAITING, "tool:''"),
+        (Known({"tool": ()}), "tool:''"),
+        (Known({"input": 60}), "tokens>50"),
+        (Known(), "!(tokens>=0)"),
+        # A value of another kind does not match.
+        (ODD, "!(tokens>0 | model:* | stream | t'x')"),
+    ],
+)
+def test_what_is_odd_or_missing(subject: Known, text: str) -> None:
+    assert matches(parse(text), subject, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -250,84 +247,15 @@ def test_to_occur_is_to_fit_with_something_around(pattern: str, text: str) -> No
     assert occurs(pattern, text) == fits(canonical(f"*{pattern}*"), text)
 
 
-PAIRS = [
-    Known({"id": str(number), "at": NOW - 100 + number, "topic": topic, "stars": stars, "flag": flag, "model": model})
-    for number, (topic, stars, flag, model) in enumerate(
-        [
-            (("AI",), 3, "blue", "gpt-5"),
-            (("AI",), 0, "grey", "gpt-5"),
-            (("AI", "Research"), 2, "blue", "claude-5"),
-            (("Home",), 1, "grey", "claude-5"),
-            (("AI",), 2, "blue", "claude-5"),
-            (("Home",), 3, "blue", "gpt-5"),
-        ]
-    )
-]
-
-
-def taken(text: str, fitting: int = 2) -> str:
-    context: Context[Known] = Context(NOW, topic=("AI",), model="GPT-5", fitting=lambda _shown: fitting)
-    return "".join(str(pair.value("id")) for pair in select(parse(text), PAIRS, context=context))
-
-
 @pytest.mark.parametrize(
-    ("text", "ids"),
+    ("text", "rest"),
     [
-        ("", "012345"),
-        ("r2", "45"),
-        ("r0", ""),
-        ("r99", "012345"),
-        ("!r2", "0123"),
-        ("r3 & s>=3", "5"),
-        ("t", "014"),
-        ("t2", "14"),
-        ("t0", ""),
-        ("!t", "235"),
-        ("m", "015"),
-        ("m & b", "05"),
-        ("t'AI...' & !s0", "024"),
-        ("(b | s3) & t'*Research'", "2"),
-    ],
-)
-def test_places_in_the_whole_list(text: str, ids: str) -> None:
-    assert taken(text) == ids
-
-
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        ("o", "45"), ("o1", "345"), ("o99", "012345"), ("!o", "0123"), ("!o1", "012"), ("b & o", "45"),
-        ("b & !o", "02"), ("(s>=2 | b) & o1", "245"), ("g | o", "13"), ("!(b & o)", "012345"), ("r3 & o", "45"),
+        ("o", ""), ("!o1", ""), ("b & o", "b"), ("b & !o", "b"), ("(s>=2 | b) & o1", "s>=2 | b"), ("g | o", "g"),
+        ("!(b & o)", "!b"), ("r3 & o", "r3"), ("t & !m", "t & !m"),
     ],
 )  # fmt: skip
-def test_context_term_is_applied_last_to_the_visible_pairs(text: str, ids: str) -> None:
-    assert taken(text) == ids
-
-
-@pytest.mark.parametrize(("fitting", "ids"), [(-1, ""), (0, ""), (6, "012345"), (99, "012345")])
-def test_a_boundary_outside_the_list_is_its_end(fitting: int, ids: str) -> None:
-    assert taken("o", fitting) == ids
-
-
-def test_context_term_selects_every_pair_without_a_boundary() -> None:
-    assert select(parse("o"), PAIRS, context=Context(NOW)) == PAIRS
-    assert select(parse("m"), PAIRS, context=Context(NOW)) == []
-    assert select(parse("m"), [Known()], context=Context(NOW)) == [Known()]
-
-
-@given(joined(SINGLE_TERMS), st.lists(SUBJECTS, max_size=5))
-def test_without_such_terms_it_is_the_predicate(expression: Expression, subjects: list[Known]) -> None:
-    assert select(expression, subjects, context=Context(NOW)) == [
-        each for each in subjects if matches(expression, each, now=NOW)
-    ]
-
-
-@given(joined(SINGLE_TERMS | CHAT_TERMS), st.lists(SUBJECTS, max_size=5), st.integers(0, 5))
-def test_the_order_stays_and_nothing_is_doubled(expression: Expression, subjects: list[Known], fitting: int) -> None:
-    context: Context[Known] = Context(NOW, topic=("a",), model="a", fitting=lambda _shown: fitting)
-    chosen = [id(each) for each in select(expression, subjects, context=context)]
-    rest = iter([id(each) for each in subjects])
-    assert all(each in rest for each in chosen)
+def test_what_is_left_of_a_filter_without_its_terms_about_what_is_sent(text: str, rest: str) -> None:
+    assert without_context(parse(text)) == parse(rest)
 
 
 def test_a_field_that_was_added_is_read_from_the_others() -> None:

@@ -150,33 +150,17 @@ def test_the_limit_is_the_window_or_the_tokens_of_a_minute(
     assert model_limit(facts, limits) == expected
 
 
-def test_a_small_window_keeps_a_quarter_for_the_reply() -> None:
-    assert reply_reserve(800, 8_000, None) == 800
-    assert reply_reserve(800, 400, None) == 100
+def test_a_small_window_keeps_a_quarter_for_the_reply_and_a_limited_reply_what_it_may_take() -> None:
+    assert [reply_reserve(800, limit, None) for limit in (8_000, 400)] == [800, 100]
+    assert [reply_reserve(800, 8_000, most) for most in (4_000, 10)] == [4_000, 10]
 
 
-def test_a_request_that_limits_its_reply_reserves_that_much() -> None:
-    assert reply_reserve(800, 8_000, 4_000) == 4_000
-    assert reply_reserve(800, 8_000, 10) == 10
-
-
-def test_history_gets_what_nothing_else_takes() -> None:
+def test_history_gets_what_nothing_else_takes_and_never_less_than_nothing() -> None:
     room = Room(1_000, system=100, tools=50, user=200, reply=150)
-    assert room.usable == 700
-    assert room.history == 500
-    assert room.beside(300) == 400
-
-
-def test_there_is_never_less_than_no_room() -> None:
-    room = Room(100, system=80, user=50)
-    assert room.history == 0
-    assert room.beside(500) == 0
-
-
-def test_a_prompt_must_fit_beside_what_is_always_there() -> None:
-    room = Room(1_000, system=100, tools=50, reply=400)
-    assert room.can_ever_hold(850)
-    assert not room.can_ever_hold(851)
+    assert (room.usable, room.history, room.beside(300)) == (700, 500, 400)
+    assert [room.can_ever_hold(prompt) for prompt in (850, 851)] == [True, False], "beside what is always there"
+    full = Room(100, system=80, user=50)
+    assert (full.history, full.beside(500)) == (0, 0)
 
 
 def test_what_was_only_learned_is_a_small_reserve_and_refuses_nothing() -> None:

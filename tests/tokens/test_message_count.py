@@ -30,7 +30,7 @@ from sightline.model.request import (
     SchemaFormat,
 )
 from sightline.tokens.estimate import NOTHING, Estimate
-from sightline.tokens.estimator import MessageCounter, ToolCounter
+from sightline.tokens.estimator import RequestCounter
 from sightline.tokens.text_count import LONGEST, TextCounter, declaration, declarations
 from tests.picture_files import png
 
@@ -44,43 +44,43 @@ GPT = Facts(
 FOX = "The quick brown fox jumps over the lazy dog."  # ten tokens
 
 
-def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> MessageCounter:
-    return MessageCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
+def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> RequestCounter:
+    return RequestCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
 
 
 def said(role: str, *parts: Part, name: str | None = None) -> Message:
     return Message(role=role, parts=parts, name=name)
 
 
-def test_a_message_is_its_texts_and_the_published_frame() -> None:
-    assert counter().message(said("user", Text(text=FOX))).tokens == 10 + 3 + 1
-    assert counter().message(said("user", Text(text=FOX), Text(text=FOX))).tokens == 24
-    assert counter().message(said("user", Text(text=FOX))).is_exact
+PLAIN = Facts(tokenizer="o200k_base", message_tokens=3)
 
 
-def test_the_assistants_own_messages_carry_what_its_model_adds() -> None:
-    assert counter().message(said("assistant", Text(text=FOX))).tokens == 16
-    assert counter().message(said("assistant", Refusal(text=FOX))).tokens == 16
-    plain = Facts(tokenizer="o200k_base", message_tokens=3)
-    assert counter(facts=plain).message(said("assistant", Text(text=FOX))).tokens == 14
-
-
-def test_a_name_costs_its_tokens_and_the_published_one() -> None:
-    assert counter().message(said("user", Text(text=FOX), name="alice")).tokens == 14 + 1 + 1
-    unnamed = Facts(tokenizer="o200k_base", message_tokens=3)
-    assert counter(facts=unnamed).message(said("user", Text(text=FOX), name="alice")).tokens == 14 + 1
+@pytest.mark.parametrize(
+    ("dialect", "facts", "message", "tokens"),
+    [
+        # The texts and the published frame: three tokens and the role.
+        ("openai-chat", GPT, said("user", Text(text=FOX)), 10 + 3 + 1),
+        ("openai-chat", GPT, said("user", Text(text=FOX), Text(text=FOX)), 10 + 10 + 3 + 1),
+        ("openai-chat", GPT, said("system", Text(text=FOX)), 14),
+        ("anthropic", GPT, said("system", Text(text=FOX)), 10),
+        # What a model adds to its own messages, and for a name.
+        ("openai-chat", GPT, said("assistant", Text(text=FOX)), 14 + 2),
+        ("openai-chat", GPT, said("assistant", Refusal(text=FOX)), 14 + 2),
+        ("openai-chat", PLAIN, said("assistant", Text(text=FOX)), 14),
+        ("openai-chat", GPT, said("user", Text(text=FOX), name="alice"), 14 + 1 + 1),
+        ("openai-chat", PLAIN, said("user", Text(text=FOX), name="alice"), 14 + 1),
+    ],
+)
+def test_a_message_is_its_texts_and_its_frame(dialect: str, facts: Facts, message: Message, tokens: int) -> None:
+    assert counter(dialect, facts).message(message).tokens == tokens
 
 
 def test_unpublished_message_overhead_widens_the_estimate() -> None:
+    assert counter().message(said("user", Text(text=FOX))).is_exact
     unknown = counter(facts=Facts(tokenizer="llama3")).message(said("user", Text(text=FOX)))
     assert unknown == Estimate(14, 10, 18, "llama3")
     seen = counter("gemini", Facts(tokenizer="gemma3", message_tokens=0)).message(said("user", Text(text=FOX)))
     assert (seen.low, seen.tokens) == (10, 11)
-
-
-def test_system_prompt_has_no_message_overhead_in_anthropic() -> None:
-    assert counter("anthropic").message(said("system", Text(text=FOX))).tokens == 10
-    assert counter("openai-chat").message(said("system", Text(text=FOX))).tokens == 14
 
 
 def test_image_is_counted_by_its_size_if_known() -> None:
@@ -158,48 +158,31 @@ SCHEMA: dict[str, Json] = {
 WEATHER = FunctionTool(name="get_weather", description="Get the current weather", schema=SCHEMA)
 
 
-def tool_counter(facts: Facts, dialect: str) -> ToolCounter:
-    texts = TextCounter(facts)
-    return ToolCounter(
-        facts, dialect_of(dialect).tokens, texts, MessageCounter(facts, dialect_of(dialect).tokens, texts)
-    )
-
-
 def holds(estimate: Estimate, reported: int) -> bool:
     return estimate.low <= reported <= estimate.high
 
 
-def test_no_tools_cost_nothing() -> None:
-    assert tool_counter(GPT_FACTS, "openai-chat").tools(()) == NOTHING
-
-
-def test_openai_models_see_declarations() -> None:
-    estimate = tool_counter(GPT_FACTS, "openai-responses").tools((WEATHER,))
+def test_openai_models_see_declarations_and_so_do_those_whose_vocabulary_is_only_likely() -> None:
+    estimate = counter("openai-responses", GPT_FACTS).tools((WEATHER,))
     assert not estimate.is_exact
     assert 40 < estimate.tokens < 60
-
-
-def test_so_do_those_whose_vocabulary_is_only_likely() -> None:
     likely = Facts(nearest_tokenizer="o200k_base", tools_tokens=9)
-    exact = tool_counter(GPT_FACTS, "openai-responses").tools((WEATHER,))
-    assert tool_counter(likely, "openai-responses").tools((WEATHER,)).tokens == exact.tokens
-
-
-def test_chat_completions_say_more_about_tools_than_responses() -> None:
-    chat, responses = (tool_counter(GPT_FACTS, "openai-chat"), tool_counter(GPT_FACTS, "openai-responses"))
-    assert chat.tools((WEATHER,)).tokens - responses.tools((WEATHER,)).tokens == 81
+    assert counter("openai-responses", likely).tools((WEATHER,)).tokens == estimate.tokens
+    chat = counter("openai-chat", GPT_FACTS)
+    assert chat.tools((WEATHER,)).tokens - estimate.tokens == 81, "Chat Completions say more about tools"
+    assert chat.tools(()) == NOTHING
 
 
 def test_others_see_json_and_hidden_instructions() -> None:
-    estimate = tool_counter(CLAUDE, "anthropic").tools((WEATHER,))
+    estimate = counter("anthropic", CLAUDE).tools((WEATHER,))
     assert holds(estimate, 346 + 60)
     assert holds(estimate, 600 + 60)
     assert 540 < estimate.tokens < 600
 
 
 def test_where_nothing_is_known_of_hidden_instructions_they_may_be_long() -> None:
-    unknown = tool_counter(Facts(tokenizer="llama3"), "openai-chat").tools((WEATHER,))
-    known = tool_counter(Facts(tokenizer="llama3", tools_tokens=0), "openai-chat").tools((WEATHER,))
+    unknown = counter("openai-chat", Facts(tokenizer="llama3")).tools((WEATHER,))
+    known = counter("openai-chat", Facts(tokenizer="llama3", tools_tokens=0)).tools((WEATHER,))
     assert unknown.high - known.high == 700
     assert unknown.low == known.low
 
@@ -207,29 +190,29 @@ def test_where_nothing_is_known_of_hidden_instructions_they_may_be_long() -> Non
 def test_freeform_and_server_tools_count_too() -> None:
     plain = CustomTool(name="note")
     grammar = CustomTool(name="note", description="Write it down.", grammar=Grammar("lark", "start: WORD+"))
-    tools = tool_counter(GPT_FACTS, "openai-responses")
+    tools = counter("openai-responses", GPT_FACTS)
     assert tools.tools((plain,)).tokens < tools.tools((grammar,)).tokens
     search = tools.tools((OpaqueTool(dialect="openai-responses", value={"type": "web_search"}),))
     assert search.high > 4000 > search.tokens
 
 
 def test_mixed_tools_add_up() -> None:
-    tools = tool_counter(GEMMA, "gemini")
+    tools = counter("gemini", GEMMA)
     both = tools.tools((WEATHER, CustomTool(name="note")))
     assert both.tokens == tools.tools((WEATHER,)).tokens + tools.tools((CustomTool(name="note"),)).tokens
 
 
 def test_a_schema_for_the_answer_is_shown_to_most_models() -> None:
     form = SchemaFormat(schema=SCHEMA)
-    assert tool_counter(GPT_FACTS, "openai-chat").output(form).tokens > 20
-    assert tool_counter(CLAUDE, "anthropic").output(form).tokens > 160
-    gemini = tool_counter(GEMMA, "gemini").output(form)
+    assert counter("openai-chat", GPT_FACTS).output(form).tokens > 20
+    assert counter("anthropic", CLAUDE).output(form).tokens > 160
+    gemini = counter("gemini", GEMMA).output(form)
     assert (gemini.low, gemini.tokens) == (0, 0)
     assert gemini.high > 20
 
 
 def test_other_forms_say_little() -> None:
-    tools = tool_counter(GPT_FACTS, "openai-chat")
+    tools = counter("openai-chat", GPT_FACTS)
     assert tools.output(None) == NOTHING
     assert tools.output(PlainFormat()) == NOTHING
     assert tools.output(JsonFormat()).high == 10
@@ -265,30 +248,41 @@ def test_functions_are_declared_as_types() -> None:
     )
 
 
-def check(schema: dict[str, Json], declared: str) -> None:
+@pytest.mark.parametrize(
+    ("schema", "declared"),
+    [
+        ({"type": "boolean"}, "boolean"),
+        ({"type": ["string", "null"]}, "string | null"),
+        ({"type": "object"}, "object"),
+        ({"type": "array"}, "any[]"),
+        ({"type": "number"}, "number"),
+        ({}, "any"),
+        ({"type": "of-2031"}, "any"),
+        ({"const": "é"}, '"é"'),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "string | number"),
+        ({"oneOf": [{"type": "null"}, True]}, "null | any"),
+        ({"allOf": [{"type": "object", "properties": {"a": True}}]}, "{\na?: any,\n}"),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": "a"}, "{\na?: string,\n}"),
+        ({"type": "object", "properties": [1]}, "object"),
+        # References are followed, as far as they lead.
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}, "string"),
+        ({"$ref": "#/$defs/missing/deeper", "$defs": {"a": 1}}, "any"),
+        ({"$ref": "#/$defs/a/b", "$defs": {"a": 1}}, "any"),
+        # A type that is named twice is written once.
+        ({"type": ["string", "string", "null"]}, "string | null"),
+        ({"type": [["string"], {}]}, "any"),
+    ],
+)
+def test_each_kind_of_schema_has_a_type(schema: dict[str, Json], declared: str) -> None:
     assert declaration(schema) == declared
 
 
-def test_each_kind_of_schema_has_a_type() -> None:
-    check({"type": "boolean"}, "boolean")
-    check({"type": ["string", "null"]}, "string | null")
-    check({"type": "object"}, "object")
-    check({"type": "array"}, "any[]")
-    check({"type": "number"}, "number")
-    check({}, "any")
-    check({"type": "of-2031"}, "any")
-    check({"const": "é"}, '"é"')
-    check({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "string | number")
-    check({"oneOf": [{"type": "null"}, True]}, "null | any")
-    check({"allOf": [{"type": "object", "properties": {"a": True}}]}, "{\na?: any,\n}")
-    check({"type": "object", "properties": {"a": {"type": "string"}}, "required": "a"}, "{\na?: string,\n}")
-    check({"type": "object", "properties": [1]}, "object")
-
-
-def test_references_are_followed() -> None:
-    check({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}, "string")
-    check({"$ref": "#/$defs/missing/deeper", "$defs": {"a": 1}}, "any")
-    check({"$ref": "#/$defs/a/b", "$defs": {"a": 1}}, "any")
+def test_a_type_that_is_named_often_does_not_explode() -> None:
+    nested: Json = {"type": "string"}
+    for _ in range(14):
+        nested = {"type": ["object"] * 4, "properties": {"a": nested}}
+    assert isinstance(nested, dict)
+    assert len(declaration(nested)) < 1000
 
 
 def test_a_schema_that_holds_itself_comes_to_an_end() -> None:
@@ -301,16 +295,6 @@ def test_a_schema_that_holds_itself_comes_to_an_end() -> None:
 def test_a_schema_that_holds_itself_many_times_does_not_explode() -> None:
     node: dict[str, Json] = {"type": "object", "properties": {letter: {"$ref": "#"} for letter in "abcdefgh"}}
     assert len(declaration(node)) < 20_000
-
-
-def test_a_type_that_is_named_twice_is_written_once() -> None:
-    check({"type": ["string", "string", "null"]}, "string | null")
-    check({"type": [["string"], {}]}, "any")
-    nested: Json = {"type": "string"}
-    for _ in range(14):
-        nested = {"type": ["object"] * 4, "properties": {"a": nested}}
-    assert isinstance(nested, dict)
-    assert len(declaration(nested)) < 1000
 
 
 def test_long_texts_in_a_schema_that_holds_itself_are_written_so_often_and_no_more() -> None:

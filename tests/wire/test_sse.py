@@ -51,8 +51,12 @@ def streams(draw: st.DrawFn) -> bytes:
 
 def frames_of(*chunks: bytes) -> list[Frame]:
     decoder = SseDecoder()
-    frames = [frame for chunk in chunks for frame in decoder.feed(chunk)]
-    return frames + decoder.close()
+    return [frame for chunk in chunks for frame in decoder.feed(chunk)] + decoder.close()
+
+
+def frames(*data: bytes) -> list[Frame]:
+    """Frames with these data, and with neither name nor id."""
+    return [Frame(each) for each in data]
 
 
 def data_of(*chunks: bytes) -> list[bytes]:
@@ -69,27 +73,41 @@ def test_a_frame_is_given_as_soon_as_its_blank_line_arrives():
     assert decoder.close() == []
 
 
-def test_many_frames_in_one_chunk():
-    stream = b'event: a\ndata: {"n":1}\n\nevent: a\ndata: {"n":2}\n\ndata: {"n":3}\n\nevent: b\ndata: [DONE]\n\n'
-    assert frames_of(stream) == [
-        Frame(b'{"n":1}', "a"),
-        Frame(b'{"n":2}', "a"),
-        Frame(b'{"n":3}'),
-        Frame(b"[DONE]", "b"),
-    ]
+FOUR = b'event: a\ndata: {"n":1}\n\nevent: a\ndata: {"n":2}\n\ndata: {"n":3}\n\nevent: b\ndata: [DONE]\n\n'
+STANDARD: dict[str, tuple[list[bytes], list[Frame]]] = {
+    "many frames in one chunk": (
+        [FOUR],
+        [Frame(b'{"n":1}', "a"), Frame(b'{"n":2}', "a"), Frame(b'{"n":3}'), Frame(b"[DONE]", "b")],
+    ),
+    "mixed line ends": ([b"data: 1\r\n\ndata: 2\r\rdata: 3\n\r\ndata: 4\n\n"], frames(b"1", b"2", b"3", b"4")),
+    "a line end cut in two": ([b"data: 1\r", b"\ndata: 2\r", b"", b"\n\r", b"\n"], frames(b"1\n2")),
+    "a byte order mark at the start only": (
+        [b"\xef", b"\xbb\xbfdata: 1\n\n", b"\xef\xbb\xbfdata: 2\n\ndata: 3\n\n"],
+        frames(b"1", b"3"),
+    ),
+    "a byte order mark before all there is": ([b"\xef\xbb\xbfdata: 1"], frames(b"1")),
+    "comments and unknown fields": (
+        [b": ping\n\ndata: 1\n: note\nretry: 5\nother: x\ndata: 2\n\n"],
+        frames(b"1\n2"),
+    ),
+    "one space after the colon": ([b"data:1\n\ndata:  2\n\ndata\n\ndata:\n\n"], frames(b"1", b" 2", b"", b"")),
+    "an event without data is dropped with its name": ([b"event: a\nid: 1\n\ndata: 1\n\n"], frames(b"1")),
+    "the id of one frame": ([b"id: 7\ndata: 1\n\nid: \0\ndata: 2\n\n"], [Frame(b"1", id="7"), Frame(b"2")]),
+    "a name that is not UTF-8": ([b"event: \xff\ndata: \xff\n\n"], [Frame(b"\xff", "\ufffd")]),
+    "a name in an earlier chunk": ([b"event: a\n", b"data: {}\n\ndata: {}\n\n"], [Frame(b"{}", "a"), Frame(b"{}")]),
+    "lines of one event": ([b"data: a\ndata: b\n\n"], frames(b"a\nb")),
+    "too many blank lines": ([b"\n\n\ndata: 1\n\n\n\n\ndata: 2\n\n\n"], frames(b"1", b"2")),
+}
+
+
+@pytest.mark.parametrize(("chunks", "expected"), STANDARD.values(), ids=list(STANDARD))
+def test_a_stream_is_read_as_the_standard_says(chunks: list[bytes], expected: list[Frame]):
+    assert frames_of(*chunks) == expected
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_end_counts(end: bytes):
     assert frames_of(end.join([b"event: a", b"data: 1", b"", b"data: 2", b"", b""])) == [Frame(b"1", "a"), Frame(b"2")]
-
-
-def test_line_ends_may_be_mixed():
-    assert data_of(b"data: 1\r\n\ndata: 2\r\rdata: 3\n\r\ndata: 4\n\n") == [b"1", b"2", b"3", b"4"]
-
-
-def test_a_line_end_cut_in_two_is_one_line_end():
-    assert data_of(b"data: 1\r", b"\ndata: 2\r", b"", b"\n\r", b"\n") == [b"1\n2"]
 
 
 def test_a_return_at_a_chunk_end_already_ends_the_line():
@@ -98,42 +116,9 @@ def test_a_return_at_a_chunk_end_already_ends_the_line():
     assert decoder.feed(b"data: 2\r\n\r\n") == [Frame(b"2")]
 
 
-def test_a_byte_order_mark_is_dropped_at_the_start_only():
-    assert data_of(b"\xef", b"\xbb\xbfdata: 1\n\n", b"\xef\xbb\xbfdata: 2\n\ndata: 3\n\n") == [b"1", b"3"]
-    assert data_of(b"\xef\xbb\xbfdata: 1") == [b"1"]
-
-
-def test_comments_and_unknown_fields_are_passed_over():
-    assert data_of(b": ping\n\ndata: 1\n: note\nretry: 5\nother: x\ndata: 2\n\n") == [b"1\n2"]
-
-
-def test_one_space_after_the_colon_is_taken():
-    assert data_of(b"data:1\n\ndata:  2\n\ndata\n\ndata:\n\n") == [b"1", b" 2", b"", b""]
-
-
-def test_an_event_without_data_is_dropped_with_its_name():
-    assert frames_of(b"event: a\nid: 1\n\ndata: 1\n\n") == [Frame(b"1")]
-
-
-def test_the_id_goes_with_its_own_frame():
-    assert frames_of(b"id: 7\ndata: 1\n\nid: \0\ndata: 2\n\n") == [Frame(b"1", id="7"), Frame(b"2")]
-
-
-def test_names_that_are_not_utf8_do_not_stop_the_stream():
-    assert frames_of(b"event: \xff\ndata: \xff\n\n") == [Frame(b"\xff", "\ufffd")]
-
-
-def test_lines_of_one_event_are_joined():
-    assert data_of(b"data: a\ndata: b\n\n") == [b"a\nb"]
-
-
 def test_pretty_printed_json_is_one_frame():
     pretty = json.dumps({"a": [{"b": "}"}, {}, []], "c": {}}, indent=1).encode()
     assert data_of(b"".join(b"data: %b\n" % line for line in pretty.split(b"\n")) + b"\n") == [pretty]
-
-
-def test_blank_lines_in_excess_are_harmless():
-    assert data_of(b"\n\n\ndata: 1\n\n\n\n\ndata: 2\n\n\n") == [b"1", b"2"]
 
 
 # --- what providers really send -------------------------------------------------------------------
@@ -144,55 +129,46 @@ def test_the_end_of_the_stream_ends_the_last_frame(ending: bytes):
     assert frames_of(b"data: {}\n\nevent: a\ndata: {}" + ending) == [Frame(b"{}"), Frame(b"{}", "a")]
 
 
-def test_frames_without_blank_lines_are_separated():
-    stream = b'data: {"a":1}\ndata: [1]\nevent: x\ndata: {}\nevent: y\ndata: [DONE]\ndata: {}\n'
-    assert frames_of(stream) == [
-        Frame(b'{"a":1}'),
-        Frame(b"[1]"),
-        Frame(b"{}", "x"),
-        Frame(b"[DONE]", "y"),
-        Frame(b"{}"),
-    ]
+DEEP = b"[" * 5000 + b"]" * 5000
+SLOPPY: dict[str, tuple[bytes, list[Frame]]] = {
+    "frames are separated by their data": (
+        b'data: {"a":1}\ndata: [1]\nevent: x\ndata: {}\nevent: y\ndata: [DONE]\ndata: {}\n',
+        [Frame(b'{"a":1}'), Frame(b"[1]"), Frame(b"{}", "x"), Frame(b"[DONE]", "y"), Frame(b"{}")],
+    ),
+    "also those of several lines": (
+        b"data: {\ndata: }\ndata: [\ndata: ]\ndata: {}\n",
+        frames(b"{\n}", b"[\n]", b"{}"),
+    ),
+    "also behind a lone surrogate": (
+        b'data: {"a":"\\ud800"}\ndata: {}\n',
+        frames(b'{"a":"\\ud800"}', b"{}"),
+    ),
+    "also behind deep nesting": (b"data: %b\ndata: {}\n" % DEEP, frames(DEEP, b"{}")),
+    "data that is no JSON container is joined": (
+        b"data: 1\ndata: 2\nevent: x\ndata: {}\ndata: {}\n\n",
+        [Frame(b"1\n2\n{}\n{}", "x")],
+    ),
+    "a malformed event does not swallow the next": (
+        b"event: a\ndata: {oops}\ndata: {}\ndata: {oops\nevent: b\ndata: [DONE]\n",
+        [Frame(b"{oops}", "a"), Frame(b"{}"), Frame(b"{oops"), Frame(b"[DONE]", "b")],
+    ),
+    "text in brackets is joined with the text that follows": (
+        b"data: [see note]\ndata: more\ndata: and more\n\n",
+        frames(b"[see note]\nmore\nand more"),
+    ),
+    "a name amid unfinished data is that event's": (b"data: {\nevent: a\ndata: }\n\n", [Frame(b"{\n}", "a")]),
+}
+
+
+@pytest.mark.parametrize(("stream", "expected"), SLOPPY.values(), ids=list(SLOPPY))
+def test_frames_without_blank_lines_between_them(stream: bytes, expected: list[Frame]):
+    assert frames_of(stream) == expected
 
 
 def test_a_frame_without_a_blank_line_is_given_when_the_next_begins():
     decoder = SseDecoder()
     assert decoder.feed(b'data: {"a":1}\n') == []
     assert decoder.feed(b"data: {}\n") == [Frame(b'{"a":1}')]
-
-
-def test_multi_line_frames_without_blank_lines_are_separated():
-    assert data_of(b"data: {\ndata: }\ndata: [\ndata: ]\ndata: {}\n") == [b"{\n}", b"[\n]", b"{}"]
-
-
-def test_a_lone_surrogate_does_not_hide_the_end_of_a_frame():
-    assert data_of(b'data: {"a":"\\ud800"}\ndata: {}\n') == [b'{"a":"\\ud800"}', b"{}"]
-
-
-def test_deep_nesting_does_not_hide_the_end_of_a_frame():
-    deep = b"[" * 5000 + b"]" * 5000
-    assert data_of(b"data: %b\ndata: {}\n" % deep) == [deep, b"{}"]
-
-
-def test_data_that_is_no_json_container_is_joined_as_the_standard_says():
-    assert frames_of(b"data: 1\ndata: 2\nevent: x\ndata: {}\ndata: {}\n\n") == [Frame(b"1\n2\n{}\n{}", "x")]
-
-
-def test_a_malformed_event_does_not_swallow_the_next():
-    stream = b"event: a\ndata: {oops}\ndata: {}\ndata: {oops\nevent: b\ndata: [DONE]\n"
-    assert frames_of(stream) == [Frame(b"{oops}", "a"), Frame(b"{}"), Frame(b"{oops"), Frame(b"[DONE]", "b")]
-
-
-def test_text_in_brackets_is_joined_with_the_text_that_follows():
-    assert data_of(b"data: [see note]\ndata: more\ndata: and more\n\n") == [b"[see note]\nmore\nand more"]
-
-
-def test_a_name_in_the_midst_of_unfinished_data_is_the_name_of_that_event():
-    assert frames_of(b"data: {\nevent: a\ndata: }\n\n") == [Frame(b"{\n}", "a")]
-
-
-def test_a_pending_name_outlives_the_chunk():
-    assert frames_of(b"event: a\n", b"data: {}\n\ndata: {}\n\n") == [Frame(b"{}", "a"), Frame(b"{}")]
 
 
 def test_recorded_streams_are_split_into_their_frames():

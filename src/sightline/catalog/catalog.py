@@ -18,15 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sightline.catalog.facts import Charges, Facts, Family, Model, Prices
-from sightline.catalog.problem import (
-    ConfigProblem,
-    Mistake,
-    Path,
-    format_path,
-    nearest,
-    problem_at,
-    quote_word,
-)
+from sightline.catalog.problem import ConfigProblem, Mistake, Path, format_path, nearest, problem_at, quote_word
 from sightline.catalog.provider import LEADING_VARIABLE, Detection, Provider, Route
 from sightline.catalog.reading import PlaceOf
 from sightline.model.header_names import CREDENTIALS, OF_A_BODY, OF_A_CONNECTION, QUERY_CREDENTIALS, TOKEN

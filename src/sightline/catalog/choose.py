@@ -54,11 +54,7 @@ class ModelChoice:
 
 
 def choose(
-    catalog: Catalog,
-    wanted: str,
-    *,
-    has_key: Callable[[Provider], bool],
-    arriving: DialectName | None = None,
+    catalog: Catalog, wanted: str, *, has_key: Callable[[Provider], bool], arriving: DialectName | None = None
 ) -> ModelChoice:
     """What a model name means: by a route, by the provider that it names, else by who is known to serve the model."""
     name, _, model = wanted.partition("/")
@@ -126,9 +122,7 @@ def _default_model(catalog: Catalog, name: str) -> str:
     model = catalog.providers[name].default_model
     if not model:
         raise Fault(
-            Code.MODEL_UNKNOWN,
-            f"the provider {quote_word(name)} has no default model",
-            hint=f"Name one: {name}/MODEL.",
+            Code.MODEL_UNKNOWN, f"the provider {quote_word(name)} has no default model", hint=f"Name one: {name}/MODEL."
         )
     return model
 

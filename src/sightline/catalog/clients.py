@@ -95,15 +95,10 @@ class ClientSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     source: str
 
 
-class _ClientTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ClientSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table of what clients are given, as `clients.toml` has it."""
+
     settings: tuple[ClientSetting, ...]
-
-
-class ClientSettings:
-    """The table of what clients are given, as TOML."""
-
-    def __init__(self, text: str) -> None:
-        self._settings = msgspec.toml.decode(text, type=_ClientTable).settings
 
     def for_client(
         self, client: str, way: Literal["base_url", "tls"], *, version: str = "", has_routes: bool = False
@@ -112,7 +107,7 @@ class ClientSettings:
         may go to another provider."""
         return tuple(
             each
-            for each in self._settings
+            for each in self.settings
             if each.client in ("*", client)
             and each.way == way
             and not (each.needs_own_provider and has_routes)

@@ -242,12 +242,7 @@ class TypedReader(ABC):
         return tuple(member for member in read if member is not _WRONG)
 
     def _read_tagged(
-        self,
-        given: Any,
-        value: Mapping[str, Any],
-        union: inspect.Type,
-        kinds: list[inspect.StructType],
-        path: Path,
+        self, given: Any, value: Mapping[str, Any], union: inspect.Type, kinds: list[inspect.StructType], path: Path
     ) -> object:
         """A member of a union of structs: the one with the tag that the value has."""
         field = str(kinds[0].tag_field)

@@ -11,15 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from sightline.catalog.problem import (
-    ConfigLocation,
-    ConfigProblem,
-    Path,
-    format_path,
-    nearest,
-    problem_at,
-    quote_word,
-)
+from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, format_path, nearest, problem_at, quote_word
 from sightline.model.json import Json, JsonObject
 
 DEPTH = 32
@@ -80,12 +72,7 @@ class TomlDocument:
 
 def parse_toml(source: TomlText) -> TomlDocument | ConfigProblem:
     """The text as a document, or the mistake in it. Documents are never changed, so that our own are parsed once."""
-    return _parse_builtin(source) if source.builtin else _parse(source)
-
-
-@cache
-def _parse_builtin(source: TomlText) -> TomlDocument | ConfigProblem:
-    return _parse(source)
+    return _parse_once(source) if source.builtin else _parse(source)
 
 
 def _parse(source: TomlText) -> TomlDocument | ConfigProblem:
@@ -102,6 +89,9 @@ def _parse(source: TomlText) -> TomlDocument | ConfigProblem:
     except ValueError:
         return ConfigProblem(source.file, 1, "", "a number has more digits than can be read", "Write a smaller number.")
     return _too_deep(source) if _is_deeper(tree, DEPTH) else TomlDocument(source, tree)
+
+
+_parse_once = cache(_parse)
 
 
 def _too_deep(source: TomlText) -> ConfigProblem:

@@ -12,11 +12,7 @@ from sightline.app.engine import counter, open_engine, with_kept_edits
 from sightline.catalog.compose import Prompt, conversation_of
 from sightline.chat.core.pair import attachment
 from sightline.cli.answer import AnswerView, band, exit_code_of, print_ending, tell_additions, tell_losses
-from sightline.cli.options import (
-    has_tools,
-    instructions_in,
-    refuse_without_tools,
-)
+from sightline.cli.options import has_tools, instructions_in, refuse_without_tools
 from sightline.cli.terminal import open_input, read, say, unusable, write
 from sightline.dialects.translate import write_canonical
 from sightline.errors import Code, Fault

@@ -113,7 +113,7 @@ def outfit(client: str, stage: Stage) -> Outfit:
 
 def client_settings() -> ClientSettings:
     """What clients are known to need."""
-    return ClientSettings((files("sightline.catalog") / "clients.toml").read_text("utf-8"))
+    return msgspec.toml.decode((files("sightline.catalog") / "clients.toml").read_bytes(), type=ClientSettings)
 
 
 def _settings(client: str, stage: Stage) -> tuple[ClientSetting, ...]:

@@ -2,16 +2,7 @@
 
 import argparse
 
-from sightline.cli.options import (
-    Commands,
-    add_tool_options,
-    add_tool_sources,
-    count,
-    finish,
-    number,
-    port,
-    workers,
-)
+from sightline.cli.options import Commands, add_tool_options, add_tool_sources, count, finish, number, port, workers
 from sightline.dialects.registry import names
 
 
@@ -200,7 +191,7 @@ def add_runs(commands: Commands) -> None:
         "--limit", type=count, default=50, metavar="N", help="the largest number to list (default: %(default)s)"
     )
     command.add_argument("id", nargs="?", default="", metavar="RUN", help="one run: its id, or how it begins")
-    finish(command, "runs", "run", has_store=True)
+    finish(command, "tool_run", "run_runs", has_store=True)
 
 
 def add_resume(commands: Commands) -> None:

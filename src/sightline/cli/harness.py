@@ -88,16 +88,9 @@ async def _run_script(
             policy = policy.prepend(ApprovalRule(each.name, "allow"))  # nothing happens when they are called
         async with open_runner(alone, folder) as runner:
             run = runner.make_id()
-            driving = Driving(
-                runner,
-                run,
-                typing,
-                title=f"run {run}: {spoken}",
-                is_quiet=arguments.quiet,
-                is_json=arguments.json,
-                is_silent=arguments.requests,
-            )
-            approver = approver_of(typing, driving, tools, KeptRules(Path(folder)), says_yes=arguments.yes)
+            title = f"run {run}: {spoken}"
+            driving = Driving(runner, run, typing, arguments, title=title, is_silent=arguments.requests)
+            approver = approver_of(driving, tools, KeptRules(Path(folder)), says_yes=arguments.yes)
             plan = RunPlan(dialect=choice.dialect, policy=policy)
             new = NewRun(prompt, choice, plan, "harness", run, {"kind": "harness"})
             participants = driving.participants(CombinedTools([tools, scripted]), approver, tools.hooks)

@@ -88,7 +88,7 @@ def add_show(commands: Commands) -> None:
     forms = ("wire", "curl", "python", "canonical", "raw", "events", "facts", "har", "html")
     command.add_argument("--as", dest="form", choices=forms, help="the format (default: a summary)")
     command.add_argument("id", metavar="ID", help="its id, or how it begins")
-    finish(command, "show", "run", has_store=True)
+    finish(command, "traffic", "run_show", has_store=True)
 
 
 def add_replay(commands: Commands) -> None:

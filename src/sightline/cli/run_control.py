@@ -1,5 +1,6 @@
 """Drives a run from a terminal: shows it, leaves it on Ctrl-C, and returns its exit code."""
 
+import argparse
 import asyncio
 import signal
 import sys
@@ -184,7 +185,7 @@ class RunView:
 
 class Driving:
     """One run. The first Ctrl-C lets the current step finish, the second aborts it; either way the run can be resumed.
-    While an editor has the terminal, Ctrl-C belongs to it. With `is_json` the whole run is printed at its end; with
+    While an editor has the terminal, Ctrl-C belongs to it. With `--json` the whole run is printed at its end; with
     that, or if it `is_silent`, the answer alone is not."""
 
     def __init__(
@@ -192,22 +193,21 @@ class Driving:
         runner: Runner,
         run: str,
         keyboard: Keyboard | None,
+        arguments: argparse.Namespace,
         *,
         title: str,
-        is_quiet: bool,
-        is_json: bool = False,
         is_silent: bool = False,
     ) -> None:
         self._runner = runner
         self._run = run
-        self._keyboard = keyboard
+        self.keyboard = keyboard
         self._title = title
-        self._is_quiet = is_quiet
-        self._is_json = is_json
+        self._is_quiet: bool = arguments.quiet
+        self._is_json: bool = arguments.json
         self._has_begun = False
         self._is_left = False
         self._cut_by: signal.Signals | None = None
-        self.view = RunView(lambda: runner.rounds(run), is_quiet=is_quiet, is_silent=is_json or is_silent)
+        self.view = RunView(lambda: runner.rounds(run), is_quiet=self._is_quiet, is_silent=self._is_json or is_silent)
 
     def on_fact(self, fact: RunFact) -> None:
         if not self._has_begun and not self._is_quiet:
@@ -245,7 +245,7 @@ class Driving:
         return await self._finish(ended)
 
     def _on_interrupt(self, task: "asyncio.Task[FinishedRun]") -> None:
-        if self._keyboard is not None and self._keyboard.is_lent:
+        if self.keyboard is not None and self.keyboard.is_lent:
             return
         if self._is_left or not self._has_begun:
             self._abort(task, signal.SIGINT)

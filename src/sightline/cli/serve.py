@@ -19,8 +19,6 @@ from sightline.filters.parsing import parse
 from sightline.platform.processes import allow_many_files, new_loop
 from sightline.server.listener import bind_sockets, is_loopback, settle_down
 
-_MOST_WORKERS = 256
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Listen, print the address, and serve until a signal comes."""

@@ -1,10 +1,13 @@
-"""Asks a model that may use tools, and resumes runs that were interrupted (`sightline resume`)."""
+"""Asks a model that may use tools, resumes runs that were interrupted (`sightline resume`) and lists those that are on
+record (`sightline runs`).
+"""
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import datetime
 from typing import NoReturn
 
 import msgspec
@@ -15,17 +18,17 @@ from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
 from sightline.agent.service.approvers import Approver, Interrupted, Judging, KeptRule, KeptRules, deny_unattended
-from sightline.agent.service.run_view import MidFlightPending
-from sightline.agent.service.runner import NewRun
+from sightline.agent.service.run_log import PREFIX
+from sightline.agent.service.run_view import MidFlightPending, RunBrief, RunShown
+from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.tools.opening import Opened
 from sightline.app.configuration import Configuration, configuration, data_folder
 from sightline.app.tools import ToolsWanted, open_runner, open_tools, parse_tools, tools_of_run
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.cli.answer import tell_losses
-from sightline.cli.run_control import Driving, clip
-from sightline.cli.runs import find_run
-from sightline.cli.terminal import Keyboard, many, open_keyboard, say
+from sightline.cli.run_control import Driving, call_line, clip, fold
+from sightline.cli.terminal import Keyboard, harmless, many, money, open_keyboard, say, table, write, write_lines
 from sightline.errors import Code, Fault
 from sightline.exchange.outbound import prepare
 from sightline.model.json import JsonObject
@@ -44,27 +47,19 @@ _HELP = """  y  run this call
   q  stop here; `sightline resume` asks again"""
 
 
+@dataclass(slots=True, eq=False)
 class TerminalPerson:
     """Asks the user. `leave` is called when the user wants to stop; `places` has the origin of tools. With `says_yes`,
     calls are approved without asking; only what could not be known in advance is asked."""
 
-    def __init__(
-        self,
-        typing: Keyboard,
-        *,
-        leave: Callable[[], None],
-        kept: KeptRules,
-        places: Mapping[str, str],
-        says_yes: bool = False,
-        interrupted: Interrupted | None = None,
-    ) -> None:
-        self._typing = typing
-        self._leave = leave
-        self._kept = kept
-        self._places = places
-        self._says_yes = says_yes
-        self._interrupted = interrupted
-        self._drafts: dict[str, str] = {}
+    typing: Keyboard
+    _: KW_ONLY
+    leave: Callable[[], None]
+    kept: KeptRules
+    places: Mapping[str, str]
+    says_yes: bool = False
+    interrupted: Interrupted | None = None
+    _drafts: dict[str, str] = field(default_factory=dict, init=False)
 
     # --- questions ---
 
@@ -73,7 +68,7 @@ class TerminalPerson:
         decisions: dict[str, Decision] = {}
         rules: list[ApprovalRule] = []
         for call in step.calls:
-            if self._says_yes or any(rule.covers(call.name, call.arguments) for rule in rules):
+            if self.says_yes or any(rule.covers(call.name, call.arguments) for rule in rules):
                 decisions[call.key] = Allowed()
                 continue
             decision = decisions[call.key] = await self._decide(call, step.objections.get(call.key, ""))
@@ -88,8 +83,8 @@ class TerminalPerson:
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         decisions: dict[str, Interrupted] = {}
         for call in calls:
-            if self._interrupted is not None:
-                decisions[call.key] = self._interrupted
+            if self.interrupted is not None:
+                decisions[call.key] = self.interrupted
                 continue
             say(f"{call.name} was running when the run stopped; it is not known how far it got:")
             say(_indent(_arguments_text(call.arguments)))
@@ -107,7 +102,7 @@ class TerminalPerson:
         say(_indent(clip(_arguments_text(call.arguments), 2000)))
         decision: Decision | None = None
         while decision is None:
-            pressed = await self._typing.key(f"[{_KEYS}] ")
+            pressed = await self.typing.key(f"[{_KEYS}] ")
             if pressed is None:
                 await self._stop()
             decision = await self._decision_for_key(call, pressed)
@@ -140,7 +135,7 @@ class TerminalPerson:
         is_text = isinstance(call.arguments, str)
         before = _arguments_text(call.arguments)
         draft = self._drafts.get(call.key, before)  # what could not be used is mended, not written anew
-        after = await self._typing.edit(draft, ".txt" if is_text else ".json")
+        after = await self.typing.edit(draft, ".txt" if is_text else ".json")
         if after is None:
             after = await self._line("The arguments, in one line (empty: as they were): ") or before
         if after.strip() == before.strip():
@@ -161,7 +156,7 @@ class TerminalPerson:
 
     async def _always(self, call: RunnableCall) -> Decision | None:
         """A permission for every run, as narrow as the user wants. It is shown for confirmation before it is stored."""
-        place = self._places.get(call.name)
+        place = self.places.get(call.name)
         if place is None:
             say("The origin of this tool is unknown, so no rule about it can be stored.")
             return None
@@ -181,7 +176,7 @@ class TerminalPerson:
         if not await self._is_yes(f"Always run {kept.words}{others}, of {place}?"):
             return None
         try:
-            self._kept.keep(kept)
+            self.kept.keep(kept)
         except Fault as fault:
             say(f"It cannot be stored: {fault.message}")
             return None
@@ -202,14 +197,14 @@ class TerminalPerson:
         return (await self._line(f"{question} [y/N] ")).lower() in ("y", "yes")
 
     async def _line(self, prompt: str) -> str:
-        typed = await self._typing.line(prompt)
+        typed = await self.typing.line(prompt)
         if typed is None:
             await self._stop()
         return typed
 
     async def _stop(self) -> NoReturn:
         """Leave the run. Never returns: the caller is cancelled."""
-        self._leave()
+        self.leave()
         await asyncio.get_running_loop().create_future()
         raise AssertionError  # the future is never settled
 
@@ -253,10 +248,8 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
                 async with open_runner(loaded, arguments.data, apart=arguments.apart, notice=say) as runner:
                     run = runner.make_id()
                     title = f"run {run}: {choice.provider_name}/{choice.model}"
-                    driving = Driving(
-                        runner, run, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json
-                    )
-                    approver = approver_of(typing, driving, tools, kept, says_yes=arguments.yes)
+                    driving = Driving(runner, run, typing, arguments, title=title)
+                    approver = approver_of(driving, tools, kept, says_yes=arguments.yes)
                     new = NewRun(prompt, choice, plan, "ask", run, {"kind": "ask", **wanted.origin})
                     return await driving.through(runner.run(new, driving.participants(tools, approver, tools.hooks)))
 
@@ -300,19 +293,14 @@ def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) ->
 
 
 def approver_of(
-    typing: Keyboard | None,
-    driving: Driving,
-    tools: Opened,
-    kept: KeptRules,
-    *,
-    says_yes: bool,
-    interrupted: Interrupted | None = None,
+    driving: Driving, tools: Opened, kept: KeptRules, *, says_yes: bool, interrupted: Interrupted | None = None
 ) -> Approver:
     """Who decides about calls: the user at the terminal, or the options."""
+    typing, leave = driving.keyboard, driving.leave
     if typing is None:
         return Judging("yes" if says_yes else deny_unattended, interrupted=interrupted or "skip")
     return TerminalPerson(
-        typing, leave=driving.leave, kept=kept, places=tools.places, says_yes=says_yes, interrupted=interrupted
+        typing, leave=leave, kept=kept, places=tools.places, says_yes=says_yes, interrupted=interrupted
     )
 
 
@@ -359,10 +347,88 @@ async def _resume(arguments: argparse.Namespace, loaded: Configuration, typing: 
         async with open_tools_with_notes(loaded, tools_of_run(began.origin)) as tools:
             refuse_unattended(tools, Policy(otherwise="allow") if arguments.yes else began.plan.policy, typing)
             title = f"run {name}: {began.provider}/{began.request.model}, {many(len(known.rounds), 'round')} so far"
-            driving = Driving(runner, name, typing, title=title, is_quiet=arguments.quiet, is_json=arguments.json)
+            driving = Driving(runner, name, typing, arguments, title=title)
             driving.view.resume(known)
             kept = KeptRules(data_folder(arguments.data))
-            approver = approver_of(
-                typing, driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight
-            )
+            approver = approver_of(driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight)
             return await driving.through(runner.resume(name, driving.participants(tools, approver, tools.hooks)))
+
+
+def run_runs(arguments: argparse.Namespace) -> int:
+    loaded = configuration(arguments.config)
+
+    async def look() -> list[RunBrief] | RunShown:
+        async with open_runner(loaded, arguments.data, store=arguments.store, apart=True) as runner:
+            if arguments.id:
+                return await runner.show(await find_run(runner, arguments.id))
+            return await runner.list_runs(arguments.limit)
+
+    found = asyncio.run(look())
+    if arguments.json:
+        each = found if isinstance(found, list) else [found]
+        write(b"".join(encode(msgspec.to_builtins(one)) + b"\n" for one in each))
+    elif not isinstance(found, list):
+        write_lines(map(harmless, _run_lines(found)))
+    elif found:
+        write_lines(_run_table(found))
+    else:
+        say("no runs on record")
+    return 0
+
+
+async def find_run(runner: Runner, text: str) -> str:
+    """The run whose id begins with this text. Raises a Fault if none does, or several do."""
+    found = [log.name.removeprefix(PREFIX) for log in await runner.logbook.logs(PREFIX + text)] if text else []
+    if text in found:
+        return text
+    if len(found) == 1:
+        return found[0]
+    what = f"{len(found)} runs begin with {text!r}" if found else f"there is no run {text!r}"
+    raise Fault(Code.USAGE, what, hint="`sightline runs` lists them.")
+
+
+def _run_table(runs: Sequence[RunBrief]) -> list[str]:
+    rows: list[tuple[str, ...]] = [
+        ("TIME", "RUN", "STATE", "ROUNDS", "CALLS", "TOKENS", "COST", "MODEL", "TITLE"),
+        *(
+            (
+                f"{datetime.fromtimestamp(each.at).astimezone():%m-%d %H:%M:%S}",
+                each.id,
+                each.why or each.state,
+                str(each.rounds),
+                str(each.spent.tool_calls),
+                f"{'~' if each.spent.is_estimated else ''}{each.spent.tokens:,}",
+                money(each.spent.cost, is_estimated=each.spent.is_estimated) or "unknown",
+                each.model,
+                each.title,
+            )
+            for each in runs
+        ),
+    ]
+    return table(rows)
+
+
+def _run_lines(run: RunShown) -> Iterator[str]:
+    yield f"run       {run.id}"
+    yield f"asked     {run.title}"
+    yield f"model     {run.provider}/{run.model}"
+    yield f"state     {' '.join(filter(None, (run.state, run.why)))}"
+    cost = money(run.spent.cost, is_estimated=run.spent.is_estimated) or "cost unknown"
+    about = "about " if run.spent.is_estimated else ""
+    yield f"spent     {about}{run.spent.tokens:,} tokens, {cost}, {run.spent.seconds:.2f} s"
+    for each in run.rounds:
+        yield f"\nround {each.number}" + (f" (exchange {each.exchange})" if each.exchange else "")
+        if each.text:
+            yield clip(each.text, 2000)
+        for call in each.calls:
+            yield call_line(call.name, call.arguments if call.ran is None else call.ran)
+            if call.result is None:
+                yield f"← {call.name} (no result)"
+                continue
+            failed = "error" if call.result.is_error else ""
+            how = failed if call.fate == "ran" else call.fate
+            yield f"← {call.name}{f' ({how})' if how else ''}: {fold(call.result.text)}"
+        if each.fault is not None:
+            yield f"error[{each.fault.code}]: {each.fault.message}"
+    for note in run.notes:
+        yield f"note: {note}"

@@ -52,8 +52,7 @@ def _request(arguments: argparse.Namespace) -> int:
     data = read(arguments.file)
     settings = Target(system=arguments.system, facts=_target_facts(arguments, data))
     if "canonical" in (arguments.source, arguments.target):
-        is_canonical = arguments.source == "canonical"
-        request, report = read_canonical(data) if is_canonical else _client_request(data, arguments.source), Report()
+        request, report = _client_request(data, arguments.source), Report()
         if arguments.model:
             request = msgspec.structs.replace(request, model=arguments.model)
         is_view = arguments.target == "canonical"
@@ -77,8 +76,7 @@ def _target_facts(arguments: argparse.Namespace, data: bytes) -> Facts | None:
     will be asked."""
     if arguments.target == arguments.source or arguments.target == "canonical":
         return None
-    is_canonical = arguments.source == "canonical"
-    named = read_canonical(data) if is_canonical else _client_request(data, arguments.source)
+    named = _client_request(data, arguments.source)
     model = arguments.model or named.model
     if not model:
         return None
@@ -129,7 +127,7 @@ def _request_option(arguments: argparse.Namespace) -> Request | None:
 
 
 def _client_request(data: bytes, name: str) -> Request:
-    return dialect(name).read_request(decode(data))
+    return read_canonical(data) if name == "canonical" else dialect(name).read_request(decode(data))
 
 
 def _tell(report: Report, arguments: argparse.Namespace) -> None:

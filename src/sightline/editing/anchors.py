@@ -12,7 +12,7 @@ import msgspec
 
 from sightline.editing.draft import Draft
 from sightline.editing.section import Section, SectionPart
-from sightline.editing.texts import common_ends, differing_lines
+from sightline.editing.texts import differing_stretches
 from sightline.model.parts import Part, ToolResult
 from sightline.model.request import Message, Request, Tool, of_message, of_part, of_tool
 from sightline.wire.jsontext import encode
@@ -111,11 +111,7 @@ def hunks_between(old: str, new: str) -> tuple[Hunk, ...]:
     The context of a hunk ends with its line, so that the patch survives when the lines around it change. It is longer
     only where the same words occur more than once in `old`.
     """
-    found: list[Hunk] = []
-    for start, stop, text in differing_lines(old, new):
-        head, tail = common_ends(old[start:stop], text)
-        found.append(_with_context(old, start + head, stop - tail, text[head : len(text) - tail]))
-    return tuple(found)
+    return tuple(_with_context(old, start, stop, text) for start, stop, text in differing_stretches(old, new))
 
 
 def apply_patch(text: str, hunks: Sequence[Hunk]) -> str | None:

@@ -16,7 +16,7 @@ from sightline.editing.anchors import occurrences
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Edit, Insert, Move, Remove, Set, SetText
 from sightline.editing.section import Section, text_in
-from sightline.editing.texts import common_ends, differing_lines
+from sightline.editing.texts import differing_stretches
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.wire.pointer import join, resolve
@@ -262,7 +262,8 @@ class TwoTurns:
 
 def spans_between(old: str, new: str, *, whole_sentences: bool = False) -> tuple[FixedSpan, ...] | None:
     """The spans that make `old` and `new` say the same, each with what `old` says; None where no few words do."""
-    places = _differing(old, new, whole_sentences=whole_sentences)
+    stretches = differing_stretches(old, new)  # widened to whole words or sentences
+    places = [_widen(old, start, stop, whole_sentences=whole_sentences) for start, stop, _ in stretches]
     spans: list[FixedSpan] = []
     for number, (start, stop) in enumerate(places):
         first = max(places[number - 1][1] if number else 0, start - _MOST_CONTEXT)
@@ -274,15 +275,6 @@ def spans_between(old: str, new: str, *, whole_sentences: bool = False) -> tuple
         spans.append(FixedSpan(before, old[stop : min(last, stop + _CONTEXT)], old[start:stop]))
     made = [replace_spans(text, spans) for text in (old, new)]
     return tuple(spans) if spans and made[0] is not None and made[0] == made[1] else None
-
-
-def _differing(old: str, new: str, *, whole_sentences: bool) -> list[tuple[int, int]]:
-    """The stretches of `old` that differ, widened to whole words or sentences."""
-    found: list[tuple[int, int]] = []
-    for start, stop, text in differing_lines(old, new):
-        head, tail = common_ends(old[start:stop], text)
-        found.append(_widen(old, start + head, stop - tail, whole_sentences=whole_sentences))
-    return found
 
 
 def _widen(text: str, start: int, stop: int, *, whole_sentences: bool) -> tuple[int, int]:

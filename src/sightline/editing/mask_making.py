@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from sightline.editing.anchors import Anchors, hunks_between
+from sightline.editing.deletions import edit_refusal
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, apply_masks, masks_beside, with_id
 from sightline.editing.operations import Delete, Edit, Keep, Set, SetText
 from sightline.editing.section import Section, text_in
-from sightline.errors import Code, Fault
+from sightline.errors import Fault
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import covers
 
@@ -100,7 +101,7 @@ def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: st
     if outcome in ("missing", "ambiguous"):
         hint = "Keep it for the narrower scope, or take that mask away first."
         message = "a kept edit of a narrower scope changes the same words, and would count instead of this one"
-        raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+        raise edit_refusal(message, hint)
 
 
 def check_repeats(now: Draft, masks: Sequence[Mask], *, session: str, project: str) -> None:
@@ -123,7 +124,7 @@ def is_same(one: Section, other: Section) -> bool:
 def unkeepable(message: str) -> Fault:
     """An edit that no mask can repeat."""
     hint = "New texts of sections, parts and options, and deletions, can be kept; send the rest without keep."
-    return Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
+    return edit_refusal(message, hint)
 
 
 def _target(before: Draft, operation: Edit) -> tuple[str, str]:

@@ -18,12 +18,12 @@ from sightline.dialects.dialect import Problem
 from sightline.editing.anchors import Anchor, Anchors, Hunk, apply_patch, find
 from sightline.editing.cache_edits import CacheEdit, CacheEditMissing, apply_cache_edit
 from sightline.editing.changes import cascade_of, check_sound
-from sightline.editing.deletions import Deletions, nearest_of
+from sightline.editing.deletions import Deletions, edit_refusal, nearest_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Batch, Delete, Edit, Keep, SetText, target_of
 from sightline.editing.section import Section, SectionPart, text_in
 from sightline.editing.validity import argument_problems, schema_problems
-from sightline.errors import Code, Fault
+from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.request import Request
 from sightline.wire.jsontext import encode
@@ -94,11 +94,13 @@ def read_masks(value: Json) -> tuple[Mask, ...]:
         lacks = needed is None or sum(each is not None for each in given) > 1
         is_text, is_patch = mask.text is not None, mask.hunks is not None
         if lacks or (mask.kind == "set_text") != is_text or (mask.kind == "patch") != is_patch:
-            raise _wrong(f"mask {number} is a {mask.kind!r} without what that needs, or with what it cannot have")
+            message = f"mask {number} is a {mask.kind!r} without what that needs, or with what it cannot have"
+            raise edit_refusal(message, _HINT)
         if mask.strip is not None and (mask.strip.what == "tool") != bool(mask.strip.tool):
-            raise _wrong(f"mask {number} strips {mask.strip.what!r} and names the tool {mask.strip.tool!r}")
+            message = f"mask {number} strips {mask.strip.what!r} and names the tool {mask.strip.tool!r}"
+            raise edit_refusal(message, _HINT)
         if (mask.scope == "all") != (mask.name == ""):
-            raise _wrong(f"mask {number} is for {mask.scope!r} and names {mask.name!r}")
+            raise edit_refusal(f"mask {number} is for {mask.scope!r} and names {mask.name!r}", _HINT)
     return tuple(mask if mask.id else with_id(mask) for mask in masks)
 
 
@@ -108,10 +110,6 @@ def _bare(value: Json) -> Json:
 
 
 _HINT = "A mask is what an edit with `keep` made, or a strip: kind, scope, name and anchor and hunks, or strip."
-
-
-def _wrong(message: str) -> Fault:
-    return Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
 
 
 def project_of(session: str) -> str:
@@ -323,9 +321,7 @@ def _sound(before: Draft, after: Draft, name: str) -> Draft:
         check_sound(before, after)
     for problem in _useless(after):
         if problem.message not in {known.message for known in _useless(before)}:
-            raise Fault(
-                Code.INVALID_REQUEST, problem.message, hint="Remove the kept edit, or make it again.", status=422
-            )
+            raise edit_refusal(problem.message, "Remove the kept edit, or make it again.")
     return after
 
 

@@ -6,7 +6,7 @@ move, merge or vanish, and a part that no hunk touches stays as it is.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from sightline.model.request import OpaqueTool, Tool
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import join, resolve
 
+_SIGNED = "It is signed by the provider, who refuses it when it is changed."
 _SIGNATURES = ('"encrypted', '"signature"', '"thoughtSignature"', '"thought_signature"')
 
 
@@ -114,7 +115,7 @@ def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
 
 def _thought(part: Thinking, document: Json, paths: LeafPaths) -> EditableText:
     if part.signature is not None or part.signed_by is not None:
-        return EditableText(text=part.text, reason="It is signed by the provider, who refuses it when it is changed.")
+        return EditableText(text=part.text, reason=_SIGNED)
     value = resolve(document, part.at)
     if value == part.text:
         return EditableText((Leaf(part.at, part.text),))
@@ -126,12 +127,8 @@ def _thought(part: Thinking, document: Json, paths: LeafPaths) -> EditableText:
 
 def _arguments(part: ToolCall, document: Json, paths: LeafPaths) -> Leaf | None:
     value = resolve(document, part.at)
-    for path in paths.arguments if part.kind not in BUILT_IN else paths.actions:
-        found = _follow(value, path)
-        if isinstance(found, str):
-            return Leaf(join(part.at, *path), found)
-        if isinstance(found, dict | list):
-            return Leaf(join(part.at, *path), as_text(found), is_json=True)
+    if leaf := _first_leaf(part.at, value, paths.arguments if part.kind not in BUILT_IN else paths.actions):
+        return leaf
     # A call may leave its arguments out, or say null.
     for *above, last in paths.arguments:
         holder = _follow(value, tuple(above))
@@ -147,16 +144,23 @@ def _result(part: ToolResult, document: Json, paths: LeafPaths) -> EditableText:
     if leaves:
         return EditableText(tuple(leaves))
     value = resolve(document, part.at)
-    for path in paths.responses if part.kind not in BUILT_IN else paths.outputs:
-        found = _follow(value, path)
-        if isinstance(found, str):
-            return EditableText((Leaf(join(part.at, *path), found),))
-        if isinstance(found, dict | list):
-            return EditableText((Leaf(join(part.at, *path), as_text(found), is_json=True),))
+    if leaf := _first_leaf(part.at, value, paths.responses if part.kind not in BUILT_IN else paths.outputs):
+        return EditableText((leaf,))
     if part.kind == "apply_patch":  # it may say nothing but how it went
         is_there = isinstance(value, dict) and "output" in value
         return EditableText((Leaf(join(part.at, "output"), "", is_there=is_there),))
     return EditableText(reason="The result has no words.")
+
+
+def _first_leaf(at: str, value: Json, paths: Iterable[tuple[str, ...]]) -> Leaf | None:
+    """The first of these places below `at` that has a text, an object or a list."""
+    for path in paths:
+        found = _follow(value, path)
+        if isinstance(found, str):
+            return Leaf(join(at, *path), found)
+        if isinstance(found, dict | list):
+            return Leaf(join(at, *path), as_text(found), is_json=True)
+    return None
 
 
 def _follow(value: Json, path: tuple[str, ...]) -> Json:
@@ -166,7 +170,7 @@ def _follow(value: Json, path: tuple[str, ...]) -> Json:
 
 
 def _reason_if_signed(signature: str | None) -> str:
-    return "" if signature is None else "It is signed by the provider, who refuses it when it is changed."
+    return "" if signature is None else _SIGNED
 
 
 LEAST_COMMON = 0.4
@@ -274,6 +278,13 @@ def differing_lines(old: str, new: str) -> Iterator[_Hunk]:
     for tag, i, j, k, m in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_opcodes():
         if tag != "equal":
             yield _Hunk(old_at[i], old_at[j], new[new_at[k] : new_at[m]])
+
+
+def differing_stretches(old: str, new: str) -> Iterator[_Hunk]:
+    """The same without what each group begins and ends with alike."""
+    for start, stop, text in differing_lines(old, new):
+        head, tail = common_ends(old[start:stop], text)
+        yield _Hunk(start + head, stop - tail, text[head : len(text) - tail])
 
 
 def common_ends(one: str, other: str) -> tuple[int, int]:

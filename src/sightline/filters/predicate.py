@@ -1,4 +1,4 @@
-"""Whether an expression matches one thing, or which things of a list it selects.
+"""Whether an expression matches one thing, and the patterns in it.
 
 In a pattern `*` is any run of characters, `?` is one, and a backslash escapes the next. Case is ignored. Folding keeps
 the length of a text, and a character outside ASCII never becomes one inside, so that a database that folds only ASCII
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import eq, ge, gt, le, lt
-from typing import Generic, Protocol, TypeAlias, TypeVar, assert_never
+from typing import Protocol, TypeAlias, assert_never
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import (
@@ -37,7 +37,6 @@ from sightline.filters.expression import (
     either,
     meaning,
     negate,
-    set_terms,
 )
 from sightline.filters.fields import ADDED, SUMS
 
@@ -283,71 +282,9 @@ def _number(subject: FilterSubject, name: str) -> float | None:
     return sum(known) if known else None
 
 
-S = TypeVar("S", bound=FilterSubject)
-
-
-@dataclass(frozen=True, slots=True)
-class Context(Generic[S]):
-    """What a filter is used in: the time of day, the topic and the model at hand, and how many of the newest of some
-    things would be sent with the next question."""
-
-    now: float
-    topic: tuple[str, ...] = ()
-    model: str = ""
-    fitting: Callable[[Sequence[S]], int] = len
-
-
-def select(expression: Expression, subjects: Sequence[S], *, context: Context[S]) -> list[S]:
-    """The things that the filter takes, in their order, which is from the oldest to the newest.
-
-    What is sent depends on what is shown, so the terms about it are answered last: without them there is a first
-    list, its newest part is sent, and with that known the whole filter is answered.
-    """
-    terms = set_terms(expression)
-    members: dict[SetTerm, frozenset[int]] = {
-        term: _members(term, subjects, context) for term in terms if not isinstance(term, InContext)
-    }
-    if len(members) < len(set(terms)):
-        shown = _matching_indexes(without_context(expression), subjects, context.now, members)
-        fitting = context.fitting([subjects[index] for index in shown])
-        split = len(shown) - max(0, min(fitting, len(shown)))
-        for term in terms:
-            if isinstance(term, InContext):
-                members[term] = frozenset(shown[max(0, split - term.extra) :])
-    return [subjects[index] for index in _matching_indexes(expression, subjects, context.now, members)]
-
-
 def without_context(expression: Expression) -> Expression:
     """The expression without its terms about what is sent."""
     return _without_context(expression) or EVERYTHING
-
-
-def _matching_indexes(
-    expression: Expression, subjects: Sequence[S], now: float, members: Mapping[SetTerm, frozenset[int]]
-) -> list[int]:
-    def holds(index: int) -> bool:
-        return matches(expression, subjects[index], now=now, belongs=lambda term: index in members[term])
-
-    return [index for index in range(len(subjects)) if holds(index)]
-
-
-def _members(term: Latest | OwnTopic | OwnModel, subjects: Sequence[S], context: Context[S]) -> frozenset[int]:
-    """The places in the list for which the term holds."""
-    match term:
-        case Latest(count=count):
-            return frozenset(_newest(range(len(subjects)), count))
-        case OwnTopic(count=count):
-            own = [index for index, subject in enumerate(subjects) if subject.value("topic") == context.topic]
-            return frozenset(own if count is None else _newest(own, count))
-        case OwnModel():
-            model = literal(context.model)
-            return frozenset(i for i, each in enumerate(subjects) if fits(model, str(each.value("model") or "")))
-        case unreachable:
-            assert_never(unreachable)
-
-
-def _newest(places: Sequence[int], count: int) -> Sequence[int]:
-    return places[max(0, len(places) - count) :]
 
 
 def _without_context(expression: Expression) -> Expression | None:

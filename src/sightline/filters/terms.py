@@ -225,8 +225,7 @@ def _text_term(comparison: FieldComparison) -> Expression:
     pattern, field = canonical(comparison.value.text), comparison.field
     if (choices := field.values()) and pattern and not any(fits(pattern, choice) for choice in choices):
         raise comparison.bad_value(
-            f"there is no {field.name} {quote_word(comparison.value.text)}",
-            nearest(comparison.value.text, choices),
+            f"there is no {field.name} {quote_word(comparison.value.text)}", nearest(comparison.value.text, choices)
         )
     return TextTerm(field.name, pattern)
 

@@ -216,10 +216,6 @@ class ExchangeHistory(msgspec.Struct, frozen=True):
     id: str
     facts: tuple[Fact, ...] = ()
 
-    def after(self, fact: Fact) -> "ExchangeHistory":
-        """The same exchange with one more fact."""
-        return ExchangeHistory(self.id, (*self.facts, fact))
-
     @property
     def state(self) -> State:
         """Where it stands."""

@@ -57,16 +57,8 @@ def handle_signals(
             for number in handlers:
                 loop.remove_signal_handler(number)
         return
-
-    def pass_on(number: int, _frame: object) -> None:
-        loop.call_soon_threadsafe(handlers[signal.Signals(number)])
-
-    before = {number: signal.signal(number, pass_on) for number in handlers}
-    try:
+    with replace_handlers(lambda number: loop.call_soon_threadsafe(handlers[signal.Signals(number)]), *handlers):
         yield
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
 
 
 @contextmanager

@@ -16,6 +16,14 @@ from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, Counted, allow
 from sightline.wire.cache import BoundedCache
 
 Metric: TypeAlias = Literal["requests", "tokens"]
+RateName: TypeAlias = Literal["rpm", "tpm", "rpd", "tpd"]
+RATES: tuple[tuple[RateName, Metric, float], ...] = (
+    ("rpm", "requests", MINUTE),
+    ("tpm", "tokens", MINUTE),
+    ("rpd", "requests", DAY),
+    ("tpd", "tokens", DAY),
+)
+"""Each limit, what it counts and in how many seconds; in the order of `RateLimits`."""
 Count: TypeAlias = tuple[float, int, int]
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
@@ -266,6 +274,10 @@ class Account:
         self._count_all()
         return self._day
 
+    def window(self, span: float) -> SlidingWindow:
+        """The window of a minute or of a day."""
+        return self.minute if span == MINUTE else self.day
+
     def _count_all(self) -> None:
         self._minute.add_all(self._uncounted)
         self._day.add_all(self._uncounted)
@@ -338,12 +350,7 @@ class Account:
             for seen in self.observations.values()
             if seen.allowance.limit is not None
         }
-        return RateLimits(
-            reported.get(("requests", MINUTE), known.rpm),
-            reported.get(("tokens", MINUTE), known.tpm),
-            reported.get(("requests", DAY), known.rpd),
-            reported.get(("tokens", DAY), known.tpd),
-        )
+        return RateLimits(*(reported.get((metric, span), getattr(known, name)) for name, metric, span in RATES))
 
     def has_current_allowance(self, metric: Metric, window: float, now: float) -> bool:
         """Whether the provider's own number of what is left still holds for this limit."""

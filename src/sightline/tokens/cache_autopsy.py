@@ -300,21 +300,20 @@ class _Comparison:
     def _elsewhere(self) -> list[Cause]:
         """What sends a request to where nothing of the turn before is."""
         old, new = self.previous, self.turn
-        found: list[Cause] = []
-        if old.provider != new.provider:
-            found.append("provider")
-        if old.model != new.model:
-            found.append("model")
-        if old.organisation and new.organisation:
-            found += ["organisation"] if old.organisation != new.organisation else []
-        elif old.key and new.key and old.key != new.key:
-            found.append("key")  # keys of one account share its cache, but whose they are is not known
-        names = [[each.request.extras.get(name) for name in self.rules.named_by] for each in (old, new)]
-        if old.request.options.cache_key != new.request.options.cache_key or names[0] != names[1]:
-            found.append("cache_key")
-        if new.at < old.ready:
-            found.append("in_flight")
-        return found
+        has_accounts, has_keys = bool(old.organisation and new.organisation), bool(old.key and new.key)
+        caches = [
+            [each.request.options.cache_key, *map(each.request.extras.get, self.rules.named_by)] for each in (old, new)
+        ]
+        found: dict[Cause, bool] = {
+            "provider": old.provider != new.provider,
+            "model": old.model != new.model,
+            "organisation": has_accounts and old.organisation != new.organisation,
+            # Keys of one account share its cache, but whose they are is not known.
+            "key": not has_accounts and has_keys and old.key != new.key,
+            "cache_key": caches[0] != caches[1],
+            "in_flight": new.at < old.ready,
+        }
+        return [cause for cause, is_so in found.items() if is_so]
 
     def _circumstances(self) -> list[Cause]:
         """What changed beside the prompt, and may matter to the cache."""

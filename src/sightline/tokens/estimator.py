@@ -45,10 +45,15 @@ from sightline.wire.cache import BoundedCache
 
 _UNKNOWN_FRAME = between(0, 4, 8)
 _UNFRAMED = between(0, 0, 4)
+_DECLARING = frozenset({"o200k_base", "cl100k_base", "gpt_oss"})
+_SERVER_TOOL = 4000
+_HIDDEN_SPREAD = 0.4
+_UNKNOWN_INSTRUCTIONS = (0, 100, 700)
+_AROUND_A_TOOL = (0, 4, 12)
 
 
-class MessageCounter:
-    """Counts messages for one model and one dialect."""
+class RequestCounter:
+    """Counts messages, tools and output formats for one model and one dialect."""
 
     def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter) -> None:
         self._facts = facts
@@ -151,23 +156,6 @@ class MessageCounter:
             total += self.part(inner)
         return total
 
-
-_DECLARING = frozenset({"o200k_base", "cl100k_base", "gpt_oss"})
-_SERVER_TOOL = 4000
-_HIDDEN_SPREAD = 0.4
-_UNKNOWN_INSTRUCTIONS = (0, 100, 700)
-_AROUND_A_TOOL = (0, 4, 12)
-
-
-class ToolCounter:
-    """Counts tools and output formats for one model and one dialect."""
-
-    def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter, messages: MessageCounter) -> None:
-        self._facts = facts
-        self._rules = rules
-        self._texts = texts
-        self._messages = messages
-
     @property
     def _declares(self) -> bool:
         """Whether it is one of OpenAI's models, by its own vocabulary and not by a nearest one."""
@@ -184,14 +172,14 @@ class ToolCounter:
         if not tools or self._has_template:
             return NOTHING
         functions = tuple(tool for tool in tools if isinstance(tool, FunctionTool))
-        total = self._once()
+        total = self._tool_instructions()
         if functions and self._declares:
             written = self._texts.count(declarations(functions))
             doubt = 4 + 3 * len(functions)
             total += between(written.low * 0.85 - doubt, written.tokens, written.high * 1.15 + doubt, written.how)
         else:
             for function in functions:
-                total += self._messages.json(
+                total += self.json(
                     {"name": function.name, "description": function.description, "parameters": function.schema}
                 )
         for tool in tools:
@@ -201,7 +189,7 @@ class ToolCounter:
                     total += self._texts.count(text or "")
             elif isinstance(tool, OpaqueTool):
                 # A provider's own tool brings instructions of an unpublished length.
-                total += self._messages.json(tool.value) + between(0, 0, _SERVER_TOOL)
+                total += self.json(tool.value) + between(0, 0, _SERVER_TOOL)
         return total
 
     def output(self, form: OutputFormat | None) -> Estimate:
@@ -218,7 +206,7 @@ class ToolCounter:
             case unreachable:
                 assert_never(unreachable)
 
-    def _once(self) -> Estimate:
+    def _tool_instructions(self) -> Estimate:
         facts = self._facts
         if self._rules.has_chat_tools and facts.chat_tools_tokens is not None:
             return self._estimate_hidden(facts.chat_tools_tokens)
@@ -231,7 +219,7 @@ class ToolCounter:
 
     def _schema(self, schema: JsonObject) -> Estimate:
         """Gemini only constrains the answer; the others also show the schema to the model, whole or as a type."""
-        whole = self._messages.json(schema)
+        whole = self.json(schema)
         if not self._rules.shows_schema:
             return between(0, 0, whole.high)
         if not self._declares:
@@ -259,19 +247,14 @@ _UNSEEN_KIND = 1.5
 _NO_GROWTH: Mapping[TextKind, Ratio] = {}
 
 
-class Estimator:
-    """Counts for one model in one dialect. It remembers the counts of texts."""
+class Estimator(RequestCounter):
+    """Counts requests, with what the provider's past counts teach. It remembers the counts of texts."""
 
     def __init__(self, facts: Facts, *, dialect: str, calibration: Ratio | None = None) -> None:
-        self._facts = facts
-        self._dialect = dialect
+        super().__init__(facts, find_dialect(dialect).tokens, TextCounter(facts))
         self._calibration = calibration
         self._growth: Mapping[TextKind, Ratio] = _NO_GROWTH
-        self._texts = TextCounter(facts)
-        rules = find_dialect(dialect).tokens
-        self._messages = MessageCounter(facts, rules, self._texts)
-        self._doubting: MessageCounter | None = None
-        self._tools = ToolCounter(facts, rules, self._texts, self._messages)
+        self._doubting: RequestCounter | None = None
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
@@ -285,24 +268,16 @@ class Estimator:
             self._doubting = None
         elif self._doubting is None:
             nearest = replace(self._facts, tokenizer="", nearest_tokenizer=self._facts.tokenizer, template=None)
-            self._doubting = MessageCounter(nearest, find_dialect(self._dialect).tokens, TextCounter(nearest))
+            self._doubting = RequestCounter(nearest, self._rules, TextCounter(nearest))
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""
         return self._texts.count(text)
 
-    def part(self, part: Part) -> Estimate:
-        """Tokens of one part."""
-        return self._messages.part(part)
-
-    def message(self, message: Message) -> Estimate:
-        """Tokens of a message and its frame."""
-        return self._messages.message(message)
-
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
         """Tokens of all tools together."""
         if self._latest_tools[0] is not tools:
-            self._latest_tools = (tools, self._tools.tools(tools))
+            self._latest_tools = (tools, super().tools(tools))
         return self._latest_tools[1]
 
     def request(self, request: Request) -> Estimate:
@@ -325,7 +300,7 @@ class Estimator:
         """What these messages add to a conversation, by the rules alone, and what they are mostly made of. To a
         vocabulary that is known, all texts are of one kind: what is to be learned is how the provider frames them."""
         kind: TextKind = "words" if self._is_exact else kind_of(_texts_in(messages))
-        counter = self._doubting or self._messages
+        counter = self._doubting or self
         return sum_estimates(map(counter.message, messages)), kind
 
     @property
@@ -358,7 +333,7 @@ class Estimator:
 
     def estimate_around_messages(self, request: Request) -> Estimate:
         """The same without the messages."""
-        total = self._once(request) + self.tools(request.tools) + self._tools.output(request.options.format)
+        total = self._once(request) + self.tools(request.tools) + self.output(request.options.format)
         if request.options.previous_response_id is not None or not _STATEFUL.isdisjoint(request.extras):
             unseen = self._facts.context_window or _UNSEEN_HISTORY
             total += Estimate(0, 0, unseen, "history that the provider keeps")

@@ -13,14 +13,14 @@ import msgspec
 
 from sightline.catalog.facts import Facts
 from sightline.model.json import Json
-from sightline.tokens.account import Account, AccountState, AllowanceObservation, Metric, RateLimits, SlidingWindow
+from sightline.tokens.account import RATES, Account, AccountState, AllowanceObservation, RateLimits, RateName
 from sightline.tokens.estimate import is_possible
-from sightline.tokens.rate_headers import DAY, MINUTE, Counted, allowances
+from sightline.tokens.rate_headers import Counted, allowances, amount_needed
 from sightline.wire.cache import BoundedCache
 from sightline.wire.retry_after import retry_after
 
 Reason: TypeAlias = Literal["", "used_up", "reported", "asked", "too_large"]
-LimitName: TypeAlias = Literal["", "rpm", "tpm", "rpd", "tpd", "retry_after"] | Counted
+LimitName: TypeAlias = Literal["", "retry_after"] | RateName | Counted
 
 MOST_ACCOUNTS = 1000
 
@@ -78,14 +78,15 @@ class Ledger:
     def __init__(self) -> None:
         self._accounts: BoundedCache[tuple[str, str], Account] = BoundedCache(MOST_ACCOUNTS)
         self._latest: tuple[str, str, Account | None] = ("", "", None)
-        self._has_news = False
+        self.has_news = False
+        """Whether anything was counted or reported since it was saved."""
         self.catch_up: Callable[[], None] | None = None
         """Called before a limit is looked at, if others count for this ledger: it counts in what they have sent."""
 
     def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
         """A request went out; `tokens` is what it is thought to take."""
         account = self._find(provider, model)
-        self._has_news = True
+        self.has_news = True
         return SentRequest(provider, model, tokens, account.add(at, tokens), account)
 
     def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
@@ -97,14 +98,14 @@ class Ledger:
             return sent
         account = sent.account or self._account(sent.provider, sent.model, at)[0]
         account.correct(sent.at, tokens - sent.tokens)
-        self._has_news = True
+        self.has_news = True
         return SentRequest(sent.provider, sent.model, tokens, sent.at, account)
 
     def unsent(self, sent: SentRequest, at: float) -> None:
         """It never left: neither the request nor its tokens were used."""
         account, _ = self._account(sent.provider, sent.model, at)
         account.correct(sent.at, -sent.tokens, requests=-1)
-        self._has_news = True
+        self.has_news = True
 
     def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
         """These headers came with an answer. Their names are in lower case."""
@@ -114,13 +115,13 @@ class Ledger:
         pause = retry_after(headers, at)
         if pause is not None:
             account.quiet_until = max(account.quiet_until, now + pause)
-        self._has_news = True
+        self.has_news = True
 
     def keep_headers(self, sent: SentRequest, names: tuple[bytes, ...], values: tuple[bytes, ...], at: float) -> None:
         """These headers came with its answer, which is none to wait after; they are read when a limit is asked for."""
         account = sent.account or self._account(sent.provider, sent.model, at)[0]
         account.keep_headers(names, values, at)
-        self._has_news = True
+        self.has_news = True
 
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
         """What is allowed: as the provider reported it, else as the catalogue has it."""
@@ -133,23 +134,15 @@ class Ledger:
         if self.catch_up is not None:
             self.catch_up()
         account, now = self._account(provider, model, at)
-        limits = account.limits(facts)
-        sizes: tuple[tuple[LimitName, int | None], ...] = (("tpm", limits.tpm), ("tpd", limits.tpd))
-        for name, most in sizes:
-            if most is not None and tokens > most:
-                return Wait(math.inf, "too_large", name, most)
         waits = [Wait(account.quiet_until - now, "asked", "retry_after")]
-        own: tuple[tuple[LimitName, SlidingWindow, float, Metric, int, int | None], ...] = (
-            ("rpm", account.minute, MINUTE, "requests", 1, limits.rpm),
-            ("tpm", account.minute, MINUTE, "tokens", tokens, limits.tpm),
-            ("rpd", account.day, DAY, "requests", 1, limits.rpd),
-            ("tpd", account.day, DAY, "tokens", tokens, limits.tpd),
-        )
-        waits += [
-            Wait(window.wait(now, metric, need, allowed), "used_up", name, allowed)
-            for name, window, span, metric, need, allowed in own
-            if allowed is not None and not account.has_current_allowance(metric, span, now)
-        ]
+        for allowed, (name, metric, span) in zip(account.limits(facts), RATES, strict=True):
+            if allowed is None:
+                continue
+            need = amount_needed(metric, tokens)
+            if metric == "tokens" and need > allowed:
+                return Wait(math.inf, "too_large", name, allowed)
+            if not account.has_current_allowance(metric, span, now):
+                waits.append(Wait(account.window(span).wait(now, metric, need, allowed), "used_up", name, allowed))
         waits += [
             Wait(seen.wait(now, tokens), "reported", seen.allowance.counted, seen.allowance.limit)
             for seen in account.observations.values()
@@ -162,21 +155,11 @@ class Ledger:
         if self.catch_up is not None:
             self.catch_up()
         account, now = self._account(provider, model, at)
-        return RateLimits(
-            account.minute.usage(now, "requests"),
-            account.minute.usage(now, "tokens"),
-            account.day.usage(now, "requests"),
-            account.day.usage(now, "tokens"),
-        )
-
-    @property
-    def has_news(self) -> bool:
-        """Whether anything was counted or reported since it was saved."""
-        return self._has_news
+        return RateLimits(*(account.window(span).usage(now, metric) for _, metric, span in RATES))
 
     def mark_saved(self) -> None:
         """All of it is kept now, and is no news any more."""
-        self._has_news = False
+        self.has_news = False
         for account in self._accounts.values():
             account.mark_saved()
 

@@ -77,21 +77,13 @@ _ROUNDING = 2
 
 
 def _table() -> bytes:
-    table = bytearray([_REST]) * 256
-    for code in range(128):
-        letter = chr(code)
-        if letter.islower():
-            table[code] = _LOWER
-        elif letter.isupper():
-            table[code] = _UPPER
-        elif letter.isdigit():
-            table[code] = _DIGIT
-        elif letter == "\n":
-            table[code] = _LINE
-        elif letter.isspace():
-            table[code] = _SPACE
-        else:
-            table[code] = _MARK
+    table = bytearray([_MARK]) * 128 + bytearray([_REST]) * 128
+    ascii_only = bytes(range(128)).decode()
+    kinds = ((str.islower, _LOWER), (str.isupper, _UPPER), (str.isdigit, _DIGIT), (str.isspace, _SPACE))
+    for is_kind, kind in kinds:
+        for letter in filter(is_kind, ascii_only):
+            table[ord(letter)] = kind
+    table[ord("\n")] = _LINE
     for place, (first, last) in enumerate(_LEADS.values()):
         for code in range(first, last + 1):
             table[code] = _BEYOND + place
