@@ -12,13 +12,13 @@ from sightline.app.engine import make_relay, means_of, nowhere, open_configured_
 from sightline.app.machine import SystemClock
 from sightline.chat.core.facts import ChatImported, TopicChanged
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.service.service import chat_service
 from sightline.exchange.engine import Engine
 from sightline.exchange.request_counter import RequestCounter
 from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Budgeted
+from sightline.settings import ChatSettings
 from sightline.store.entries import FactEntry
 from tests.chat.service.chat_stage import toolless
 from tests.local_model import needs_model

@@ -11,8 +11,6 @@ from datetime import datetime
 from functools import lru_cache, partial
 from importlib.metadata import version
 
-import msgspec
-
 from sightline.agent.api.runs import Runs, run_calls
 from sightline.agent.service.approvers import KeptRules
 from sightline.agent.tools.opening import Toolsets
@@ -28,7 +26,6 @@ from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import chat_calls
 from sightline.chat.api.requests import ChatParts
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chats import Chats
 from sightline.chat.service.service import ChatService, chat_service
@@ -247,7 +244,7 @@ def _places(parts: Parts) -> tuple[Place, ...]:
 
 def open_chat(loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer) -> ChatParts:
     """The chats stored in this logbook. Each is read on first use. The caller closes them."""
-    settings = chat_settings(loaded)
+    settings = loaded.settings.chat
     ids = Ids(time.time_ns, random_digits())
 
     def make_id() -> str:
@@ -282,11 +279,6 @@ def open_chat(loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook,
         models=tuple(each.id for each in list_models(loaded.catalog, loaded.has_key)),
         toolsets=tuple(loaded.settings.tools),
     )
-
-
-def chat_settings(loaded: Configuration) -> ChatSettings:
-    """The table `[chat]` as the chat's own settings."""
-    return ChatSettings(**msgspec.structs.asdict(loaded.settings.chat))
 
 
 def _model_prices(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Callable[[str], Prices | None]:

@@ -23,13 +23,14 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.core.view import View
 from sightline.errors import Fault
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.request import FunctionTool
+from sightline.settings import ChatSettings
 from sightline.tokens.estimate import Estimate, exactly
 from tests.chat.core.stage import BY_LETTER, NOW, SMALL, answered, filtered, history_of, ids, view_of
 

@@ -17,7 +17,6 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.chat.core.facts import ChatFact
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import MAIN
 from sightline.chat.service.service import ChatService, chat_service
@@ -26,6 +25,7 @@ from sightline.exchange.hub import Announced, FactQueue
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import Budgeted
 from sightline.model.json import JsonObject
+from sightline.settings import ChatSettings
 from sightline.store.store import Line
 from tests.chat.core.stage import BY_LETTER, told
 from tests.logbook_fake import MemoryLogbook

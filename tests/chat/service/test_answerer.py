@@ -12,7 +12,6 @@ from sightline.agent.service.approvers import KeptRule, KeptRules
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.answerer import AnswerRequest
 from sightline.chat.service.blocks import CallBlock, TextBlock, blocks_of
@@ -20,6 +19,7 @@ from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Budgeted
 from sightline.model.reply import Usage
+from sightline.settings import ChatSettings
 from sightline.store.entries import FactEntry
 from tests.chat.service.chat_stage import ChatStage, overflows, played
 from tests.chat.service.chat_stage import says as answering_says

@@ -13,11 +13,11 @@ import pytest
 from sightline.app.machine import is_alive, process_name
 from sightline.chat.core.facts import ChatImported, PairAsked, PairsDeleted, PairsStarred, TopicAdded
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.chat import Chat, Preferences, SavedFilter
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
+from sightline.settings import ChatSettings
 from sightline.store.store import Line
 from tests.chat.core.stage import answered, told
 from tests.chat.service.chat_stage import ChatStage, Lines, open_stage, played, refuses, says, says_until
@@ -231,7 +231,7 @@ async def test_unreadable_history_is_logged_and_raised_on_load(caplog: pytest.Lo
 SENDING = """
 import asyncio, sys
 from pathlib import Path
-from sightline.chat.core.sizing import ChatSettings
+from sightline.settings import ChatSettings
 from sightline.store.sqlite import open_store
 from tests.chat.service.chat_stage import ChatStage, says_until
 from tests.store.traffic import prices

@@ -31,16 +31,14 @@ from sightline.chat.api.requests import (
 from sightline.chat.api.shapes import (
     AskedShown,
     PreferencesShown,
-    SettingsShown,
     TopicShown,
     Versioned,
 )
 from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.rewriting import Comparison
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import MAIN, Preferences
+from sightline.chat.service.chat import MAIN, Preferences, SettingsShown
 from sightline.chat.service.chats import ChatBrief, Chats
 from sightline.chat.service.service import SummaryDraft
 from sightline.errors import Code, Fault
@@ -51,6 +49,7 @@ from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import literal
 from sightline.model.json import JsonObject
+from sightline.settings import ChatSettings
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls
 
@@ -177,10 +176,8 @@ async def update_preferences(chat: OneChat, wanted: PreferencesWanted) -> Prefer
 
 def _own(settings: JsonObject, configured: ChatSettings) -> JsonObject:
     """The settings that differ from the configuration; the others follow later changes of it."""
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(ChatSettings)}
-    usual = {names[name]: value for name, value in msgspec.structs.asdict(configured).items()}
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
-    return {name: value for name, value in settings.items() if name not in plain or plain[name] != value}
+    usual: JsonObject = msgspec.to_builtins(SettingsShown(**msgspec.structs.asdict(configured)))
+    return {name: value for name, value in settings.items() if name not in usual or usual[name] != value}
 
 
 def _check_filter(name: str, text: str) -> None:

@@ -13,7 +13,6 @@ from msgspec import UNSET, UnsetType
 from sightline.catalog.facts import Prices
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import Flag, Hand, Star
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters
 from sightline.chat.service.chat import SavedFilter
 from sightline.chat.service.chats import Chats
@@ -23,6 +22,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.exchange.recording.records import Records
 from sightline.model.json import JsonObject
+from sightline.settings import ChatSettings
 from sightline.web import replies
 from sightline.web.asgi import WebResponse
 from sightline.web.filter_help import mistake

@@ -7,12 +7,13 @@ import msgspec
 
 from sightline.catalog.compose import Prompt
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings, TokenBand, concatenate, question
+from sightline.chat.core.sizing import TokenBand, concatenate, question
 from sightline.chat.core.topics import Parameters
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
 from sightline.model.parts import Part, Text
 from sightline.model.request import Message, Tool
+from sightline.settings import ChatSettings
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.window_budget import Boundary, Room, count_to_drop
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
@@ -24,11 +24,11 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.imports.reading import pieces_of
-from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.journal.journal import FactFormat, Journal
 from sightline.model.json import Json, JsonObject
+from sightline.settings import ChatSettings
 from sightline.store.store import Line, Logbook
 from sightline.tokens.text_count import join_surrogates
 
@@ -133,11 +133,28 @@ class Preferences(msgspec.Struct, frozen=True):
     saved_filters: tuple[SavedFilter, ...] = ()
 
 
+if TYPE_CHECKING:
+
+    class SettingsShown(ChatSettings, frozen=True, kw_only=True): ...
+else:  # `rename` is for the fields that a struct defines itself, and not for those that it inherits
+    SettingsShown = msgspec.defstruct(
+        "SettingsShown",
+        [(field.name, field.type, field.default) for field in msgspec.structs.fields(ChatSettings)],
+        bases=(ChatSettings,),
+        namespace={"__doc__": "All active settings of the chat, under their public names."},
+        frozen=True,
+        kw_only=True,
+        omit_defaults=False,
+        forbid_unknown_fields=False,
+        rename="camel",
+    )
+
+
 def apply_preferences(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
     """The settings with the preferences over the configuration. A value that does not fit is a fault that names it."""
-    fields = {field.encode_name: field.name for field in msgspec.structs.fields(ChatSettings)}
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(SettingsShown)}
     hint = f"The settings are {', '.join(fields)}."
-    own: ChatSettings = read_value(preferences.settings, ChatSettings, subject="settings", hint=hint, status=422)
+    own: SettingsShown = read_value(preferences.settings, SettingsShown, subject="settings", hint=hint, status=422)
     changed = {fields[name]: getattr(own, fields[name]) for name in preferences.settings}
     return msgspec.structs.replace(configured, **changed)
 

@@ -10,7 +10,6 @@ from sightline.chat.core.facts import CompactionUndone
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, answer_of
 from sightline.chat.core.rewriting import INSTRUCTION, Comparison, compaction_fact, compare, drafting
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
 from sightline.chat.service.chat import MAIN, Chat
 from sightline.chat.service.running_send import ending_of_interrupted_pair
@@ -21,6 +20,7 @@ from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
 from sightline.exchange.outbound import prepare
 from sightline.exchange.phase import cancellation
+from sightline.settings import ChatSettings
 from sightline.store.store import Logbook
 
 

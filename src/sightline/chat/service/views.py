@@ -15,7 +15,7 @@ from sightline.chat.core.history import HistoryChange, Key
 from sightline.chat.core.pair import MessagePair, Trouble
 from sightline.chat.core.plan import SendTelemetry, plan_of
 from sightline.chat.core.sending import ContextCounter, SendEnding, counter_of, trim_summary
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import ROOT, Inherited
 from sightline.chat.core.view import View
 from sightline.chat.service.answerer import Answerer
@@ -28,6 +28,7 @@ from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.parts import Part, Text
 from sightline.model.request import Tool
+from sightline.settings import ChatSettings
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.window_budget import model_limit
 from sightline.wire.cache import BoundedCache
