@@ -21,11 +21,11 @@ from sightline.agent.core.arguments import RefusedArguments, Repair, check_edite
 from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Reached, RunUsage, total_usage
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome, text_outcome
+from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome, result_of, text_outcome
 from sightline.dialects.tool_names import as_function_arguments
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.parts import Part, Text, ToolCall
 from sightline.model.reply import Finish, Reply, Usage
 from sightline.model.request import Message, Request
 from sightline.wire.jsontext import encode
@@ -265,16 +265,7 @@ def _messages_of_round(round_: Round) -> list[Message]:
         if isinstance(part, ToolCall) and (record := next(records, None)) is not None:
             part = msgspec.structs.replace(part, id=record.sent_id or record.id, arguments=_arguments(record))
             if (outcome := record.outcome) is not None:
-                results.append(
-                    ToolResult(
-                        part.id,
-                        outcome.parts,
-                        part.name,
-                        is_error=outcome.is_error or None,
-                        kind=part.kind,
-                        structured=outcome.structured,
-                    )
-                )
+                results.append(result_of(outcome, part.id, part.name, part.kind))
         parts.append(part)
     context = (Text(round_.context),) if round_.context.strip() else ()
     messages = (Message("assistant", tuple(parts)), Message("tool", tuple(results)), Message("user", context))

@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
-from sightline.agent.tools.commands import Child, start_child
+from sightline.agent.tools.commands import Child, describe_exit, last_line_in, start_child
 from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.agent.tools.worker import Answer, FileBroken, FileLoaded, Kind, Load, Order, Ran, RunFunction
 from sightline.errors import Code, Fault
@@ -76,7 +76,7 @@ class WorkerClient:
     def ending(self) -> str:
         """The exit code or signal in words."""
         code = None if self._child is None else self._child.exit_code
-        return "it was ended" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+        return "it was ended" if code is None else describe_exit(code)
 
     async def _watch(self, answer: "asyncio.Future[Answer | None]") -> None:
         assert self._child is not None
@@ -105,8 +105,7 @@ class WorkerClient:
 
     @property
     def _last_words(self) -> str:
-        lines = self._words.decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")[-_LONGEST_WORDS:]
+        return last_line_in(self._words.decode(errors="replace"))[-_LONGEST_WORDS:]
 
 
 def _answer(line: bytes) -> Answer:

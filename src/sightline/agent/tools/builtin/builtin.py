@@ -16,7 +16,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.searching import SearchTools
-from sightline.agent.tools.commands import Commands, minimal
+from sightline.agent.tools.commands import Commands, last_line_in, minimal
 from sightline.agent.tools.tools import (
     TIMEOUT,
     Progress,
@@ -283,8 +283,7 @@ class ShellTools:
         return text_outcome(f"{output}{gap}[{finished.in_words}]", is_error=finished.code != 0)
 
     def _report_last_line(self, fd: int, data: bytes) -> None:
-        lines = data[-_LONGEST_WORDS:].decode(errors="replace").split("\n")
-        if words := next((line.strip() for line in reversed(lines) if line.strip()), ""):
+        if words := last_line_in(data[-_LONGEST_WORDS:].decode(errors="replace")):
             self.progress(words)
 
 

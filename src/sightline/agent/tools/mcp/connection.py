@@ -7,7 +7,7 @@ the SDK sees them: it may send notifications that are never read, and requests f
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context
 from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar, cast
@@ -49,6 +49,7 @@ from sightline.agent.tools.mcp.listing import ToolListing, outcome
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
+from sightline.transport.waiting import WorkInterrupted, run_unless
 
 WANTED = frozenset(
     {
@@ -322,7 +323,8 @@ class McpConnection:
             group.start_soon(self._refresh, session)
             if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 group.start_soon(self._listen, session)
-            await _first(self._closing, link.ended)
+            with suppress(WorkInterrupted):
+                await run_unless(self._closing, link.ended.wait())
             group.cancel_scope.cancel()
 
     async def _refresh(self, session: ClientSession) -> None:
@@ -377,17 +379,6 @@ async def _handshake(session: ClientSession) -> None:
             await session.discover()
         except TROUBLE:
             raise error from None  # the first handshake's error is more useful than that of the second try
-
-
-async def _first(*events: asyncio.Event) -> None:
-    async with anyio.create_task_group() as group:
-        for event in events:
-            group.start_soon(_then, event, group.cancel_scope)
-
-
-async def _then(event: asyncio.Event, scope: anyio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

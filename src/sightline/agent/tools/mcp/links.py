@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
-from sightline.agent.tools.commands import Capture, Child, minimal, start_child
+from sightline.agent.tools.commands import Capture, Child, describe_exit, last_line_in, minimal, start_child
 from sightline.agent.tools.mcp.config import MEGABYTE, CommandServer, HttpServer, McpNetwork, ServerLimits
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
@@ -295,15 +295,12 @@ class McpPipes:
             return Fault(Code.UPSTREAM_PROTOCOL, f"was ended, because {self._trouble}", hint=hint)
         if self.child.is_alive:
             return None
-        code = self.child.exit_code or 0
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        how = describe_exit(self.child.exit_code or 0)
         return Fault(Code.UPSTREAM_ERROR, f"ended with {how}", hint="Run its command by hand to see why.")
 
     def words(self) -> str:
         """The last line of its stderr, or else a line of its stdout that is not a message."""
-        lines = [line.strip() for line in self._complaints.text.splitlines()]
-        complaint = next((line for line in reversed(lines) if line), "")
-        return complaint[:_LONGEST_WORDS] or self._stray
+        return last_line_in(self._complaints.text)[:_LONGEST_WORDS] or self._stray
 
     def _message(self, line: bytes | Overlong) -> SessionMessage | None:
         if isinstance(line, Overlong):
