@@ -78,7 +78,7 @@ async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
         prices = parts.prices("acme/large")
         assert prices.input == 2.0
         assert parts.prices("nobody-serves-this") is None
-        assert parts.settings.user_request_allowance == 600
+        assert parts.chats.context.settings.user_request_allowance == 600
         assert parts.toolsets == ("notes",)
         await parts.chats.close(0)
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,11 @@ from sightline.app.machine import is_alive, process_name
 from sightline.chat.core.facts import ChatImported, PairAsked, PairsDeleted, PairsStarred, TopicAdded
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.topics import Topic
-from sightline.chat.service.chat import Chat, Preferences, SavedFilter
+from sightline.chat.service.chat import Chat, ChatContext, Preferences, SavedFilter
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.settings import ChatSettings
-from sightline.store.store import Line
+from sightline.store.store import Line, Logbook
 from tests.chat.core.stage import answered, told
 from tests.chat.service.chat_stage import ChatStage, Lines, open_stage, played, refuses, says, says_until
 from tests.relay_stage import KEY
@@ -26,15 +27,13 @@ from tests.relay_stage import KEY
 ROOT = Path(__file__).parents[3]
 
 
+def context(logbook: Logbook, hub: Hub | None = None, **more: Any) -> ChatContext:
+    return ChatContext(logbook=logbook, hub=hub or Hub(lambda _entries: None), settings=ChatSettings(), **more)
+
+
 def chat_on(lines: Lines, hub: Hub | None = None) -> Chat:
     ids = iter(range(1000))
-    return Chat(
-        lines,
-        hub or Hub(lambda _entries: None),
-        settings=ChatSettings(),
-        now=lambda: 5.0,
-        make_id=lambda: f"{id(lines)}-{next(ids)}",
-    )
+    return Chat(context(lines, hub, now=lambda: 5.0, make_id=lambda: f"{id(lines)}-{next(ids)}"))
 
 
 @played()
@@ -267,15 +266,8 @@ async def test_killed_while_sending_the_pair_is_an_error_after_the_restart(tmp_p
         os.kill(child.pid, signal.SIGKILL)
     store = await open_store(tmp_path, prices=prices, now=lambda: NOON)
     try:
-        chat = Chat(
-            store.logbook,
-            Hub(lambda _entries: None),
-            settings=ChatSettings(),
-            now=lambda: NOON,
-            make_id=lambda: "another",
-            process=process_name(),
-            is_alive=is_alive,
-        )
+        now, make_id = (lambda: NOON), (lambda: "another")
+        chat = Chat(context(store.logbook, now=now, make_id=make_id, process=process_name(), is_alive=is_alive))
         history = await chat.load()
         pair = history.get(name)
         assert (pair.state, pair.user_text) == ("error", "are you there?")

@@ -34,15 +34,13 @@ from sightline.chat.api.shapes import (
     TopicShown,
     Versioned,
 )
-from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
+from sightline.chat.core.facts import CompactionUndone, TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.rewriting import Comparison
+from sightline.chat.core.rewriting import Comparison, compaction_fact, compare
 from sightline.chat.core.topics import ROOT, Topic
 from sightline.chat.service.chat import MAIN, Preferences, SettingsShown
-from sightline.chat.service.chats import ChatBrief, Chats
-from sightline.chat.service.service import SummaryDraft
+from sightline.chat.service.chats import ChatBrief, Chats, SummaryDraft
 from sightline.errors import Code, Fault
-from sightline.exchange.hub import Hub
 from sightline.exchange.recording.records import ForgetResult, Records, forget_exchanges
 from sightline.filters.expression import TextTerm
 from sightline.filters.fields import FilterScope
@@ -169,7 +167,7 @@ async def update_preferences(chat: OneChat, wanted: PreferencesWanted) -> Prefer
     saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
     for each in saved:
         _check_filter(each.name, each.filter)
-    settings = before.settings if wanted.settings is None else _own(wanted.settings, chat.parts.settings)
+    settings = before.settings if wanted.settings is None else _own(wanted.settings, chat.parts.chats.context.settings)
     await chat.service.chat.prefer(Preferences(settings, saved))
     return await get_preferences(chat)
 
@@ -194,25 +192,28 @@ def _check_filter(name: str, text: str) -> None:
 async def draft_summary(chat: OneChat, wanted: DraftWanted) -> SummaryDraft:
     """Draft a summary with the model. It is cancelled if its client disconnects."""
     await load_with(chat, wanted.ids)
-    return await chat.service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
+    return await chat.service.draft_summary(wanted.view, wanted.ids, wanted.instruction)
 
 
 async def compare_summary(chat: OneChat, wanted: CompareWanted) -> Comparison:
     """The tokens before and after, for this text."""
-    await load_with(chat, wanted.ids)
-    return await chat.service.compacting.compare(wanted.view, wanted.ids, wanted.text)
+    history = await load_with(chat, wanted.ids)
+    looking = await chat.service.views.get(wanted.view)
+    return compare(history.in_order(wanted.ids), wanted.text, looking.view.sizer)
 
 
 async def accept_summary(chat: OneChat, wanted: CompactionWanted) -> AskedShown:
-    """Replace the pairs by the summary."""
-    await load_with(chat, wanted.ids)
-    return AskedShown(await chat.service.compacting.accept(wanted.ids, wanted.text))
+    """Replace the pairs by the summary; they are kept."""
+    history = await load_with(chat, wanted.ids)
+    fact = compaction_fact(history, wanted.ids, wanted.text, new_id=chat.service.chat.make_id())
+    await chat.service.chat.happen(fact)
+    return AskedShown(fact.summary.id)
 
 
 async def undo_summary(chat: OneChat, wanted: CompactionUndoWanted) -> Versioned:
     """Bring the pairs back and remove the summary."""
     await load_with(chat, (wanted.id,))
-    await chat.service.compacting.undo(wanted.id)
+    await chat.service.chat.happen(CompactionUndone(wanted.id))
     return Versioned(chat.service.chat.version)
 
 
@@ -231,11 +232,9 @@ class ForkWanted(ChatWanted, frozen=True):
 class ChatListCalls:
     """Lists chats, and makes, renames, forks and deletes them."""
 
-    def __init__(self, chats: Chats, records: Records, hub: Hub, now: Callable[[], float]) -> None:
+    def __init__(self, chats: Chats, records: Records) -> None:
         self._chats = chats
         self._records = records
-        self._hub = hub
-        self._now = now
 
     async def list_chats(self, query: Query) -> list[ChatBrief]:
         """All chats; with `text`, those with these words."""
@@ -264,8 +263,8 @@ class ChatListCalls:
             await store.forget([])  # it leaves no trace of what was removed just now
             return ForgetResult(0, 0)
         wanted = TextTerm("session", literal(brief.session))
-        found, ids = await forget_exchanges(store, wanted, now=self._now(), with_copies=True)
-        self._hub.announce("forgotten", {"exchanges": list(ids)})
+        found, ids = await forget_exchanges(store, wanted, now=self._chats.context.now(), with_copies=True)
+        self._chats.context.hub.announce("forgotten", {"exchanges": list(ids)})
         return found
 
 
@@ -323,7 +322,7 @@ _CALLS: Mapping[str, Mapping[str, Act]] = {
 
 def chat_calls(parts: ChatParts, records: Records) -> Calls:
     """All calls below `/api/chats`. Those of the main chat are below `/api/chat`, too."""
-    chats = ChatListCalls(parts.chats, records, parts.hub, parts.now)
+    chats = ChatListCalls(parts.chats, records)
     listed: dict[str, dict[str, Act]] = {
         "chats": {"GET": chats.list_chats, "POST": chats.create},
         "chats/*": {"GET": chats.get, "PUT": chats.rename, "DELETE": chats.delete},

@@ -5,6 +5,8 @@ from itertools import islice
 from typing import Final, Literal, assert_never, cast
 from urllib.parse import quote, urlencode
 
+from msgspec.structs import replace
+
 from sightline.catalog.problem import likely, quote_word
 from sightline.chat.api.requests import CommandWanted, OneChat, wrong_text
 from sightline.chat.api.shapes import CommandShown
@@ -160,55 +162,60 @@ async def run_command(chat: OneChat, wanted: CommandWanted) -> CommandShown:
     command, expression = found
     is_dry = wanted.dry_run or command.is_dry
     pairs = [] if isinstance(command.action, Hud) else looking.view.match(expression, chat.service.chat.now())
+    shown = CommandShown(
+        command=cast(CommandName, command.name),
+        count=len(pairs),
+        sample=tuple(pair.user_text[:_LONGEST_SAMPLE] for pair in pairs[:MOST_SAMPLED]),
+        needs_force=False,
+        message="",
+        done=not is_dry,
+    )
     match command.action:
         case Hud(on=on):
-            return _result(command, pairs, f"the panel is {'on' if on else 'off'}", done=not is_dry, hud=on)
+            return replace(shown, message=f"the panel is {'on' if on else 'off'}", hud=on)
         case Export() as action:
             address = _address(chat.service.chat.id, looking, command, action)
-            return _result(command, pairs, _count_text(pairs, "to export"), done=not is_dry, export=address)
+            return replace(shown, message=_count_text(pairs, "to export"), export=address)
         case Compact():
-            ids = tuple(pair.id for pair in pairs)
-            return _result(command, pairs, _count_text(pairs, "to sum up"), done=not is_dry, compact=ids)
+            return replace(shown, message=_count_text(pairs, "to sum up"), compact=tuple(pair.id for pair in pairs))
         case DeletePairs() as action:
-            return await _delete(chat, command, action, pairs, is_dry=is_dry)
+            return await _delete(chat, action, pairs, shown, confirm=not command.is_sure)
         case Tchange() as action:
-            return await _tchange(chat, command, action, pairs, looking, is_dry=is_dry)
+            return await _tchange(chat, action, pairs, looking, shown, confirm=not command.is_sure)
         case unreachable:
             assert_never(unreachable)
 
 
 async def _delete(
-    chat: OneChat, command: ChatCommand, action: DeletePairs, pairs: list[MessagePair], *, is_dry: bool
+    chat: OneChat, action: DeletePairs, pairs: list[MessagePair], shown: CommandShown, *, confirm: bool
 ) -> CommandShown:
     if action.needs_force(len(pairs)):
         message = f"{_count_text(pairs, 'to delete')}: write :delete --force if all of them are meant"
-        return _result(command, pairs, message, done=False, needs_force=True, confirm=not command.is_sure)
-    if is_dry or not pairs:
-        message = _count_text(pairs, "to delete")
-        return _result(command, pairs, message, done=not is_dry, confirm=not command.is_sure)
+        return replace(shown, message=message, done=False, needs_force=True, confirm=confirm)
+    if not shown.done or not pairs:
+        return replace(shown, message=_count_text(pairs, "to delete"), confirm=confirm)
     ids = tuple(pair.id for pair in pairs)
     await chat.service.chat.happen(PairsDeleted(ids))
-    return _result(command, pairs, f"{_count_text(pairs)} deleted", done=True, ids=ids)
+    return replace(shown, message=f"{_count_text(pairs)} deleted", ids=ids)
 
 
 async def _tchange(
-    chat: OneChat, command: ChatCommand, action: Tchange, pairs: list[MessagePair], looking: Looking, *, is_dry: bool
+    chat: OneChat, action: Tchange, pairs: list[MessagePair], looking: Looking, shown: CommandShown, *, confirm: bool
 ) -> CommandShown:
     topics = chat.service.chat.history.topics
     path = topics.path(looking.view.topic) if action.path is None else action.path
-    topic, shown = topics.at(path), quote_word(" > ".join(path)) if path else "no topic"
+    topic, name = topics.at(path), quote_word(" > ".join(path)) if path else "no topic"
     if topic is None and not action.create:
         known = [" > ".join(topics.path(each.id)) for each in topics]
         hint = f"{likely(' > '.join(path), known)} --create makes a new one.".strip()
-        raise Fault(Code.USAGE, f"there is no topic {shown}", hint=hint, status=422)
-    if is_dry:
+        raise Fault(Code.USAGE, f"there is no topic {name}", hint=hint, status=422)
+    if not shown.done:
         made = "" if topic is not None else ", which is made"
-        message = f"{_count_text(pairs, f'to move to {shown}')}{made}"
-        return _result(command, pairs, message, done=False, confirm=not command.is_sure)
+        return replace(shown, message=f"{_count_text(pairs, f'to move to {name}')}{made}", confirm=confirm)
     if pairs:
         topic = await _ensure_topic(chat.service.chat, path) if topic is None else topic
         await chat.service.chat.happen(PairsMoved(tuple(pair.id for pair in pairs), topic))
-    return _result(command, pairs, f"{_count_text(pairs)} moved to {shown}", done=True)
+    return replace(shown, message=f"{_count_text(pairs)} moved to {name}")
 
 
 async def _ensure_topic(chat: Chat, path: tuple[str, ...]) -> str:
@@ -221,34 +228,6 @@ async def _ensure_topic(chat: Chat, path: tuple[str, ...]) -> str:
             await chat.happen(TopicAdded(Topic(id=found, name=path[end - 1], parent=above)))
         above = found
     return above
-
-
-def _result(
-    command: ChatCommand,
-    pairs: list[MessagePair],
-    message: str,
-    *,
-    done: bool,
-    needs_force: bool = False,
-    confirm: bool = False,
-    hud: bool | None = None,
-    export: str | None = None,
-    compact: tuple[str, ...] | None = None,
-    ids: tuple[str, ...] | None = None,
-) -> CommandShown:
-    return CommandShown(
-        command=cast(CommandName, command.name),
-        count=len(pairs),
-        sample=tuple(pair.user_text[:_LONGEST_SAMPLE] for pair in pairs[:MOST_SAMPLED]),
-        needs_force=needs_force,
-        message=message,
-        done=done,
-        confirm=confirm,
-        hud=hud,
-        export=export,
-        compact=compact,
-        ids=ids,
-    )
 
 
 def _count_text(pairs: list[MessagePair], behind: str = "") -> str:

@@ -106,6 +106,10 @@ class ChatHistory:
     def key(self, pair: str) -> Key:
         return self._keys[pair]
 
+    def in_order(self, pairs: Iterable[str]) -> list[MessagePair]:
+        """These pairs, each once, oldest first."""
+        return [self.get(each) for each in sorted({self.get(each).id for each in pairs}, key=self.key)]
+
     def interruption(self) -> PairFailed | None:
         """The fact that ends a send which the end of the program interrupted; None if there is none."""
         return PairFailed(self.sending, INTERRUPTED) if self.sending else None

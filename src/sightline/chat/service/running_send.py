@@ -321,15 +321,11 @@ class RunningSend(AnswerProgress):
         answer = None
         if ending.kind == "delivered":
             assert self._result is not None
-            given, clock = self._result, self._engine.clock
-            answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=clock.now())
+            clock = self._engine.clock
             answer = msgspec.structs.replace(
-                answer,
+                answer_from(self._result, exchange, clock.now()),
                 predicted=self._predicted,
                 seconds=clock.monotonic() - self._began,
-                run=given.run,
-                usage=given.usage if given.run else answer.usage,
-                cost=given.cost,
             )
         answer = await revise(self._chat, self.pair, self._sent, answer, self._changes)
         if answer is not None:
@@ -393,15 +389,12 @@ class ResumedRun(AnswerProgress):
         try:
             given = await self._abortable(resumed)
         except WorkInterrupted:
-            partial, reason = self._partial("cancelled"), self._reason
-            return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
+            stopped = Fault(Code.CANCELLED, "the run was stopped", reason=self._reason)
+            return ending_of_fault(self.pair, stopped, self._partial, self._tracing.exchange)
         except Fault as fault:
             if not self._begun.is_set():
                 self.fault = fault
-            if fault.code is Code.CANCELLED:
-                partial, reason = self._partial("cancelled"), fault.reason or "user"
-                return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
-            return PairFailed(self.pair, trouble_of(fault), self._partial("error"), self._tracing.exchange)
+            return ending_of_fault(self.pair, fault, self._partial, self._tracing.exchange)
         fact = ending_fact(self.pair, given, self._tracing.exchange, self._engine.clock.now())
         if isinstance(fact, PairAnswered):
             answer = await revise(self._chat, self.pair, (), fact.answer, self._changes)
@@ -416,15 +409,23 @@ class ResumedRun(AnswerProgress):
         return before if came is None and is_beginning else came
 
 
-def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
+def answer_from(given: AnswerResult, exchange: str, now: float) -> ChatAnswer:
     answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=now)
-    answer = msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage, cost=given.cost)
-    fault = given.reply.fault
-    if fault is None:
+    return msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage, cost=given.cost)
+
+
+def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
+    answer = answer_from(given, exchange, now)
+    if given.reply.fault is None:
         return PairAnswered(pair, answer)
+    return ending_of_fault(pair, given.reply.fault, lambda end: partial_of(answer, end, exchange, now), exchange)
+
+
+def ending_of_fault(pair: str, fault: Fault, partial: Callable[[str], ChatAnswer | None], exchange: str) -> ChatFact:
+    """How a pair ends with this fault. `partial` gives what has come, marked with how it ended."""
     if fault.code is Code.CANCELLED:
-        return PairCancelled(pair, partial_of(answer, "cancelled", exchange, now), exchange, fault.reason or "user")
-    return PairFailed(pair, trouble_of(fault), partial_of(answer, "error", exchange, now), exchange)
+        return PairCancelled(pair, partial("cancelled"), exchange, fault.reason or "user")
+    return PairFailed(pair, trouble_of(fault), partial("error"), exchange)
 
 
 async def ending_of_interrupted_pair(

@@ -37,13 +37,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.config import (
-    CommandServer,
-    McpNetwork,
-    ServerLimits,
-    ServerSpec,
-    mask_values,
-)
+from sightline.agent.tools.mcp.config import CommandServer, McpContext, ServerSpec, mask_values
 from sightline.agent.tools.mcp.links import McpLink, open_http_link, open_pipes
 from sightline.agent.tools.mcp.listing import ToolListing, outcome
 from sightline.agent.tools.tools import Progress
@@ -214,18 +208,10 @@ for _name in ("mcp", "client"):
 class McpConnection:
     """A connection to a server. `run` is its task; `ready` is set when its tools are known."""
 
-    def __init__(
-        self,
-        spec: ServerSpec,
-        bounds: ServerLimits,
-        environment: Mapping[str, str],
-        network: McpNetwork,
-        changed: Callable[[ToolListing], None],
-    ) -> None:
+    def __init__(self, spec: ServerSpec, context: McpContext, changed: Callable[[ToolListing], None]) -> None:
         self.ready = asyncio.Event()
-        self._spec, self._bounds, self._environment, self._changed = spec, bounds, environment, changed
-        self._network = network
-        self._listing = ToolListing(bounds)
+        self._spec, self._context, self._limits, self._changed = spec, context, context.limits, changed
+        self._listing = ToolListing(context.limits)
         self._stale = asyncio.Event()
         self._closing = asyncio.Event()
         self._link: McpLink | None = None
@@ -277,7 +263,7 @@ class McpConnection:
         return outcome(result, self._spec.secret)
 
     async def _serve_session(self, link: McpLink) -> None:
-        sieve = MessageFilter(self._bounds.questions)
+        sieve = MessageFilter(self._limits.questions)
         dispatcher = ListFilterDispatcher(
             FilteredRead(link.read, sieve),
             FilteredWrite(link.write, sieve),
@@ -287,7 +273,7 @@ class McpConnection:
         async with ClientSession(
             dispatcher=dispatcher, message_handler=self._handle_message, client_info=us
         ) as session:
-            with anyio.fail_after(self._bounds.start_s):
+            with anyio.fail_after(self._limits.start_s):
                 await _handshake(session)
                 await self._list(session)
             self._session = session
@@ -298,10 +284,10 @@ class McpConnection:
 
     async def _list(self, session: ClientSession) -> None:
         self._stale.clear()
-        listing = self._listing = ToolListing(self._bounds)
+        listing = self._listing = ToolListing(self._limits)
         cursor: str | None = None
         seen: set[str] = set()
-        for _ in range(self._bounds.pages):
+        for _ in range(self._limits.pages):
             params = PaginatedRequestParams(cursor=cursor) if cursor else None
             page = await session.list_tools(params=params)
             listing.add(page.tools)
@@ -331,11 +317,11 @@ class McpConnection:
         while True:
             await self._stale.wait()
             try:
-                with anyio.fail_after(self._bounds.list_s):
+                with anyio.fail_after(self._limits.list_s):
                     await self._list(session)
             except TROUBLE as error:
                 self._listing.note(f"its list of tools has changed and cannot be read: {self._redact(str(error))}")
-            await anyio.sleep(self._bounds.spacing_s)
+            await anyio.sleep(self._limits.spacing_s)
 
     async def _listen(self, session: ClientSession) -> None:
         """Subscribe to changes, which newer servers require; the events also arrive at `_handle_message`."""
@@ -351,8 +337,8 @@ class McpConnection:
     def _open_link(self) -> AbstractAsyncContextManager[McpLink]:
         reached = self._spec.reached
         if isinstance(reached, CommandServer):
-            return open_pipes(reached, self._bounds, self._environment)
-        return open_http_link(reached, self._bounds, self._network)
+            return open_pipes(reached, self._context)
+        return open_http_link(reached, self._context)
 
     def _failure(self, what: str) -> ToolOutcome:
         return text_outcome(f"The MCP server {self._spec.name!r} {self._redact(what)}", is_error=True)

@@ -7,7 +7,7 @@ answered so, and changed arguments are validated against the current schema.
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.config import McpNetwork, ServerConfig, ServerLimits, ServerSpec, mask_values
+from sightline.agent.tools.mcp.config import McpContext, ServerConfig, ServerSpec, mask_values
 from sightline.agent.tools.mcp.connection import McpConnection, fault_of
 from sightline.agent.tools.mcp.listing import ToolListing
 from sightline.agent.tools.tools import Progress
@@ -28,18 +28,11 @@ from sightline.wire.jsontext import encode
 class McpServer:
     """One configured server. `fault` is why it has no tools, if it failed."""
 
-    def __init__(
-        self,
-        spec: ServerSpec,
-        bounds: ServerLimits,
-        environment: Mapping[str, str],
-        network: McpNetwork,
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, spec: ServerSpec, context: McpContext, changed: Callable[[], None]) -> None:
         self.spec = spec
         self.fault: Fault | None = None
-        self._bounds, self._environment, self._network, self._changed = bounds, environment, network, changed
-        self._listing = ToolListing(bounds)
+        self._context, self._limits, self._changed = context, context.limits, changed
+        self._listing = ToolListing(context.limits)
         self._connection: McpConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._calls: set[asyncio.Task[ToolOutcome]] = set()
@@ -62,9 +55,7 @@ class McpServer:
 
     async def start(self) -> None:
         """Start it and list its tools. A failure is kept in `fault`."""
-        self._connection = McpConnection(
-            self.spec, self._bounds, self._environment, self._network, self._replace_listing
-        )
+        self._connection = McpConnection(self.spec, self._context, self._replace_listing)
         self._task = asyncio.get_running_loop().create_task(self._connection.run())
         self._task.add_done_callback(_consume_exception)
         await wait_either(self._task, self._connection.ready.wait())
@@ -80,11 +71,11 @@ class McpServer:
         task.add_done_callback(self._over)
         try:
             # A cancelled caller does not wait until the server has received the cancellation.
-            done, _ = await asyncio.wait({task}, timeout=self._bounds.call_s)
+            done, _ = await asyncio.wait({task}, timeout=self._limits.call_s)
         finally:
             task.cancel()
         if not done:
-            text = f"The MCP server {self.spec.name!r} did not answer within {self._bounds.call_s:g} seconds."
+            text = f"The MCP server {self.spec.name!r} did not answer within {self._limits.call_s:g} seconds."
             return text_outcome(f"{text} The call was cancelled; whether it had an effect is not known.", is_error=True)
         self._restarts = 0 if not connection.has_ended else self._restarts
         return task.result()
@@ -101,10 +92,10 @@ class McpServer:
             self._task.cancel()  # no one waits for its handshake any more
         try:
             # It may leave on its own, then gets SIGTERM, then SIGKILL; each takes time.
-            await asyncio.wait({self._task, *self._calls}, timeout=4 * self._bounds.close_s)
+            await asyncio.wait({self._task, *self._calls}, timeout=4 * self._limits.close_s)
         finally:
             self._task.cancel()
-        await asyncio.wait({self._task, *self._calls}, timeout=self._bounds.close_s)
+        await asyncio.wait({self._task, *self._calls}, timeout=self._limits.close_s)
 
     def _replace_listing(self, listing: ToolListing) -> None:
         self._listing = listing
@@ -124,7 +115,7 @@ class McpServer:
             if not self._task.done():
                 return self._connection
             fault = self._why()
-            if self._is_closed or self._restarts >= self._bounds.restarts:
+            if self._is_closed or self._restarts >= self._limits.restarts:
                 return fault
             self._restarts += 1
             await self.start()
@@ -203,14 +194,10 @@ class McpTools:
     the toolbox that it began with.
     """
 
-    def __init__(
-        self, configured: ServerConfig, bounds: ServerLimits, environment: Mapping[str, str], network: McpNetwork
-    ) -> None:
+    def __init__(self, configured: ServerConfig, context: McpContext) -> None:
         self.changed = asyncio.Event()
         self._notes = configured.notes
-        self._servers = [
-            McpServer(spec, bounds, environment, network, self._refresh_definitions) for spec in configured.servers
-        ]
+        self._servers = [McpServer(spec, context, self._refresh_definitions) for spec in configured.servers]
         self._names = ToolNames()
         self._definitions: tuple[Definition, ...] = ()
         self._first: dict[str, JsonObject | None] = {}
