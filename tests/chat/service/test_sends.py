@@ -11,15 +11,7 @@ from sightline.errors import Fault
 from sightline.model.exchange import AttemptStarted, Budgeted, ExchangeCancelled, Received
 from sightline.model.parts import Text
 from tests.chat.core.stage import answered
-from tests.chat.service.chat_stage import (
-    ChatStage,
-    overflows,
-    played,
-    refuses,
-    says,
-    says_until,
-    word,
-)
+from tests.chat.service.chat_stage import ChatStage, overflows, played, refuses, says, says_until, word
 from tests.relay_stage import KEY
 from tests.upstream import after, chunk, cut, head, stall
 

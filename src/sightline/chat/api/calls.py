@@ -10,30 +10,9 @@ from urllib.parse import unquote
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.chat.api import files, filters, pairs
-from sightline.chat.api.requests import (
-    ChatParts,
-    CompactionUndoWanted,
-    CompactionWanted,
-    CompareWanted,
-    DraftWanted,
-    OneChat,
-    PreferencesWanted,
-    ReaskWanted,
-    ResumeWanted,
-    SendWanted,
-    TopicChangeWanted,
-    TopicWanted,
-    load_with,
-    not_there,
-    refusing,
-)
-from sightline.chat.api.shapes import (
-    AskedShown,
-    PreferencesShown,
-    TopicShown,
-    Versioned,
-)
+from sightline.chat.api import files, filters, pairs, requests
+from sightline.chat.api.requests import ChatParts, OneChat, load_with, not_there, refusing
+from sightline.chat.api.shapes import AskedShown, PreferencesShown, TopicShown, Versioned
 from sightline.chat.core.facts import CompactionUndone, TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.rewriting import Comparison, compaction_fact, compare
@@ -60,7 +39,7 @@ async def list_topics(chat: OneChat) -> list[TopicShown]:
     return [_topic_shown(history, topic, direct) for topic in topics]
 
 
-async def add_topic(chat: OneChat, wanted: TopicWanted) -> TopicShown:
+async def add_topic(chat: OneChat, wanted: requests.TopicWanted) -> TopicShown:
     history = await chat.service.chat.load()
     _check_topic(chat, history, wanted.parent, wanted.toolsets)
     topic = Topic(id=chat.service.chat.make_id(), **msgspec.structs.asdict(wanted))
@@ -68,7 +47,7 @@ async def add_topic(chat: OneChat, wanted: TopicWanted) -> TopicShown:
     return _topic_shown(history, topic, Counter())
 
 
-async def change_topic(chat: OneChat, name: str, wanted: TopicChangeWanted) -> TopicShown:
+async def change_topic(chat: OneChat, name: str, wanted: requests.TopicChangeWanted) -> TopicShown:
     """Change a topic's name, parent, prompt, model, tools or parameters."""
     history = await _history_with(chat, name)
     given = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not msgspec.UNSET}
@@ -78,7 +57,7 @@ async def change_topic(chat: OneChat, name: str, wanted: TopicChangeWanted) -> T
     return _topic_shown(history, topic, Counter(pair.topic for pair in history))
 
 
-async def change_root(chat: OneChat, wanted: TopicChangeWanted) -> TopicShown:
+async def change_root(chat: OneChat, wanted: requests.TopicChangeWanted) -> TopicShown:
     """Change the topic of all topics, which has an empty id."""
     return await change_topic(chat, ROOT, wanted)
 
@@ -115,7 +94,7 @@ def _topic_shown(history: ChatHistory, topic: Topic, direct: "Counter[str]") -> 
     )
 
 
-async def send(chat: OneChat, wanted: SendWanted) -> AskedShown:
+async def send(chat: OneChat, wanted: requests.SendWanted) -> AskedShown:
     """Ask a question. This returns as soon as the pair is in the history; the rest arrives as events."""
     parts = files.parts_from_uploads(wanted.attachments)
     await load_with(chat, (wanted.replaces,) if wanted.replaces else ())
@@ -132,7 +111,7 @@ async def send(chat: OneChat, wanted: SendWanted) -> AskedShown:
     return AskedShown(pair)
 
 
-async def reask(chat: OneChat, pair: str, wanted: ReaskWanted) -> AskedShown:
+async def reask(chat: OneChat, pair: str, wanted: requests.ReaskWanted) -> AskedShown:
     """Ask it again at its place."""
     await load_with(chat, (pair,))
     new_pair = await chat.service.sends.reask(
@@ -148,7 +127,7 @@ async def cancel(chat: OneChat, _nothing: Nothing) -> Versioned:
     return Versioned(chat.service.chat.version)
 
 
-async def resume(chat: OneChat, wanted: ResumeWanted) -> Versioned:
+async def resume(chat: OneChat, wanted: requests.ResumeWanted) -> Versioned:
     """Resume a send that waits for its quota."""
     await chat.service.chat.load()
     chat.service.sends.resume(anyway=wanted.anyway)
@@ -161,7 +140,7 @@ async def get_preferences(chat: OneChat) -> PreferencesShown:
     return PreferencesShown(settings, chat.service.chat.preferences.saved_filters)
 
 
-async def update_preferences(chat: OneChat, wanted: PreferencesWanted) -> PreferencesShown:
+async def update_preferences(chat: OneChat, wanted: requests.PreferencesWanted) -> PreferencesShown:
     await chat.service.chat.load()
     before = chat.service.chat.preferences
     saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
@@ -189,20 +168,20 @@ def _check_filter(name: str, text: str) -> None:
         raise Fault(fault.code, message, hint=fault.hint, status=422) from None
 
 
-async def draft_summary(chat: OneChat, wanted: DraftWanted) -> SummaryDraft:
+async def draft_summary(chat: OneChat, wanted: requests.DraftWanted) -> SummaryDraft:
     """Draft a summary with the model. It is cancelled if its client disconnects."""
     await load_with(chat, wanted.ids)
     return await chat.service.draft_summary(wanted.view, wanted.ids, wanted.instruction)
 
 
-async def compare_summary(chat: OneChat, wanted: CompareWanted) -> Comparison:
+async def compare_summary(chat: OneChat, wanted: requests.CompareWanted) -> Comparison:
     """The tokens before and after, for this text."""
     history = await load_with(chat, wanted.ids)
     looking = await chat.service.views.get(wanted.view)
     return compare(history.in_order(wanted.ids), wanted.text, looking.view.sizer)
 
 
-async def accept_summary(chat: OneChat, wanted: CompactionWanted) -> AskedShown:
+async def accept_summary(chat: OneChat, wanted: requests.CompactionWanted) -> AskedShown:
     """Replace the pairs by the summary; they are kept."""
     history = await load_with(chat, wanted.ids)
     fact = compaction_fact(history, wanted.ids, wanted.text, new_id=chat.service.chat.make_id())
@@ -210,7 +189,7 @@ async def accept_summary(chat: OneChat, wanted: CompactionWanted) -> AskedShown:
     return AskedShown(fact.summary.id)
 
 
-async def undo_summary(chat: OneChat, wanted: CompactionUndoWanted) -> Versioned:
+async def undo_summary(chat: OneChat, wanted: requests.CompactionUndoWanted) -> Versioned:
     """Bring the pairs back and remove the summary."""
     await load_with(chat, (wanted.id,))
     await chat.service.chat.happen(CompactionUndone(wanted.id))

@@ -10,19 +10,7 @@ from msgspec.structs import replace
 from sightline.catalog.problem import likely, quote_word
 from sightline.chat.api.requests import CommandWanted, OneChat, wrong_text
 from sightline.chat.api.shapes import CommandShown
-from sightline.chat.core.commands import (
-    COMMANDS,
-    ChatCommand,
-    Compact,
-    DeletePairs,
-    Export,
-    Hud,
-    Tchange,
-    check_deletable,
-    command_place,
-    options_of,
-    read_command,
-)
+from sightline.chat.core import commands
 from sightline.chat.core.facts import PairsDeleted, PairsMoved, TopicAdded
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair
@@ -68,20 +56,20 @@ def _parse(chat: OneChat, text: str) -> Expression:
     return parse(text, scope=FilterScope.CHAT, zone=chat.parts.zone, saved=_Saved(chat))
 
 
-def _parse_command(chat: OneChat, text: str) -> tuple[ChatCommand, Expression] | None:
+def _parse_command(chat: OneChat, text: str) -> tuple[commands.ChatCommand, Expression] | None:
     """The command in a text and its parsed filter; None if it has no command."""
-    command = read_command(text)
+    command = commands.read_command(text)
     if command is None:
         return None
     expression = _parse(chat, command.filter)
-    if isinstance(command.action, DeletePairs):
-        check_deletable(command.filter, expression)
+    if isinstance(command.action, commands.DeletePairs):
+        commands.check_deletable(command.filter, expression)
     return command, expression
 
 
 def _offers(chat: OneChat, text: str, at: int, history: ChatHistory) -> Iterator[Completion]:
     try:
-        place = command_place(text)
+        place = commands.command_place(text)
     except Fault:  # a quote is still open, so that no command can have begun
         place = None
     if place is not None and place < at:
@@ -95,7 +83,7 @@ def _offers(chat: OneChat, text: str, at: int, history: ChatHistory) -> Iterator
             yield Completion(name, name, saved.filter, start)
     yield from completions(text, at, scope=FilterScope.CHAT, known=_values_in_use(chat, history), first=FIRST)
     if not begun:
-        yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in COMMANDS.items())
+        yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in commands.COMMANDS.items())
 
 
 def _values_in_use(chat: OneChat, history: ChatHistory) -> Mapping[str, Sequence[str]]:
@@ -131,15 +119,15 @@ def _command_offers(text: str, at: int, place: int) -> Iterator[Completion]:
     """Completions behind the colon: the names of commands, and what a command takes."""
     written = text[place + 1 : at]
     if not any(map(str.isspace, written)):
-        for name, purpose in COMMANDS.items():
+        for name, purpose in commands.COMMANDS.items():
             if name.startswith(written.lower()):
                 yield Completion(f":{name}", f":{name}", purpose, place)
         return
     name = written.split()[0].lower()
     begun = "" if written[-1].isspace() else written.split()[-1]
-    for option in options_of(name):
+    for option in commands.options_of(name):
         if option.startswith(begun.lower()):
-            yield Completion(option, option, COMMANDS[name], at - len(begun))
+            yield Completion(option, option, commands.COMMANDS[name], at - len(begun))
 
 
 MOST_SAMPLED = 5
@@ -161,7 +149,7 @@ async def run_command(chat: OneChat, wanted: CommandWanted) -> CommandShown:
         raise Fault(Code.USAGE, "there is no command in this line", hint=hint, status=422)
     command, expression = found
     is_dry = wanted.dry_run or command.is_dry
-    pairs = [] if isinstance(command.action, Hud) else looking.view.match(expression, chat.service.chat.now())
+    pairs = [] if isinstance(command.action, commands.Hud) else looking.view.match(expression, chat.service.chat.now())
     shown = CommandShown(
         command=cast(CommandName, command.name),
         count=len(pairs),
@@ -171,23 +159,23 @@ async def run_command(chat: OneChat, wanted: CommandWanted) -> CommandShown:
         done=not is_dry,
     )
     match command.action:
-        case Hud(on=on):
+        case commands.Hud(on=on):
             return replace(shown, message=f"the panel is {'on' if on else 'off'}", hud=on)
-        case Export() as action:
+        case commands.Export() as action:
             address = _address(chat.service.chat.id, looking, command, action)
             return replace(shown, message=_count_text(pairs, "to export"), export=address)
-        case Compact():
+        case commands.Compact():
             return replace(shown, message=_count_text(pairs, "to sum up"), compact=tuple(pair.id for pair in pairs))
-        case DeletePairs() as action:
+        case commands.DeletePairs() as action:
             return await _delete(chat, action, pairs, shown, confirm=not command.is_sure)
-        case Tchange() as action:
+        case commands.Tchange() as action:
             return await _tchange(chat, action, pairs, looking, shown, confirm=not command.is_sure)
         case unreachable:
             assert_never(unreachable)
 
 
 async def _delete(
-    chat: OneChat, action: DeletePairs, pairs: list[MessagePair], shown: CommandShown, *, confirm: bool
+    chat: OneChat, action: commands.DeletePairs, pairs: list[MessagePair], shown: CommandShown, *, confirm: bool
 ) -> CommandShown:
     if action.needs_force(len(pairs)):
         message = f"{_count_text(pairs, 'to delete')}: write :delete --force if all of them are meant"
@@ -200,7 +188,13 @@ async def _delete(
 
 
 async def _tchange(
-    chat: OneChat, action: Tchange, pairs: list[MessagePair], looking: Looking, shown: CommandShown, *, confirm: bool
+    chat: OneChat,
+    action: commands.Tchange,
+    pairs: list[MessagePair],
+    looking: Looking,
+    shown: CommandShown,
+    *,
+    confirm: bool,
 ) -> CommandShown:
     topics = chat.service.chat.history.topics
     path = topics.path(looking.view.topic) if action.path is None else action.path
@@ -235,7 +229,7 @@ def _count_text(pairs: list[MessagePair], behind: str = "") -> str:
     return f"{count} {behind}".strip()
 
 
-def _address(chat: str, looking: Looking, command: ChatCommand, action: Export) -> str:
+def _address(chat: str, looking: Looking, command: commands.ChatCommand, action: commands.Export) -> str:
     query = {"view": looking.id, "filter": command.filter, "as": action.to}
     query |= {"whole_topics": "1"} if action.whole_topics else {}
     query |= {"name": action.filename} if action.filename else {}

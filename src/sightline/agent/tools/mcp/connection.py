@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
+import mcp_types
 from mcp import MCPError
 from mcp.client._transport import ReadStream, WriteStream
 from mcp.client.session import ClientSession, IncomingMessage
@@ -21,19 +22,6 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    Implementation,
-    InputRequiredResult,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    PaginatedRequestParams,
-    RequestId,
-    ToolListChangedNotification,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sightline.agent.core.tool import ToolOutcome, text_outcome
@@ -69,9 +57,9 @@ class MessageFilter:
         if isinstance(item, Exception):
             return False
         message = item.message
-        if isinstance(message, JSONRPCNotification):
+        if isinstance(message, mcp_types.JSONRPCNotification):
             return message.method in WANTED and _is_sound(message)
-        if isinstance(message, JSONRPCRequest):
+        if isinstance(message, mcp_types.JSONRPCRequest):
             if self._open >= self._most:
                 return False
             self._open += 1
@@ -79,11 +67,11 @@ class MessageFilter:
 
     def count_answer(self, item: SessionMessage) -> None:
         """Count a response that was sent to the server."""
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+        if isinstance(item.message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
             self._open -= 1
 
 
-def _is_sound(message: JSONRPCNotification) -> bool:
+def _is_sound(message: mcp_types.JSONRPCNotification) -> bool:
     if message.method != "notifications/progress":
         return True
     numbers = [(message.params or {}).get(key, 0) for key in ("progress", "total")]
@@ -188,7 +176,7 @@ class ListFilterDispatcher(JSONRPCDispatcher[TransportContext]):
         params: Mapping[str, Any] | None,
         opts: CallOptions | None = None,
         *,
-        _related_request_id: RequestId | None = None,
+        _related_request_id: mcp_types.RequestId | None = None,
     ) -> dict[str, Any]:
         answer = await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
         return self._filter_list(answer) if method == "tools/list" else answer
@@ -246,16 +234,16 @@ class McpConnection:
                 tool, arguments, progress_callback=report.report, allow_input_required=True
             )
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
+            if error.code == mcp_types.CONNECTION_CLOSED:
                 return self._interruption(error)
             # The SDK's message about unreadable input is long; the first line suffices.
-            words = error.message.partition("\n")[0] if error.code == PARSE_ERROR else error.message
+            words = error.message.partition("\n")[0] if error.code == mcp_types.PARSE_ERROR else error.message
             return self._failure(f"answered with an error: {words}")
         except TROUBLE as error:
             return self._failure(f"gave an answer that is not as MCP wants it: {str(error).partition(chr(10))[0]}")
         finally:
             report.end()
-        if isinstance(result, InputRequiredResult):
+        if isinstance(result, mcp_types.InputRequiredResult):
             wanted = ", ".join(sorted({each.method for each in (result.input_requests or {}).values()}))
             return self._failure(
                 f"asks for more before it answers, which is refused here: {wanted or 'to be asked again'}"
@@ -269,7 +257,7 @@ class McpConnection:
             FilteredWrite(link.write, sieve),
             lambda page: self._listing.filter_page(page),
         )
-        us = Implementation(name="sightline", version=version("sightline"))
+        us = mcp_types.Implementation(name="sightline", version=version("sightline"))
         async with ClientSession(
             dispatcher=dispatcher, message_handler=self._handle_message, client_info=us
         ) as session:
@@ -288,7 +276,7 @@ class McpConnection:
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(self._limits.pages):
-            params = PaginatedRequestParams(cursor=cursor) if cursor else None
+            params = mcp_types.PaginatedRequestParams(cursor=cursor) if cursor else None
             page = await session.list_tools(params=params)
             listing.add(page.tools)
             cursor = page.next_cursor
@@ -300,7 +288,7 @@ class McpConnection:
         self._changed(listing)
 
     async def _handle_message(self, message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, mcp_types.ToolListChangedNotification):
             self._stale.set()
 
     async def _keep_list_current(self, session: ClientSession, link: McpLink) -> None:
@@ -359,7 +347,7 @@ async def _handshake(session: ClientSession) -> None:
     try:
         await session.initialize()
     except MCPError as error:
-        if error.code == CONNECTION_CLOSED:
+        if error.code == mcp_types.CONNECTION_CLOSED:
             raise
         try:
             await session.discover()
