@@ -71,21 +71,6 @@ async def test_a_caller_that_goes_away_takes_nothing_with_it() -> None:
     assert (chat.version, chat.history.sending) == (1, "a")
 
 
-async def test_two_processes_on_one_log_stay_in_step() -> None:
-    lines = Lines()
-    one, two = chat_on(lines), chat_on(lines)
-    for fact in told([answered("a"), answered("b")]):
-        await one.happen(fact)
-    await two.load()
-    await two.happen(PairsStarred(("a",), 3))
-    await one.happen(PairsStarred(("b",), 2))
-    assert one.history.get("a").star == 3, "what the other had added was read before it was tried again"
-    assert two.history.get("b").star == 0
-    await two.load()
-    assert two.history.get("b").star == 2
-    assert one.version == two.version == 6
-
-
 async def test_what_another_process_has_made_impossible_is_refused() -> None:
     lines = Lines()
     one, two = chat_on(lines), chat_on(lines)

@@ -126,26 +126,6 @@ async def test_5_3_broken_off_mid_stream_what_came_stays_and_is_marked(stage: Ch
 
 
 @played()
-async def test_5_3_send_cancelled_before_any_output_is_a_retryable_error(stage: ChatStage) -> None:
-    await stage.begin(script=[stall()])
-    name = await stage.service.sends.send("v", "hello")
-    await stage.upstream.arrived(1)
-    await stage.service.sends.cancel()
-    trouble = stage.pair(name).trouble
-    assert (trouble.code, trouble.reason) == ("cancelled", "user")
-
-
-@played()
-async def test_5_4_retried_error_becomes_a_new_last_pair_and_the_old_is_removed(stage: ChatStage) -> None:
-    await stage.begin(*pairs(1), script=[refuses(401, "no", "no"), says("now")])
-    failed = await stage.ask("why?")
-    pair = await stage.ask("why??", replaces=failed.id)
-    assert stage.ids == ["a", pair.id]
-    assert stage.sent() == ["a?????????", "!!!!!!!!!!", "why??"], "the old question is not part of the context"
-    assert pair.state == "complete"
-
-
-@played()
 async def test_5_4_reask_in_place_keeps_the_earlier_answer_even_on_failure(
     stage: ChatStage,
 ) -> None:
@@ -257,16 +237,6 @@ async def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(stag
     assert "Look at what is visible now" in trouble.hint
     assert len(stage.upstream.seen) == 1
     assert stage.stages("x_1")[-1] == "filter_changed"
-
-
-@played(request_max_retries=1, stream_max_retries=1)
-async def test_7_5_a_rate_limit_never_trims(stage: ChatStage) -> None:
-    await stage.begin(*pairs(3), script=[refuses(429, "rate_limit_exceeded", "Rate limit reached for requests")])
-    pair = await stage.ask()
-    assert pair.trouble.code == "rate_limited"
-    assert {len(stage.sent(number)) for number in range(len(stage.upstream.seen))} == {7}
-    last = stage.service.sends.telemetry(pair.id)[-1]
-    assert (last.stage, last.trimmed_count) == ("error", 0)
 
 
 @played()

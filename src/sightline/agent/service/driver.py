@@ -14,7 +14,7 @@ from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, Run
 from sightline.agent.core.limits import line_of
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome
-from sightline.agent.service.approvers import Approver, Question, Watcher
+from sightline.agent.service.approvers import Approver, Question
 from sightline.agent.service.round_sender import (
     Opening,
     RoundSender,
@@ -92,7 +92,8 @@ _SELDOM = 1.0
 @dataclass(frozen=True, slots=True)
 class RunParticipants:
     """What takes part in one run: its tools, the approver, its hooks, the listeners to events of the answer, to facts
-    of its exchanges and to its own facts, the watcher, and the gate of its requests."""
+    of its exchanges, to its own facts, to waits for the provider's limits and to what a tool reports for the call with
+    a key, and the gate of its requests."""
 
     tools: Tools
     approver: Approver
@@ -100,7 +101,8 @@ class RunParticipants:
     on_event: EventObserver = lambda _event: None
     on_recorded: FactObserver | None = None
     on_fact: FactListener | None = None
-    watcher: Watcher | None = None
+    on_pause: Callable[[Wait], None] = lambda _wait: None
+    on_progress: Callable[[str, str], None] = lambda _key, _words: None
     gate: RunGate | None = None
 
 
@@ -308,8 +310,7 @@ class RunDriver:
     def _pause(self, wait: Wait | None) -> None:
         if wait is not None:
             self.paused = RunPaused(line_of(wait, 0), self.engine.clock.now() + wait.seconds)
-            if self.company.watcher is not None:
-                self.company.watcher.on_pause(wait)
+            self.company.on_pause(wait)
             self.changed()
         elif self.paused is not None:
             self.paused = None
@@ -345,9 +346,9 @@ class RunDriver:
         if now - self._progress_announced >= _OFTEN:
             self._progress_announced = now
             self.changed()
-        if self.company.watcher is not None and now - self._progress_watched >= _SELDOM:
+        if now - self._progress_watched >= _SELDOM:
             self._progress_watched = now
-            self.company.watcher.on_progress(key, words)
+            self.company.on_progress(key, words)
 
     # --- people and the end ---
 

@@ -167,16 +167,11 @@ class SendPlan:
     def prompt_without(self, trimmed: int) -> Prompt:
         """The prompt for the model, without the oldest `trimmed` pairs. The prelude, possibly empty, is its only
         instruction."""
-        parameters = self.parameters
         return Prompt(
             self.messages(trimmed),
             tools=self.tools,
             instructions=self.prelude,
-            temperature=parameters.temperature,
-            top_p=parameters.top_p,
-            max_tokens=parameters.max_tokens,
-            effort=parameters.effort,
-            verbosity=parameters.verbosity,
+            **msgspec.structs.asdict(self.parameters),
             conversation=self.conversation,
         )
 

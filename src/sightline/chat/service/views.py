@@ -256,22 +256,22 @@ class Views:
 
     def through(self, looking: Looking, choice: ModelChoice, model: str) -> View:
         """The same view through another model, for one question."""
-        view, settings, tools = looking.view, self._chat.settings, looking.view.sizer.tools
-        sizer = self._models.sizer(choice, settings, tools)
-        other = View(view.history, sizer, self._models.limit(choice), settings, now=self._chat.now())
-        other.choose(model, sizer, self._models.limit(choice))
+        view = looking.view
+        other = self._view(choice, view.sizer.tools)
+        other.choose(model, other.sizer, self._models.limit(choice))
         other.enter(view.topic)
         other.execute(view.expression, self._chat.now())
         return other
 
     def _new(self, name: str, model: str, topic: str) -> Looking:
-        settings, now = self._chat.settings, self._chat.now()
         _, choice = self._at_hand(model, self._chat.history.topics.settings_for(topic))
-        view = View(
-            self._chat.history, self._models.sizer(choice, settings), self._models.limit(choice), settings, now=now
-        )
-        view.execute(EVERYTHING, now)
+        view = self._view(choice)
+        view.execute(EVERYTHING, self._chat.now())
         return Looking(name, view, choice)
+
+    def _view(self, choice: ModelChoice, tools: tuple[Tool, ...] = ()) -> View:
+        sizer, limit = self._models.sizer(choice, self._chat.settings, tools), self._models.limit(choice)
+        return View(self._chat.history, sizer, limit, self._chat.settings, now=self._chat.now())
 
     async def _settle(self, looking: Looking) -> None:
         """Count the view for its present model, with what is known of it by now and with the topic's tools."""

@@ -14,7 +14,6 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
 from sightline.agent.tools.mcp.config import McpContext, McpNetwork, ServerLimits, open_mcp_file
 from sightline.agent.tools.mcp.mcp_tools import McpTools
-from sightline.model.parts import Text
 
 HERE = Path(__file__).parent
 SDK_SERVER = str(HERE / "sdk_server.py")
@@ -102,11 +101,6 @@ def quiet(_: str) -> None:
 async def used(tools: McpTools, name: str, progress: Callable[[str], None] = quiet, **arguments: Any) -> ToolOutcome:
     """What came of a call."""
     return await tools.use(RunnableCall(key="k", id="i", name=name, arguments=arguments), progress)
-
-
-def text(outcome: ToolOutcome) -> str:
-    """Its words."""
-    return "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 
 def names(tools: McpTools) -> list[str]:

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
+from sightline.agent.core.tool import words_of
 from sightline.agent.tools.mcp.config import CommandServer, McpContext, ServerLimits
 from sightline.agent.tools.mcp.links import END, LineSplitter, McpLink, Overlong, open_pipes
 from sightline.errors import Code, Fault
-from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
+from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, used, using
 from tests.agent.tools.processes import is_gone
 
 
@@ -145,8 +146,8 @@ async def test_a_server_gets_what_its_configuration_names_and_what_any_program_n
 
 async def test_servers_and_what_they_started_are_gone_when_closed() -> None:
     async with using({"it": sdk(), "other": hostile("IsStubborn")}) as tools:
-        bred = text(await used(tools, "it__breed"))
-        stubborn = text(await used(tools, "other__go"))
+        bred = words_of(await used(tools, "it__breed"))
+        stubborn = words_of(await used(tools, "other__go"))
         pids = [int(word) for word in f"{bred} {stubborn}".split()]
         assert not any(is_gone(pid) for pid in pids)
     assert all(is_gone(pid) for pid in pids)
