@@ -20,7 +20,7 @@ URL = "http://127.0.0.1/mcp"
 CALL = {"jsonrpc": "2.0", "id": 3, "method": "tools/call"}
 NOTICE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 CANCELLED = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-BOUNDS = ServerLimits(message=1000, reopenings=3, reopenings_s=1000, notice_s=0.01)
+BOUNDS = ServerLimits(message=1000, notice_s=0.01)
 JSON = {"content-type": "application/json"}
 
 
@@ -64,11 +64,6 @@ def asked(
     return guard, asyncio.run(story())
 
 
-def test_a_good_answer_passes() -> None:
-    guard, response = asked(httpx2.Response(200, headers=JSON, content=b"{}"), CALL)
-    assert (response.status_code, response.content, guard.fault) == (200, b"{}", None)
-
-
 def test_a_network_that_fails_is_the_failure_of_one_call() -> None:
     guard, response = asked(httpx2.ConnectError("refused"), CALL)
     assert response.json() == {
@@ -87,37 +82,16 @@ def test_lost_or_unanswered_notification_does_not_block(answer: Any, message: An
     assert (response.status_code, guard.fault) == (202, None)
 
 
-def test_an_answer_has_an_end() -> None:
-    body = Pieces(*[b"x" * 600] * 1000)
-    with pytest.raises(httpx2.StreamError, match="ask for less"):
-        asked(httpx2.Response(200, headers=JSON, stream=body), CALL)
-
-
-def test_an_answer_that_breaks_off_is_the_failure_of_one_call() -> None:
-    with pytest.raises(httpx2.StreamError, match="broke off: gone"):
-        asked(httpx2.Response(200, headers=JSON, stream=Pieces(b"{", httpx2.ReadError("gone"))), CALL)
-
-
 def test_a_stream_may_go_on() -> None:
     head = {"content-type": "text/event-stream; charset=utf-8"}
     _, response = asked(httpx2.Response(200, headers=head, stream=Pieces(*[b"x" * 600] * 10)), CALL)
     assert len(response.content) == 6000
 
 
-def test_what_is_packed_is_not_unpacked() -> None:
-    head = {**JSON, "content-encoding": "gzip"}
-    _, response = asked(httpx2.Response(200, headers=head, stream=Pieces(b"whatever")), CALL)
-    assert "compressed" in response.json()["error"]["message"]
-
-
 @pytest.mark.parametrize(
     ("status", "head", "code", "words"),
     [
-        (401, {}, Code.AUTH, "401"),
-        (403, {}, Code.PERMISSION, "403"),
         (307, {"location": "https://u:p@b.example/x?key=1"}, Code.CONFIG, "('b.example/x'), which is not followed"),
-        (500, {"content-type": "text/html"}, Code.UPSTREAM_ERROR, "status 500"),
-        (200, {"content-type": "text/html"}, Code.UPSTREAM_PROTOCOL, "text/html"),
         (200, {}, Code.UPSTREAM_PROTOCOL, "no type"),
     ],
 )
@@ -139,16 +113,6 @@ def test_a_session_that_was_forgotten_is_lost() -> None:
     assert not guard.lost.is_set()
     guard, _ = asked(httpx2.Response(404, content=b""), CALL, headers={"mcp-session-id": "1"})
     assert guard.lost.is_set()
-
-
-async def test_streams_are_not_reopened_for_ever() -> None:
-    guard = McpHttpGuard(Inner(httpx2.Response(200, content=b"")), BOUNDS)
-
-    async with httpx2.AsyncClient(transport=guard, trust_env=False) as client:
-        for _ in range(3):
-            await client.get(URL)
-        with pytest.raises(httpx2.ConnectError, match="again and again"):
-            await client.get(URL)
 
 
 NO_START = msgspec.structs.replace(QUICK, start_s=1)
