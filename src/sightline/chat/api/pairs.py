@@ -14,7 +14,7 @@ from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import TokenBand, band
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of, media_of
-from sightline.chat.service.sends import SendPreview
+from sightline.chat.service.sends import EstimateShown, SendPreview
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.editing.reading import DocumentReading, options_of, tools_of
 from sightline.errors import Code, Fault
@@ -242,14 +242,9 @@ async def find_place(chat: OneChat, view: str, query: Query) -> shapes.PlaceShow
     return shapes.PlaceShown(looking.rows.place(query.text("pair")))
 
 
-async def estimate_question(chat: OneChat, wanted: requests.QuestionWanted) -> shapes.EstimateShown:
-    sized = await chat.service.previews.estimate(
-        wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
-    )
-    estimate = sized.estimate
-    return shapes.EstimateShown(
-        estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
-    )
+async def estimate_question(chat: OneChat, wanted: requests.QuestionWanted) -> EstimateShown:
+    parts = parts_from_uploads(wanted.attachments)
+    return await chat.service.previews.estimate(wanted.view, wanted.text, parts, replaces=wanted.replaces)
 
 
 async def preview_send(chat: OneChat, wanted: requests.PreviewWanted) -> shapes.PreviewShown:

@@ -175,19 +175,6 @@ class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
     tools_trouble: FaultShown | None
 
 
-class EstimateShown(msgspec.Struct, frozen=True):
-    """The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for
-    the question alone."""
-
-    tokens: int
-    low: int
-    high: int
-    limit: int
-    fits: bool
-    line: str
-    prompt: int
-
-
 class BodyShare(msgspec.Struct, frozen=True):
     """What a body has of one kind: how many, and how many characters they take."""
 
