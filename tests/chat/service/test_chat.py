@@ -159,11 +159,6 @@ async def test_preferences_go_over_the_configuration_and_the_last_ones_count(sta
         assert each.settings.chars_per_token == 1, "also where that is not the default"
         assert each.preferences.saved_filters == saved
     await stage.news("preferences")
-    with pytest.raises(Fault, match="userRequestAllowance must be a whole number"):
-        await chat.prefer(Preferences({"userRequestAllowance": "many"}))
-    with pytest.raises(Fault, match="names of their own"):
-        await chat.prefer(Preferences({}, (*saved, *saved)))
-    assert chat.settings.user_request_allowance == 7
 
 
 async def test_a_fact_that_cannot_be_here_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:

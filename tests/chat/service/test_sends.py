@@ -8,7 +8,7 @@ from sightline.chat.core.facts import PairsStarred
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.service.chat import Preferences
 from sightline.errors import Fault
-from sightline.model.exchange import AttemptStarted, Budgeted, ExchangeCancelled, Received
+from sightline.model.exchange import AttemptStarted, ExchangeCancelled, Received
 from sightline.model.parts import Text
 from tests.chat.core.stage import answered
 from tests.chat.service.chat_stage import ChatStage, overflows, played, refuses, says, says_until, word
@@ -47,20 +47,6 @@ async def test_4_a_question_is_sent_with_what_is_visible_and_its_answer_complete
     assert isinstance(received, Received)
     assert (received.session, received.conversation) == ("chat", "chat")
     assert stage.stages("x_1") == ["attempt", "success"], "on record, each with its exchange"
-
-
-@played()
-async def test_7_7_telemetry_is_a_fact_of_its_exchange_before_the_attempt_and_after_its_end(stage: ChatStage) -> None:
-    await stage.begin(*pairs(1), script=[says("yes")])
-    pair = await stage.ask()
-    assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished", "budgeted"]
-    first, second = (fact.telemetry for fact in stage.relays.facts() if isinstance(fact, Budgeted))
-    assert first["predictedMessageCount"] == 1
-    assert first["messages"][-1] == {"role": "user", "content": "hello"}
-    assert second["reportedInputTokens"] == 9
-    assert second["messages"] == [], "they stand with the attempt"
-    assert [each.stage for each in stage.service.sends.telemetry(pair.id)] == ["attempt", "success"]
-    assert stage.service.sends.telemetry("nobody") == ()
 
 
 @played()
