@@ -135,9 +135,12 @@ class ChatStage:
 
     async def ask(self, text: str = "hello", **more: Any) -> MessagePair:
         """The pair of a question when it has ended."""
-        pair = await self.service.sends.send("v", text, **more)
+        return await self.ended(await self.service.sends.send("v", text, **more))
+
+    async def ended(self, name: str) -> MessagePair:
+        """The pair once nothing is on its way any more."""
         await self.service.sends.wait_until_idle()
-        return self.pair(pair)
+        return self.pair(name)
 
     async def happen(self, *facts: ChatFact) -> None:
         for fact in facts:

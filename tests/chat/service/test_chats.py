@@ -52,8 +52,7 @@ async def test_each_chat_has_its_own_history_and_two_send_at_once(stage: ChatSta
     assert other.chat.history.get(asked).assistant_text == "quick"
     assert stage.pair(waiting).state == "sending", "and its own answer still arrives"
     gate.set()
-    await stage.service.sends.wait_until_idle()
-    assert stage.pair(waiting).assistant_text == "slow main"
+    assert (await stage.ended(waiting)).assistant_text == "slow main"
     assert [len(stage.service.chat.history), len(other.chat.history)] == [1, 1]
     sessions = {fact.session for number in (1, 2) for fact in stage.relays.facts(f"x_{number}")[:1]}
     assert sessions == {"chat", "chat-c_1"}

@@ -85,8 +85,7 @@ async def test_5_2_a_connection_that_breaks_mid_stream_leaves_what_came_and_the_
     name = await stage.service.sends.send("v", "hello")
     await stage.news("delta")
     came.set()
-    await stage.service.sends.wait_until_idle()
-    pair = stage.pair(name)
+    pair = await stage.ended(name)
     assert (pair.state, pair.assistant_text) == ("error", "half of")
     assert pair.answer.finish == "error"
     assert pair.trouble.label == "net"
@@ -152,8 +151,7 @@ async def test_5_5_a_filter_changed_in_flight_does_not_touch_the_request(stage: 
     looking = await stage.service.views.set_view("v", filter="s>0")
     assert list(looking.view.visible) == [], "not even the pair that is on its way"
     gate.set()
-    await stage.service.sends.wait_until_idle()
-    assert stage.pair(name).state == "complete"
+    assert (await stage.ended(name)).state == "complete"
     assert len(stage.sent()) == 5
 
 
@@ -217,8 +215,7 @@ async def test_7_6_a_filter_changed_during_retries_stops_them_with_a_notice(stag
     await stage.upstream.arrived(1)
     await stage.service.views.set_view("v", filter="s>0")
     changing.set()
-    await stage.service.sends.wait_until_idle()
-    trouble = stage.pair(name).trouble
+    trouble = (await stage.ended(name)).trouble
     assert trouble.code == "filter_changed"
     assert "Look at what is visible now" in trouble.hint
     assert len(stage.upstream.seen) == 1

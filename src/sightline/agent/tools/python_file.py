@@ -129,7 +129,8 @@ _BY_ITSELF = "Run the file with Python by itself to see what happens."
 
 
 class PythonFile:
-    """The tools of one file. `folder` is the working directory, `kind` what its functions are."""
+    """The tools of one file. `folder` is the working directory, `kind` what its functions are. `definitions` are those
+    as of loading the file."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class PythonFile:
         self._folder = folder
         self._environment = environment
         self._timeout = timeout
-        self._definitions: tuple[Definition, ...] = ()
+        self.definitions: tuple[Definition, ...] = ()
         self._source = ""
         self._idle: list[WorkerClient] = []
         self._workers: set[WorkerClient] = set()
@@ -156,11 +157,6 @@ class PythonFile:
     def __str__(self) -> str:
         return self._shown
 
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        """The functions as of loading the file."""
-        return self._definitions
-
     async def load(self) -> None:
         """Load the file and find its tools. Raises a fault with the line of the error."""
         self._source = _text(self._file, self._shown)
@@ -169,8 +165,8 @@ class PythonFile:
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Call a function. Its process is killed on a timeout or cancellation."""
-        if all(each.name != call.name for each in self._definitions):
-            return unknown(call.name, self._definitions)
+        if all(each.name != call.name for each in self.definitions):
+            return unknown(call.name, self.definitions)
         async with self._seats:
             try:
                 worker = await self._worker()
@@ -234,7 +230,7 @@ class PythonFile:
         if not isinstance(answer, FileLoaded):
             how = f"its process ended while the file was loaded ({worker.end_in_words})"
             raise self._fault(answer if isinstance(answer, FileBroken) else FileBroken(how, hint=_BY_ITSELF))
-        self._definitions = self._definitions or answer.definitions
+        self.definitions = self.definitions or answer.definitions
         return worker
 
     def _fault(self, broken: FileBroken) -> Fault:

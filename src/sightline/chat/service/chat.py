@@ -344,10 +344,6 @@ class Chat:
         """Tell that a pair can be seen differently although no fact has changed it."""
         self._announce(HistoryChange((pair,)))
 
-    @property
-    def is_watched(self) -> bool:
-        return self.hub.is_watched
-
     async def load(self) -> ChatHistory:
         """The history as the log has it now. A send whose process has died is ended here."""
         async with self._lock:

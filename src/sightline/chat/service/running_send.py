@@ -95,7 +95,7 @@ class AnswerProgress:
         self._answerer = answerer
         self._run = run
         self._tracing = SendTracing(chat.hub, self._engine.clock.now, chat.mask)
-        self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
+        self._deltas = Deltas(pair, chat.announce, lambda: chat.hub.is_watched)
         self._live = LiveAnswer(dialect, self._deltas)
         self._changes: Changes = ()
         self._stop = StopSignal()

@@ -326,20 +326,16 @@ class Builtin:
         self._timeout = timeout
         self._names = tuple(dict.fromkeys(names))
         functions = self._functions(lambda words: None)
-        self._definitions = tuple(_definition(name, functions) for name in self._names)
+        self.definitions = tuple(_definition(name, functions) for name in self._names)
 
     def __str__(self) -> str:
         return f"the built-in tools of {self._shown}"
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        return self._definitions
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Use a tool. A failure becomes an outcome with a message for the model."""
         function = self._functions(progress).get(call.name) if call.name in self._names else None
         if function is None or isinstance(call.arguments, str):
-            return unknown(call.name, self._definitions)
+            return unknown(call.name, self.definitions)
         arguments = call.arguments
         if call.name == "local_shell":  # its type and unknown keys are dropped
             arguments = {name: value for name, value in arguments.items() if name in _ACTION}

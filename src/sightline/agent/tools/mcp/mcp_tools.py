@@ -188,7 +188,7 @@ def _append_hash(name: str, pair: tuple[str, str]) -> str:
 
 
 class McpTools:
-    """The tools of the servers that could be started.
+    """The tools of the servers that could be started; `definitions` are those that they offer now.
 
     `changed` is set whenever `definitions` have changed. The builder of the next run's toolbox clears it; a run keeps
     the toolbox that it began with.
@@ -199,17 +199,12 @@ class McpTools:
         self._notes = configured.notes
         self._servers = [McpServer(spec, context, self._refresh_definitions) for spec in configured.servers]
         self._names = ToolNames()
-        self._definitions: tuple[Definition, ...] = ()
+        self.definitions: tuple[Definition, ...] = ()
         self._first: dict[str, JsonObject | None] = {}
         self._has_started = False
 
     def __repr__(self) -> str:
         return f"the MCP servers {', '.join(server.spec.name for server in self._servers)}"
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        """The tools that the servers offer now."""
-        return self._definitions
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -232,7 +227,7 @@ class McpTools:
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         owner, tool = self._names.tool_named(call.name) or ("", "")
         server = next((each for each in self._servers if each.spec.name == owner), None)
-        definition = Toolbox(self._definitions).find(call.name)
+        definition = Toolbox(self.definitions).find(call.name)
         if server is None or definition is None or not isinstance(call.arguments, dict):
             return self._missing(call.name)
         if definition.schema != self._first.get(call.name):
@@ -261,12 +256,12 @@ class McpTools:
         )
         for definition in now:
             self._first.setdefault(definition.name, definition.schema)
-        if now != self._definitions:
-            self._definitions = now
+        if now != self.definitions:
+            self.definitions = now
             self.changed.set()
 
     def _missing(self, name: str) -> ToolOutcome:
         owner, tool = self._names.tool_named(name) or ("", "")
         what = f"The MCP server {owner!r} has no tool {tool!r} any more." if owner else f"There is no tool {name!r}."
-        nearest = Toolbox(self._definitions).nearest(name)
+        nearest = Toolbox(self.definitions).nearest(name)
         return text_outcome(f"{what} Tools that can be called: {', '.join(nearest) or 'none'}.", is_error=True)
