@@ -7,10 +7,11 @@ from sightline.catalog.facts import Facts
 from sightline.chat.core.facts import ChatImported, PairAnswered, PairAsked
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import Topic
 from sightline.chat.core.view import View
 from sightline.filters.parsing import parse
+from sightline.settings import ChatSettings
 
 ROUNDS = 5
 PAIRS = 100_000

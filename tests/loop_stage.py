@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from sightline.agent.core.approval import Decision, Policy
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run import RunPlan, run
+from sightline.agent.core.run import RunPlan, ToolLoop
 from sightline.agent.core.steps import (
     Answer,
     Approve,
@@ -106,7 +106,7 @@ class Driver:
     clock: float = 0.0
 
     def play(self, request: Request, plan: RunPlan) -> FinishedRun:
-        loop = run(request, plan)
+        loop = ToolLoop(request, plan).steps()
         try:
             step = next(loop)
             while True:

@@ -109,8 +109,16 @@ class ExportSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
     patterns: tuple[str, ...] = ()
 
 
-class ChatDefaults(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[chat]`: how the chat counts and trims, where its page sets nothing else."""
+class ChatSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """`[chat]`: how the chat counts and trims, where its page sets nothing else. `chars_per_token` is CPT,
+    `user_request_allowance` URA, `assistant_response_allowance` the reserve for the reply, `max_trim_attempts` NTA.
+
+    `estimation` says how tokens are counted: as the `model` does (CPT then serves models with an unpublished
+    vocabulary), or by `characters` alone. `preflight_trimming` leaves pairs out before the first attempt if the prompt
+    is larger than its allowance. `style_directives` are sent to every model, after the topic's system prompt.
+    `reply_focus` says whether an answer switches the page from INPUT to VIEW mode: if it is `tall`, `always`, or
+    `never`. Tall is more than `partial_height_threshold` times the height of the history.
+    """
 
     chars_per_token: Annotated[float, msgspec.Meta(ge=0.5, le=20)] = 3.5
     user_request_allowance: Allowance = 100
@@ -260,7 +268,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     store: StoreSettings = StoreSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     export: ExportSettings = ExportSettings()
-    chat: ChatDefaults = ChatDefaults()
+    chat: ChatSettings = ChatSettings()
     tools: dict[str, Toolset] = {}
     evals: EvalsSettings = EvalsSettings()
     caps: tuple[CapSettings, ...] = ()

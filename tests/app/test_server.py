@@ -5,20 +5,17 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import open_engine, open_record
 from sightline.app.machine import SystemClock
-from sightline.app.rooms import chat_settings, open_chat
+from sightline.app.rooms import open_chat
 from sightline.app.server import open_server
-from sightline.chat.core.sizing import ChatSettings
 from sightline.exchange import memory as memory_module
 from sightline.exchange.hub import Hub
 from sightline.exchange.memory import Memory
 from sightline.filters.parsing import parse
-from sightline.settings import ChatDefaults
 from tests.background import upstream_in_background
 from tests.chat.service.chat_stage import toolless
 from tests.gateway_server import served
@@ -66,15 +63,8 @@ def loaded(folder: Path, text: str = CONFIG) -> Configuration:
     return configuration(str(file))
 
 
-def test_the_table_has_the_settings_of_the_chat_with_their_bounds() -> None:
-    def told(kind: type[msgspec.Struct]) -> dict[str, object]:
-        return {field.name: (field.default, field.type) for field in msgspec.structs.fields(kind)}
-
-    assert told(ChatDefaults) == told(ChatSettings)
-
-
 def test_what_is_configured_is_what_the_chat_goes_by(tmp_path: Path) -> None:
-    settings = chat_settings(loaded(tmp_path))
+    settings = loaded(tmp_path).settings.chat
     assert (settings.user_request_allowance, settings.style_directives) == (600, ("Be short.",))
     assert settings.max_trim_attempts == 10
 
@@ -88,7 +78,7 @@ async def test_a_chat_is_opened_on_a_store(tmp_path: Path) -> None:
         prices = parts.prices("acme/large")
         assert prices.input == 2.0
         assert parts.prices("nobody-serves-this") is None
-        assert parts.settings.user_request_allowance == 600
+        assert parts.chats.context.settings.user_request_allowance == 600
         assert parts.toolsets == ("notes",)
         await parts.chats.close(0)
 

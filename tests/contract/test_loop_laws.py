@@ -9,7 +9,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.facts import RunBegan, RunFact, ToolFinished, ToolStarted, read, run_state_of, write
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.run import RunPlan, run
+from sightline.agent.core.run import RunPlan, ToolLoop
 from sightline.agent.core.steps import (
     Answer,
     Approve,
@@ -232,7 +232,7 @@ def test_the_next_request_is_valid_and_limits_hold(data: st.DataObject, spoken: 
     source = data.draw(st.sampled_from(("", "", spoken, spoken, *PROVIDERS)))
     request, plan = data.draw(beginnings(source)), data.draw(plans(spoken))
     watch = FactQueue(plan, spoken)
-    loop = run(request, plan)
+    loop = ToolLoop(request, plan).steps()
     elapsed = 0.0
     facts: list[RunFact] = [RunBegan(request, plan)]
     try:

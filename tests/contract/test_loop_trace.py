@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from sightline.agent.core.run import run
+from sightline.agent.core.run import ToolLoop
 from sightline.agent.core.steps import AskModel, Replied, Use, Used
 from sightline.agent.core.tool import text_outcome
 from sightline.dialects.dialect import Target
@@ -184,7 +184,7 @@ def texts(value: Json) -> list[str]:
 def traced(client: str, provider: str, size: int) -> tuple[Use, AskModel]:
     """The turn of the trace: what is to be run, and what is asked next."""
     request = asked_by(client)
-    loop = run(request, plan(provider))
+    loop = ToolLoop(request, plan(provider)).steps()
     asked = next(loop)
     used = loop.send(Replied(heard(provider, STREAMS[provider](), asked.request, size)))
     assert isinstance(used, Use)
@@ -238,7 +238,7 @@ def test_reasoning_in_words_goes_back_where_it_stood() -> None:
 def test_a_stream_that_breaks_off_runs_nothing(provider: str) -> None:
     data = STREAMS[provider]()
     for cut in range(0, data.rindex(b"data:"), 97):
-        loop = run(asked_by(provider), plan(provider))
+        loop = ToolLoop(asked_by(provider), plan(provider)).steps()
         asked = next(loop)
         with pytest.raises(StopIteration) as stop:
             loop.send(Replied(heard(provider, data[:cut], asked.request, 1 << 20)))

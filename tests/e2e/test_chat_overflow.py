@@ -12,13 +12,15 @@ from sightline.app.engine import make_relay, means_of, nowhere, open_configured_
 from sightline.app.machine import SystemClock
 from sightline.chat.core.facts import ChatImported, TopicChanged
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters, Topic
-from sightline.chat.service.service import chat_service
+from sightline.chat.service.chat import ChatContext
+from sightline.chat.service.chats import chat_service
+from sightline.chat.service.views import Models
 from sightline.exchange.engine import Engine
 from sightline.exchange.request_counter import RequestCounter
 from sightline.filters.expression import EVERYTHING
 from sightline.model.exchange import Budgeted
+from sightline.settings import ChatSettings
 from sightline.store.entries import FactEntry
 from tests.chat.service.chat_stage import toolless
 from tests.local_model import needs_model
@@ -67,16 +69,15 @@ async def test_a_history_that_was_thought_to_fit_is_trimmed_until_it_does(tmp_pa
         aside, _ = await make_relay(loaded, means, nowhere, stack)
         relay, hub = await make_relay(loaded, means, store.record, stack)
         engine = Engine(relay, aside, RequestCounter(means.memory), means.memory, clock)
-        service = chat_service(
-            engine,
-            hub,
-            store.logbook,
-            catalog=loaded.catalog,
-            has_key=loaded.has_key,
+        context = ChatContext(
+            logbook=store.logbook,
+            hub=hub,
             settings=ChatSettings(assistant_response_allowance=64),
+            now=clock.now,
             make_id=lambda: f"n{next(ids)}",
-            answering=toolless(engine),
         )
+        models = Models(loaded.catalog, loaded.has_key, means.memory)
+        service = chat_service(context, models, toolless(engine))
         stack.push_async_callback(service.close, 5)
         await service.chat.happen(ChatImported((), pairs(12)))
         await service.chat.happen(TopicChanged(Topic(id=ROOT, parameters=Parameters(max_tokens=12))))

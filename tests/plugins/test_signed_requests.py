@@ -28,12 +28,16 @@ ACCESS, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY
 CLIENT_KEY = "sk-of-the-client-0123456789"
 
 
-def post(server: Served, path: str, body: dict[str, Any], key: str = CLIENT_KEY) -> bytes:
-    headers = {"content-type": "application/json", "authorization": f"Bearer {key}", "x-api-key": key}
+def stream(server: Served, path: str, body: dict[str, Any]) -> tuple[str, bytes]:
+    """The media type of an answer, and all of its bytes."""
+    headers = {"content-type": "application/json", "authorization": f"Bearer {CLIENT_KEY}", "x-api-key": CLIENT_KEY}
     request = urllib.request.Request(f"{server.url}{path}", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
-        data: bytes = answer.read()
-    return data
+        return answer.headers["content-type"], answer.read()
+
+
+def post(server: Served, path: str, body: dict[str, Any]) -> bytes:
+    return stream(server, path, body)[1]
 
 
 def verify_aws(seen: Seen, region: str, service: str) -> None:
@@ -86,6 +90,19 @@ def vertex(base_url: str, account: Path, name: str = "vertex", dialect: str = "g
         """
 
 
+TOKEN_ANSWER = {"access_token": "ya29.token-0123456789", "expires_in": 3599, "token_type": "Bearer"}
+GEMINI = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP"}]}
+
+
+def service_account(folder: Path, upstream: Upstream, key: rsa.RSAPrivateKey | None = None) -> Path:
+    key = key or rsa.generate_private_key(65537, 2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    account = {"client_email": "me@p.iam.gserviceaccount.com", "private_key": pem, "private_key_id": "k1"}
+    file = folder / "account.json"
+    file.write_text(json.dumps({**account, "token_uri": f"{upstream.url}/token"}))
+    return file
+
+
 def stored(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in (folder / "data").rglob("*") if file.is_file())
 
@@ -134,14 +151,9 @@ def test_without_credentials_nothing_is_sent_and_the_variable_is_named(
 
 def test_vertex_gets_a_token_that_the_service_account_has_signed_for(tmp_path: Path) -> None:
     key = rsa.generate_private_key(65537, 2048)
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     with upstream_in_background() as upstream:
-        gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP"}]}
-        token = {"access_token": "ya29.token-0123456789", "expires_in": 3599, "token_type": "Bearer"}
-        upstream.script = [says(token), says(gemini), says(gemini)]
-        account = {"client_email": "me@p.iam.gserviceaccount.com", "private_key": pem, "private_key_id": "k1"}
-        file = tmp_path / "account.json"
-        file.write_text(json.dumps({**account, "token_uri": f"{upstream.url}/token"}))
+        upstream.script = [says(TOKEN_ANSWER), says(GEMINI), says(GEMINI)]
+        file = service_account(tmp_path, upstream, key)
         place = "/v1/projects/p/locations/eu/publishers/google"
         with served(tmp_path, vertex(f"{upstream.url}{place}", file)) as server:
             assert b"Hello" in post(
@@ -155,16 +167,16 @@ def test_vertex_gets_a_token_that_the_service_account_has_signed_for(tmp_path: P
     key.public_key().verify(_bytes(signature), signed.encode(), padding.PKCS1v15(), SHA256())
     header, claims = (json.loads(_bytes(part)) for part in signed.split("."))
     assert header == {"alg": "RS256", "typ": "JWT", "kid": "k1"}
-    assert (claims["iss"], claims["aud"]) == (account["client_email"], f"{upstream.url}/token")
+    assert (claims["iss"], claims["aud"]) == ("me@p.iam.gserviceaccount.com", f"{upstream.url}/token")
     assert claims["exp"] - claims["iat"] == 3600
     assert claims["scope"] == "https://www.googleapis.com/auth/cloud-platform"
-    assert [seen.header("authorization") for seen in sent] == [f"Bearer {token['access_token']}"] * 2
+    assert [seen.header("authorization") for seen in sent] == [f"Bearer {TOKEN_ANSWER['access_token']}"] * 2
     assert [seen.target for seen in sent] == [
         f"{place}/models/gemini-3.8-flash:generateContent",
         f"{place}/models/m:generateContent",
     ]
     assert CLIENT_KEY not in str([seen.headers for seen in sent])
-    assert str(token["access_token"]).encode() not in stored(tmp_path)
+    assert str(TOKEN_ANSWER["access_token"]).encode() not in stored(tmp_path)
 
 
 def _bytes(text: str) -> bytes:
@@ -172,14 +184,6 @@ def _bytes(text: str) -> bytes:
 
 
 # --- streams ----------------------------------------------------------------------------------------
-
-
-def stream(server: Served, path: str, body: dict[str, Any]) -> tuple[str, bytes]:
-    """The media type of an answer, and all of its bytes."""
-    headers = {"content-type": "application/json", "authorization": f"Bearer {CLIENT_KEY}"}
-    request = urllib.request.Request(f"{server.url}{path}", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.headers["content-type"], answer.read()
 
 
 def _frame(event: dict[str, Any]) -> bytes:
@@ -230,15 +234,6 @@ def test_the_event_stream_of_invoke_model_passes_as_it_is_and_its_request_is_sig
     assert (seen.target, seen.json()) == (path, body)
 
 
-def _service_account(folder: Path, upstream: Upstream) -> Path:
-    pem = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    file = folder / "account.json"
-    account = {"client_email": "me@p.iam.gserviceaccount.com", "private_key": pem.decode()}
-    file.write_text(json.dumps({**account, "token_uri": f"{upstream.url}/token"}))
-    return file
-
-
-TOKEN_ANSWER = {"access_token": "ya29.token-0123456789", "expires_in": 3599, "token_type": "Bearer"}
 CLAUDE = [
     b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant",'
     b'"model":"claude","content":[],"stop_reason":null,"usage":{"input_tokens":3,"output_tokens":1}}}\n\n',
@@ -254,12 +249,11 @@ CLAUDE = [
 
 
 def test_vertex_streams_gemini_with_the_token(tmp_path: Path) -> None:
-    gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP"}]}
-    event = b"data: " + json.dumps(gemini).encode() + b"\r\n\r\n"
+    event = b"data: " + json.dumps(GEMINI).encode() + b"\r\n\r\n"
     with upstream_in_background() as upstream:
         upstream.script = [says(TOKEN_ANSWER), streams(event)]
         place = "/v1/projects/p/locations/eu/publishers/google"
-        with served(tmp_path, vertex(f"{upstream.url}{place}", _service_account(tmp_path, upstream))) as server:
+        with served(tmp_path, vertex(f"{upstream.url}{place}", service_account(tmp_path, upstream))) as server:
             path = "/p/vertex/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
             assert stream(server, path, REQUESTS["gemini"])[1] == event
             _, other = stream(server, "/p/vertex/v1/messages", {**REQUESTS["anthropic"], "stream": True})
@@ -281,7 +275,7 @@ def test_claude_on_vertex_streams_to_clients_of_any_dialect(tmp_path: Path) -> N
         }  # fmt: skip
         upstream.script = [says(TOKEN_ANSWER), streams(*CLAUDE), streams(*CLAUDE), says(whole)]
         place = "/v1/projects/p/locations/eu/publishers/anthropic"
-        account = _service_account(tmp_path, upstream)
+        account = service_account(tmp_path, upstream)
         config = vertex(f"{upstream.url}{place}", account, "vertex-claude", "vertex-claude")
         config += '[plugins]\nuse = ["vertex_claude.py"]\n'
         try:

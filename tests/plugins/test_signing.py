@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from sightline.errors import Code, Fault
-from sightline.plugins import HttpRequest, SigningContext
+from sightline.plugins import Fetch, HttpRequest, SigningContext
 from sightline.plugins.signing import AwsKey, AwsSigV4, GoogleServiceAccount, sign_aws, sign_rs256
 
 AT = 1_440_938_160.0  # 20150830T123600Z, the time of the published examples
@@ -153,6 +153,13 @@ def example_key() -> str:
     return numbers.private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
+def google_signer(folder: Path, now: Callable[[], float], fetch: Fetch) -> GoogleServiceAccount:
+    file = folder / "account.json"
+    account = {"client_email": "a@b", "private_key": example_key(), "token_uri": "http://127.0.0.1:9/"}
+    file.write_text(json.dumps(account))
+    return GoogleServiceAccount(SigningContext("vertex", {"file": str(file)}, {}, now, fetch))
+
+
 def test_rs256_as_in_rfc_7515() -> None:
     found = base64.urlsafe_b64encode(sign_rs256(SIGNED, example_key())).rstrip(b"=").decode()
     assert found == EXPECTED
@@ -197,11 +204,7 @@ def test_a_refused_token_is_a_fault_with_googles_words(
     async def fetch(_request: HttpRequest) -> tuple[int, bytes]:
         return status, body
 
-    file = tmp_path / "account.json"
-    file.write_text(
-        json.dumps({"client_email": "a@b", "private_key": example_key(), "token_uri": "http://127.0.0.1:9/"})
-    )
-    signer = GoogleServiceAccount(SigningContext("vertex", {"file": str(file)}, {}, lambda: AT, fetch))
+    signer = google_signer(tmp_path, lambda: AT, fetch)
     with pytest.raises(Fault, match=words) as caught:
         asyncio.run(signer.sign(HttpRequest("POST", "http://127.0.0.1:9/", (), b"")))
     assert caught.value.code is code
@@ -215,12 +218,7 @@ async def test_a_token_is_fetched_once_for_many_requests_and_again_before_it_end
         await asyncio.sleep(0)
         return 200, f'{{"access_token": "t{len(fetched)}", "expires_in": 3600}}'.encode()
 
-    file = tmp_path / "account.json"
-    file.write_text(
-        json.dumps({"client_email": "a@b", "private_key": example_key(), "token_uri": "http://127.0.0.1:9/"})
-    )
-
-    signer = GoogleServiceAccount(SigningContext("vertex", {"file": str(file)}, {}, lambda: times[-1], fetch))
+    signer = google_signer(tmp_path, lambda: times[-1], fetch)
     request = HttpRequest("POST", "http://127.0.0.1:9/", (("authorization", "Bearer other"),), b"{}")
     signed = await asyncio.gather(*(signer.sign(request) for _ in range(5)))
     assert {each.headers for each in signed} == {(("authorization", "Bearer t1"),)}

@@ -11,8 +11,6 @@ from datetime import datetime
 from functools import lru_cache, partial
 from importlib.metadata import version
 
-import msgspec
-
 from sightline.agent.api.runs import Runs, run_calls
 from sightline.agent.service.approvers import KeptRules
 from sightline.agent.tools.opening import Toolsets
@@ -28,10 +26,10 @@ from sightline.catalog.facts import Prices
 from sightline.catalog.provider import Provider
 from sightline.chat.api.calls import chat_calls
 from sightline.chat.api.requests import ChatParts
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
-from sightline.chat.service.chats import Chats
-from sightline.chat.service.service import ChatService, chat_service
+from sightline.chat.service.chat import ChatContext
+from sightline.chat.service.chats import Chats, ChatService, chat_service
+from sightline.chat.service.views import Models
 from sightline.errors import Fault
 from sightline.evals.api.calls import EvalCalls, eval_calls
 from sightline.exchange.engine import Engine
@@ -247,46 +245,31 @@ def _places(parts: Parts) -> tuple[Place, ...]:
 
 def open_chat(loaded: Configuration, engine: Engine, hub: Hub, logbook: Logbook, answering: Answerer) -> ChatParts:
     """The chats stored in this logbook. Each is read on first use. The caller closes them."""
-    settings = chat_settings(loaded)
     ids = Ids(time.time_ns, random_digits())
-
-    def make_id() -> str:
-        return f"c{ids()[1:]}"
+    context = ChatContext(
+        logbook=logbook,
+        hub=hub,
+        settings=loaded.settings.chat,
+        now=engine.clock.now,
+        make_id=lambda: f"c{ids()[1:]}",
+        secrets=engine.relay.secrets,
+        process=process_name(),
+        is_alive=is_alive,
+    )
 
     def open_service(name: str) -> ChatService:
-        return chat_service(
-            engine,
-            hub,
-            logbook,
-            name=name,
-            catalog=loaded.catalog,
-            has_key=loaded.has_key,
-            settings=settings,
-            make_id=make_id,
-            answering=answering,
-            default_model=loaded.settings.ask.model,
-            process=process_name(),
-            is_alive=is_alive,
-        )
+        models = Models(loaded.catalog, loaded.has_key, engine.memory, loaded.settings.ask.model)
+        return chat_service(context, models, answering, name)
 
-    now = engine.clock.now
     zone = datetime.now().astimezone().tzinfo
     assert zone is not None
     return ChatParts(
-        chats=Chats(logbook, hub, open_service, now=now, make_id=make_id, secrets=engine.relay.secrets),
-        hub=hub,
-        now=now,
-        settings=settings,
+        chats=Chats(context, open_service),
         prices=_model_prices(loaded.catalog, loaded.has_key),
         zone=zone,
         models=tuple(each.id for each in list_models(loaded.catalog, loaded.has_key)),
         toolsets=tuple(loaded.settings.tools),
     )
-
-
-def chat_settings(loaded: Configuration) -> ChatSettings:
-    """The table `[chat]` as the chat's own settings."""
-    return ChatSettings(**msgspec.structs.asdict(loaded.settings.chat))
 
 
 def _model_prices(catalog: Catalog, has_key: Callable[[Provider], bool]) -> Callable[[str], Prices | None]:

@@ -218,7 +218,8 @@ class Driving:
     def participants(self, tools: Tools, approver: Approver, hooks: Hooks | None) -> RunParticipants:
         """What takes part in this run: these, and the view that shows it."""
         view = self.view
-        return RunParticipants(tools, approver, hooks, view.on_event, view.on_recorded, self.on_fact, view)
+        listeners = (view.on_event, view.on_recorded, self.on_fact, view.on_pause, view.on_progress)
+        return RunParticipants(tools, approver, hooks, *listeners)
 
     def leave(self) -> None:
         """Stop after the current step, so that the run can be resumed."""

@@ -202,16 +202,12 @@ Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 
 
-async def _keep_nothing(_answer: object) -> None:
-    return None
-
-
 async def drive(
     steps: Generator[Step, Answer, Result],
     handle: Callable[[Step], Awaitable[Answer]],
     stop: Callable[[], Answer | None] = lambda: None,
     *,
-    record: Callable[[Answer], Awaitable[Any]] = _keep_nothing,
+    record: Callable[[Answer], Awaitable[Any]] | None = None,
     first: Step | None = None,
 ) -> Result:
     """Run the generator to its end and return its result.
@@ -226,7 +222,8 @@ async def drive(
             answer = stop()
             if answer is None:
                 answer = await handle(step)
-            await record(answer)
+            if record is not None:
+                await record(answer)
             step = steps.send(answer)
     except StopIteration as end:
         result: Result = end.value

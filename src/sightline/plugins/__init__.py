@@ -1,6 +1,6 @@
 """Plug-ins: a file or a package that adds dialects, signing, tools, models, formats, hooks, graders, fields or panels.
 
-An author imports `Plugin` and the protocols from here. It may import every feature's room; nothing is loaded that the
+An author imports `Plugin` and the types from here. It may import every feature's room; nothing is loaded that the
 user has not named under `[plugins]`, and no plug-in is called without a guard that names it when it fails.
 """
 

@@ -108,13 +108,13 @@ def _guard_dialect(added: Dialect, owner: LoadedPlugin) -> Dialect:
     return replace(added, **_NO_SHORT_CUTS, **calls)
 
 
+@dataclass(frozen=True, slots=True)
 class _GuardedStream:
     """A reader or a writer of a stream whose calls are guarded."""
 
-    def __init__(self, stream: object, owner: LoadedPlugin, what: str) -> None:
-        self._stream = stream
-        self._owner = owner
-        self._what = what
+    _stream: object
+    _owner: LoadedPlugin
+    _what: str
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._stream, name)

@@ -140,20 +140,20 @@ def _names(types: type | tuple[type, ...]) -> str:
     return " or ".join(each.__name__ for each in (types if isinstance(types, tuple) else (types,)))
 
 
+@dataclass(frozen=True, slots=True)
 class _Steps:
     """Awaits something step by step, each within the limit of a call: code between two awaits can hang as well."""
 
-    def __init__(self, waiting: Awaitable[Any], seconds: float, on_overdue: Callable[[], object]) -> None:
-        self._waiting = waiting
-        self._seconds = seconds
-        self._on_overdue = on_overdue
+    waiting: Awaitable[Any]
+    seconds: float
+    on_overdue: Callable[[], object]
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        steps = self._waiting.__await__()
+        steps = self.waiting.__await__()
         step: Callable[[], Any] = partial(next, steps)
         while True:
             try:
-                awaited = call_within(self._seconds, step, self._on_overdue)
+                awaited = call_within(self.seconds, step, self.on_overdue)
             except StopIteration as end:
                 return end.value
             try:

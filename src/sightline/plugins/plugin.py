@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sightline.filters.predicate import FilterSubject, Value
 from sightline.model.json import Json, JsonObject
@@ -44,37 +44,27 @@ class ExchangeEvent:
     fact: JsonObject
 
 
-class ExchangeHook(Protocol):
-    """Called with each event, in its order, in a thread of its own: it may take its time."""
-
-    def __call__(self, event: ExchangeEvent, /) -> None: ...
+ExchangeHook: TypeAlias = Callable[[ExchangeEvent], None]
+"""Called with each event, in its order, in a thread of its own: it may take its time."""
 
 
-class ExportFormat(Protocol):
-    """Writes exchanges for another tool. They come as an HTTP archive (HAR 1.2, a JSON object)."""
-
-    def __call__(self, archive: JsonObject, /) -> bytes: ...
+ExportFormat: TypeAlias = Callable[[JsonObject], bytes]
+"""Writes exchanges for another tool. They come as an HTTP archive (HAR 1.2, a JSON object)."""
 
 
-class ImportFormat(Protocol):
-    """Reads a file of another tool. Returns an HTTP archive (HAR 1.2, a JSON object), or None for a file that is not
-    of this format."""
-
-    def __call__(self, data: bytes, /) -> JsonObject | None: ...
+ImportFormat: TypeAlias = Callable[[bytes], JsonObject | None]
+"""Reads a file of another tool. Returns an HTTP archive (HAR 1.2, a JSON object), or None for a file that is not of
+this format."""
 
 
-class GradeAnswer(Protocol):
-    """Grades the answer to one case of a suite. It gets the object that grading commands get: `output`, `question`,
-    `expected_output`, `config` and others. Returns a score from 0 to 1, True or False, or an object with `score`,
-    `assertions` and `reasoning`. It is called in a thread of its own."""
-
-    def __call__(self, case: JsonObject, /) -> Json: ...
+GradeAnswer: TypeAlias = Callable[[JsonObject], Json]
+"""Grades the answer to one case of a suite. It gets the object that grading commands get: `output`, `question`,
+`expected_output`, `config` and others. Returns a score from 0 to 1, True or False, or an object with `score`,
+`assertions` and `reasoning`. It is called in a thread of its own."""
 
 
-class FindValues(Protocol):
-    """Finds what is not to leave in a text that is about to be shared. Returns the values as they are in the text."""
-
-    def __call__(self, text: str, /) -> Iterable[str]: ...
+FindValues: TypeAlias = Callable[[str], Iterable[str]]
+"""Finds what is not to leave in a text that is about to be shared. Returns the values as they are in the text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,6 +246,7 @@ async def test_a_rule_for_all_runs_is_kept_for_the_tool_that_waits_and_no_other(
         assert shown["words"] == "count (/n like 1)"
         gone = {name: shown[name] for name in ("tool", "place", "arguments")}
         assert await desk.call("approvals/forget", gone) == []
+        assert await desk.call("approvals/forget", gone) == (404, "no such rule about 'count' is kept")
         watch.close()
 
 

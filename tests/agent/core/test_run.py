@@ -7,7 +7,7 @@ import pytest
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Denied, Policy
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.rounds import CANCELLED, FinishedRun
-from sightline.agent.core.run import Loop, RunPlan, ToolLoop, run
+from sightline.agent.core.run import Loop, RunPlan, ToolLoop
 from sightline.agent.core.steps import (
     Answer,
     Approve,
@@ -43,7 +43,7 @@ def results(request: Request) -> list[tuple[str, str]]:
 
 def begun(plan: RunPlan) -> Loop:
     """A run that waits for its first reply."""
-    loop = run(question(), plan)
+    loop = ToolLoop(question(), plan).steps()
     next(loop)
     return loop
 
@@ -103,7 +103,7 @@ def test_a_turn_that_the_provider_paused_goes_on_where_it_was() -> None:
 
 
 def test_a_request_that_was_edited_goes_into_the_later_rounds() -> None:
-    loop = run(question(), plan())
+    loop = ToolLoop(question(), plan()).steps()
     asked = next(loop)
     assert isinstance(asked, AskModel)
     edited = question(text="Do something else.")

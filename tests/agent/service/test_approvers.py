@@ -24,20 +24,6 @@ from tests.running_stage import FakeTools, RunStage, on_stage, open_stage, plays
 from tests.upstream import Upstream
 
 
-class Watching:
-    """Remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.waits: list[Wait] = []
-        self.progress: list[tuple[str, str]] = []
-
-    def on_pause(self, wait: Wait) -> None:
-        self.waits.append(wait)
-
-    def on_progress(self, key: str, words: str) -> None:
-        self.progress.append((key, words))
-
-
 class LookingClock(FakeClock):
     """Looks at a run whenever somebody sleeps."""
 
@@ -55,7 +41,7 @@ class LookingClock(FakeClock):
 async def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_path: Path) -> None:
     clock = LookingClock()
     async with open_stage(tmp_path, clock=clock) as (stage, upstream):
-        clock.runner, watching = stage.runner, Watching()
+        clock.runner, waits = stage.runner, list[Wait]()
         stage.catalog.models["m"] = msgspec.structs.replace(stage.catalog.models["m"], rpm=1)
 
         async def act(_call: RunnableCall) -> ToolOutcome:
@@ -63,8 +49,8 @@ async def test_a_wait_for_the_providers_limits_is_shown_until_it_is_over(tmp_pat
             return text_outcome("done")
 
         upstream.script = [plays(calls(count(1))), plays(says())]
-        ended = await stage.run(tools=FakeTools(act), watcher=watching)
-        assert (ended.why, len(watching.waits), watching.waits[0].limit) == ("answered", 1, "rpm")
+        ended = await stage.run(tools=FakeTools(act), on_pause=waits.append)
+        assert (ended.why, len(waits), waits[0].limit) == ("answered", 1, "rpm")
         (paused,) = clock.seen
         assert (paused.line.partition(": ")[2], paused.can_go_at) == ("requests per minute (1)", clock.time)
         assert (await stage.runner.show("r_1")).paused is None
@@ -80,10 +66,10 @@ async def test_watcher_receives_tool_progress_once_a_second(stage: RunStage, ups
             return text_outcome("done")
 
     upstream.script = [plays(calls(count(1))), plays(says())]
-    watching = Watching()
-    await stage.run(tools=Slow(), watcher=watching)
-    assert [key for key, _ in watching.progress] == ["1.1"] * 3
-    assert watching.progress[0][1] == "0 of 30"
+    told: list[tuple[str, str]] = []
+    await stage.run(tools=Slow(), on_progress=lambda *progress: told.append(progress))
+    assert [key for key, _ in told] == ["1.1"] * 3
+    assert told[0][1] == "0 of 30"
 
 
 @on_stage

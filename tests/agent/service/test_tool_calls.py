@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -16,18 +15,23 @@ from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Fault
 from sightline.journal.journal import StopSignal
 from sightline.model.parts import Image, Inline, Text
-from sightline.store.sqlite import SqliteStore, open_store
+from tests.logbook_fake import MemoryLogbook
 from tests.running_stage import FakeTools
-from tests.store.traffic import NOON, prices
+from tests.store.traffic import NOON
 
 
 def call(key: str, *, parallel: bool = False) -> RunnableCall:
     return RunnableCall(key=key, id=key, name="count", arguments={}, is_parallel=parallel)
 
 
-async def opened(folder: Path) -> tuple[SqliteStore, RunLog]:
-    store = await open_store(folder, prices=prices, now=lambda: NOON)
-    return store, RunLog(store.logbook, "r_1", now=lambda: NOON)
+@pytest.fixture
+def logbook() -> MemoryLogbook:
+    return MemoryLogbook()
+
+
+@pytest.fixture
+def log(logbook: MemoryLogbook) -> RunLog:
+    return RunLog(logbook, "r_1", now=lambda: NOON)
 
 
 async def no_hook(_number: int, _call: RunnableCall, _outcome: ToolOutcome) -> HookVerdict | None:
@@ -46,8 +50,7 @@ def noted(log: RunLog) -> Sequence[tuple[type[RunFact], str]]:
     return [(type(fact), fact.key) for fact in log.facts if isinstance(fact, ToolStarted | ToolFinished)]
 
 
-async def test_what_has_an_outcome_does_not_run_again(tmp_path: Path) -> None:
-    store, log = await opened(tmp_path)
+async def test_what_has_an_outcome_does_not_run_again(log: RunLog) -> None:
     tools = FakeTools()
     at = using(log, tools)
     at.begin({"1.1": text_outcome("before")}, {"1.1": "Psst."})
@@ -58,28 +61,24 @@ async def test_what_has_an_outcome_does_not_run_again(tmp_path: Path) -> None:
         "Psst.",
     )
     assert noted(log) == [(ToolStarted, "1.2"), (ToolFinished, "1.2")]
-    await store.close()
 
 
-async def test_what_is_too_long_is_cut_before_it_is_written_down(tmp_path: Path) -> None:
-    store, log = await opened(tmp_path)
+async def test_what_is_too_long_is_cut_before_it_is_written_down(logbook: MemoryLogbook, log: RunLog) -> None:
 
     async def floods(_call: RunnableCall) -> ToolOutcome:
         return text_outcome("x" * 5_000_000)
 
     at = using(log, FakeTools(floods), cap=Cap(characters=1000))
     await at.use(Use(1, (call("1.1"),)))
-    (line,) = await store.logbook.lines("run:r_1", after=1)
+    (line,) = await logbook.lines("run:r_1", after=1)
     assert len(line.data) < 2000
     assert "are left out here" in str(at.outcomes["1.1"])
-    await store.close()
 
 
 @pytest.mark.parametrize(("modalities", "is_kept"), [(None, True), (("text", "image"), True), (("text",), False)])
 async def test_a_picture_goes_only_to_a_model_that_may_see(
-    tmp_path: Path, modalities: tuple[Modality, ...] | None, *, is_kept: bool
+    log: RunLog, modalities: tuple[Modality, ...] | None, *, is_kept: bool
 ) -> None:
-    store, log = await opened(tmp_path)
     picture = Image(Inline("image/png", "aGk="))
 
     async def shoots(_call: RunnableCall) -> ToolOutcome:
@@ -91,26 +90,22 @@ async def test_a_picture_goes_only_to_a_model_that_may_see(
     assert first == Text("Here:")
     assert (second == picture) is is_kept
     assert is_kept or "cannot take an image" in str(second)
-    await store.close()
 
 
-async def test_a_call_that_is_skipped_says_so(tmp_path: Path) -> None:
-    store, log = await opened(tmp_path)
+async def test_a_call_that_is_skipped_says_so(log: RunLog) -> None:
     at = using(log, FakeTools())
     await at.skip((call("1.1"),))
     assert at.outcomes == {"1.1": text_outcome(INTERRUPTED, is_error=True)}
     assert noted(log) == [(ToolFinished, "1.1")]
-    await store.close()
 
 
-async def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) -> None:
-    store, log = await opened(tmp_path)
+async def test_a_fault_of_the_log_ends_those_that_run_beside_it(logbook: MemoryLogbook, log: RunLog) -> None:
     both = asyncio.Barrier(2)
 
     async def act(each: RunnableCall) -> ToolOutcome:
         await both.wait()
         if each.key == "1.1":
-            await store.logbook.append("run:r_1", 2, [b"{}"], NOON)
+            await logbook.append("run:r_1", 2, [b"{}"], NOON)
             return text_outcome("one")
         await asyncio.Event().wait()
         raise AssertionError
@@ -119,11 +114,9 @@ async def test_a_fault_of_the_log_ends_those_that_run_beside_it(tmp_path: Path) 
     with pytest.raises(Fault, match="taken over"):
         await using(log, tools).use(Use(1, (call("1.1", parallel=True), call("1.2", parallel=True))))
     assert tools.cut_off == ["1.2"]
-    await store.close()
 
 
-async def test_no_further_call_is_started_after_a_stop_request(tmp_path: Path) -> None:
-    store, log = await opened(tmp_path)
+async def test_no_further_call_is_started_after_a_stop_request(log: RunLog) -> None:
     stop = StopSignal()
 
     async def act(_call: RunnableCall) -> ToolOutcome:
@@ -133,4 +126,3 @@ async def test_no_further_call_is_started_after_a_stop_request(tmp_path: Path) -
     tools = FakeTools(act)
     await using(log, tools, stop).use(Use(1, (call("1.1"), call("1.2"))))
     assert [each.key for each in tools.used] == ["1.1"]
-    await store.close()

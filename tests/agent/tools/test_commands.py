@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.agent.tools.commands import Capture, CommandResult, Commands, minimal, without_variables
-from tests.agent.tools.processes import environment
+from tests.agent.tools.processes import environment, is_gone, pids_in
 
 
 def ran(script: str, timeout: float = 60.0, **how: object) -> CommandResult:
@@ -57,6 +57,21 @@ async def test_all_that_runs_ends_when_it_is_closed() -> None:
         await begun.acquire()
     await commands.close()
     assert [each.code for each in await asyncio.gather(*running)] == [-15] * 3
+
+
+async def test_a_command_ends_with_what_it_started_when_its_caller_is_cancelled(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+    script = "sleep 600 & echo $$ $! > pids; echo here; wait"
+    running = Commands(environment()).run(
+        ("/bin/sh", "-c", script), folder=tmp_path, timeout=60, on_output=lambda _fd, _data: begun.set()
+    )
+    task = asyncio.ensure_future(running)
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(pids_in(tmp_path / "pids")) == 2
+    assert all(map(is_gone, pids_in(tmp_path / "pids")))
 
 
 async def test_one_that_is_being_started_when_it_is_closed_ends_too() -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import ToolOutcome, text_outcome
+from sightline.agent.core.tool import ToolOutcome, text_outcome, words_of
 from sightline.agent.tools.tools import Callables, convert_arguments, failure_of, last_line, outcome_of, part_of
 from sightline.errors import Fault
 from sightline.model.parts import Audio, Document, Image, Inline, Text
@@ -152,13 +152,9 @@ def use(name: str, function: object, timeout: float = 60.0, **arguments: object)
     return asyncio.run(tools.use(RunnableCall(key="1.1", id="a", name=name, arguments=arguments), print))
 
 
-def text(outcome: ToolOutcome) -> str:
-    return "".join(part.text for part in outcome.parts if isinstance(part, Text))
-
-
 def test_functions_of_both_kinds_are_called_with_what_their_hints_say() -> None:
-    assert text(use("length", length, point={"x": 3, "y": 4})) == "5.0"
-    assert text(use("slow", slow, seconds=0)) == "done"
+    assert words_of(use("length", length, point={"x": 3, "y": 4})) == "5.0"
+    assert words_of(use("slow", slow, seconds=0)) == "done"
 
 
 def test_they_see_the_context_of_the_caller() -> None:
@@ -168,14 +164,14 @@ def test_they_see_the_context_of_the_caller() -> None:
     def whoami() -> str:
         return who.get()
 
-    assert text(use("whoami", whoami)) == "me"
+    assert words_of(use("whoami", whoami)) == "me"
 
 
 def test_a_function_that_returns_an_awaitable_is_awaited() -> None:
     def later(n: int):
         return slow(0)
 
-    assert text(use("later", later, n=1)) == "done"
+    assert words_of(use("later", later, n=1)) == "done"
 
 
 @pytest.mark.parametrize("kind", [SystemExit, StopIteration, KeyboardInterrupt])
@@ -185,18 +181,18 @@ def test_no_exception_gets_out(kind: type[BaseException]) -> None:
 
     outcome = use("leave", leave)
     assert outcome.is_error
-    assert f"{kind.__name__}: enough" in text(outcome)
+    assert f"{kind.__name__}: enough" in words_of(outcome)
 
 
 def test_a_timeout_of_the_tool_s_own_is_no_timeout_of_ours() -> None:
     def impatient() -> None:
         raise TimeoutError("the server is slow")
 
-    assert text(use("impatient", impatient)).startswith("TimeoutError: the server is slow")
+    assert words_of(use("impatient", impatient)).startswith("TimeoutError: the server is slow")
 
 
 def test_what_takes_too_long_is_not_waited_for() -> None:
-    assert text(use("slow", slow, timeout=0.01, seconds=600)) == "slow was stopped: it took longer than 0.01 s."
+    assert words_of(use("slow", slow, timeout=0.01, seconds=600)) == "slow was stopped: it took longer than 0.01 s."
     released = Event()
 
     def stuck() -> None:

@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import NOTHING, Cap, ToolOutcome, cap_outcome
+from sightline.agent.core.tool import NOTHING, Cap, ToolOutcome, cap_outcome, words_of
 from sightline.agent.tools import commands as child
 from sightline.agent.tools import python_file
 from sightline.agent.tools.python_file import PythonFile
@@ -46,10 +46,6 @@ def used(folder: Path, source: str, *calls: RunnableCall, **how: object) -> list
             return [await tools.use(each, ignored) for each in calls]
 
     return asyncio.run(story())
-
-
-def text(outcome: ToolOutcome) -> str:
-    return "".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 
 def refused(folder: Path, source: str) -> Fault:
@@ -106,7 +102,7 @@ def test_what_a_file_keeps_lasts_from_call_to_call_also_between_async_ones(tmp_p
                 seen.append(n)
             return seen
     """
-    assert text(used(tmp_path, source, call("add", n=1), call("add", n=2))[1]) == "[1,2]"
+    assert words_of(used(tmp_path, source, call("add", n=1), call("add", n=2))[1]) == "[1,2]"
 
 
 def test_it_imports_its_neighbours_and_a_neighbour_named_like_a_module_of_ours_does_no_harm(tmp_path: Path) -> None:
@@ -116,7 +112,7 @@ def test_it_imports_its_neighbours_and_a_neighbour_named_like_a_module_of_ours_d
         from neighbour import WORD
         def word() -> str: return WORD
     """
-    assert text(used(tmp_path, source, call("word"))[0]) == "next door"
+    assert words_of(used(tmp_path, source, call("word"))[0]) == "next door"
 
 
 async def test_a_file_that_is_changed_meanwhile_stays_what_it_was(tmp_path: Path) -> None:
@@ -128,7 +124,7 @@ async def test_a_file_that_is_changed_meanwhile_stays_what_it_was(tmp_path: Path
     async with loaded(tmp_path, source) as tools:
         (tmp_path / "kit.py").write_text("this is no Python")
         await tools.use(call("die"), ignored)
-        assert text(await tools.use(call("version"), ignored)) == "first"
+        assert words_of(await tools.use(call("version"), ignored)) == "first"
 
 
 # --- what comes of a call -------------------------------------------------------------------------
@@ -142,10 +138,10 @@ def test_values_become_what_a_model_can_read(tmp_path: Path) -> None:
         def half() -> str: return "\ud83d"
     """
     nothing, number, picture, half = used(tmp_path, source, *map(call, ("nothing", "number", "picture", "half")))
-    assert text(nothing) == NOTHING
-    assert text(number) == "7"
+    assert words_of(nothing) == NOTHING
+    assert words_of(number) == "7"
     assert [type(part) for part in picture.parts] == [Text, Image]
-    assert text(half) == "\ud83d"
+    assert words_of(half) == "\ud83d"
 
 
 async def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_path: Path) -> None:
@@ -161,7 +157,7 @@ async def test_printed_output_is_reported_as_progress_and_not_as_the_result(tmp_
     told: list[str] = []
     async with loaded(tmp_path, source) as tools:
         found = await tools.use(call("noisy"), told.append)
-    assert text(found) == "the answer"
+    assert words_of(found) == "the answer"
     assert told
 
 
@@ -175,17 +171,17 @@ def test_a_process_that_ends_is_an_error_and_the_next_call_gets_another(tmp_path
     """
     died, lived = used(tmp_path, source, call("die"), call("live"))
     assert died.is_error
-    assert text(died) == "die did not come to an end: its process is gone (exit code 7)."
-    assert text(lived) == "here"
+    assert words_of(died) == "die did not come to an end: its process is gone (exit code 7)."
+    assert words_of(lived) == "here"
 
 
 async def test_a_process_that_dies_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
     async with loaded(tmp_path, "import os\ndef pid() -> int: return os.getpid()") as tools:
-        first = text(await tools.use(call("pid"), ignored))
+        first = words_of(await tools.use(call("pid"), ignored))
         os.kill(int(first), signal.SIGKILL)
         (worker,) = tools._idle
         await worker._child.exited.wait()
-        assert text(await tools.use(call("pid"), ignored)) != first
+        assert words_of(await tools.use(call("pid"), ignored)) != first
 
 
 def test_a_copy_of_the_process_has_nothing_to_say(tmp_path: Path) -> None:
@@ -197,13 +193,13 @@ def test_a_copy_of_the_process_has_nothing_to_say(tmp_path: Path) -> None:
                 os.waitpid(child, 0)
             return "parent" if child else "child"
     """
-    assert text(used(tmp_path, source, call("fork"))[0]) == "parent"
+    assert words_of(used(tmp_path, source, call("fork"))[0]) == "parent"
 
 
 def test_an_enormous_result_is_cut_before_it_is_sent(tmp_path: Path) -> None:
     (outcome,) = used(tmp_path, "def big() -> str: return 'x' * 50_000_000", call("big"))
-    assert len(text(outcome)) <= Cap().characters
-    assert "of 50000000 characters are left out here" in text(cap_outcome(outcome, Cap()))
+    assert len(words_of(outcome)) <= Cap().characters
+    assert "of 50000000 characters are left out here" in words_of(cap_outcome(outcome, Cap()))
 
 
 # --- ends -----------------------------------------------------------------------------------------
@@ -269,14 +265,14 @@ async def test_a_tool_that_takes_too_long_is_ended_and_the_next_call_gets_anothe
     """
 
     async with loaded(tmp_path, source) as tools:
-        before = text(await tools.use(call("live"), ignored))
+        before = words_of(await tools.use(call("live"), ignored))
         tools._timeout = 0.05
         outcome = await tools.use(call("hang"), ignored)
         assert outcome.is_error
-        assert text(outcome) == "hang was stopped: it took longer than 0.05 s."
+        assert words_of(outcome) == "hang was stopped: it took longer than 0.05 s."
         tools._timeout = 60
         assert is_gone(int(before))
-        assert text(await tools.use(call("live"), ignored)) != before
+        assert words_of(await tools.use(call("live"), ignored)) != before
 
 
 async def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Path) -> None:
@@ -303,7 +299,7 @@ async def test_calls_beside_each_other_have_processes_of_their_own(tmp_path: Pat
             tools.use(call("meet", mine=here, other=there), ignored),
             tools.use(call("meet_too", mine=there, other=here), ignored),
         )
-    assert [text(each) for each in found] == ["met", "met"]
+    assert [words_of(each) for each in found] == ["met", "met"]
 
 
 # --- files that cannot be used --------------------------------------------------------------------

@@ -212,6 +212,18 @@ def test_compaction_instruction_is_sent_to_the_model(desk: ChatDesk) -> None:
     assert desk.sent[-1]["messages"][-1] == {"role": "user", "content": "In one word."}
 
 
+def test_an_accepted_summary_takes_the_place_of_its_pairs_and_is_taken_back(desk: ChatDesk) -> None:
+    ids = [desk.ask(text)["id"] for text in ("to be summed up", "and this")]
+    before = [row["id"] for row in desk.rows()]
+    shown = desk.done("POST", "compaction/compare", {"view": "v", "ids": ids, "text": "Shorter."})
+    assert shown["before"]["tokens"] > shown["after"]["tokens"] > 0
+    summary = desk.done("POST", "compaction", {"ids": ids, "text": "Shorter."})["pair"]
+    assert [row["id"] for row in desk.rows()] == [*before[:-2], summary]
+    assert desk.pair(summary)["user_text"] == "Shorter."
+    desk.done("POST", "compaction/undo", {"id": summary})
+    assert [row["id"] for row in desk.rows()] == before
+
+
 def test_a_draft_that_fails_changes_nothing(desk: ChatDesk) -> None:
     pair = desk.ask("two")["id"]
     before = desk.done("GET", "views/v")["version"]

@@ -12,7 +12,7 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import ChatAnswer, MessagePair
 from sightline.chat.core.plan import plan_of
 from sightline.chat.core.sending import AttemptRefused, Delivered, sending
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.view import View
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
@@ -21,6 +21,7 @@ from sightline.filters.parsing import parse
 from sightline.model.parts import Image, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import FunctionTool, Message, Options, Request
+from sightline.settings import ChatSettings
 from sightline.wire.jsontext import decode, encode
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")

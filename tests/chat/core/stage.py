@@ -8,12 +8,13 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
 from sightline.chat.core.plan import SendPlan, plan_of
 from sightline.chat.core.sending import Attempt, Outcome, SendEnding, Step, sending
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import Topic
 from sightline.chat.core.view import View
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.request import Tool
+from sightline.settings import ChatSettings
 
 NOW = 1_800_000_000.0
 BY_LETTER = ChatSettings(

@@ -2,20 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.chat.core.commands import (
-    COMMANDS,
-    Action,
-    Compact,
-    DeletePairs,
-    Export,
-    Hud,
-    Tchange,
-    check_deletable,
-    command_place,
-    options_of,
-    read_command,
-    topic_path,
-)
+from sightline.chat.core import commands
 from sightline.errors import Code, Fault
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
@@ -52,37 +39,37 @@ from sightline.filters.parsing import parse
 def test_the_first_colon_outside_of_quotes_and_parentheses_begins_the_command(
     text: str, filter_text: str | None
 ) -> None:
-    found = read_command(text)
+    found = commands.read_command(text)
     assert (None if found is None else found.filter) == filter_text
 
 
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        (":export", Export("json")),
-        (":export md", Export("markdown")),
-        (":export Markdown --filename notes.md", Export("markdown", "notes.md")),
-        (":export --filename='my notes.jsonl' jsonl --whole-topics", Export("jsonl", "my notes.jsonl", True)),
-        (":tchange", Tchange()),
-        (':tchange "AI > Agents"', Tchange(("AI", "Agents"))),
-        (":tchange /AI/Agents --create", Tchange(("AI", "Agents"), True)),
-        (":tchange /", Tchange(())),
-        (":delete", DeletePairs()),
-        (":delete --force", DeletePairs(True)),
-        (":hud", Hud(True)),
-        (":hud on", Hud(True)),
-        (":HUD OFF", Hud(False)),
-        (":compact", Compact()),
+        (":export", commands.Export("json")),
+        (":export md", commands.Export("markdown")),
+        (":export Markdown --filename notes.md", commands.Export("markdown", "notes.md")),
+        (":export --filename='my notes.jsonl' jsonl --whole-topics", commands.Export("jsonl", "my notes.jsonl", True)),
+        (":tchange", commands.Tchange()),
+        (':tchange "AI > Agents"', commands.Tchange(("AI", "Agents"))),
+        (":tchange /AI/Agents --create", commands.Tchange(("AI", "Agents"), True)),
+        (":tchange /", commands.Tchange(())),
+        (":delete", commands.DeletePairs()),
+        (":delete --force", commands.DeletePairs(True)),
+        (":hud", commands.Hud(True)),
+        (":hud on", commands.Hud(True)),
+        (":HUD OFF", commands.Hud(False)),
+        (":compact", commands.Compact()),
     ],
 )
-def test_what_a_command_does(text: str, action: Action) -> None:
-    command = read_command(text)
+def test_what_a_command_does(text: str, action: commands.Action) -> None:
+    command = commands.read_command(text)
     assert command.action == action
     assert command.name == text[1:].split()[0].lower()
 
 
 def test_a_command_can_be_tried_and_can_go_without_a_question() -> None:
-    plain, tried = read_command("e :delete"), read_command("e :delete --dry-run --no-confirm")
+    plain, tried = commands.read_command("e :delete"), commands.read_command("e :delete --dry-run --no-confirm")
     assert (plain.is_dry, plain.is_sure) == (False, False)
     assert (tried.is_dry, tried.is_sure) == (True, True)
 
@@ -111,7 +98,7 @@ def test_a_mistake_says_where_it_is_and_what_to_do(
     text: str, column: int, length: int, message: str, hint: str
 ) -> None:
     with pytest.raises(Fault) as caught:
-        read_command(text)
+        commands.read_command(text)
     fault = caught.value
     assert fault.code is Code.USAGE
     assert fault.details == {"column": column, "length": length}
@@ -122,46 +109,46 @@ def test_a_mistake_says_where_it_is_and_what_to_do(
 
 def test_a_quote_of_the_filter_that_is_not_closed_is_a_mistake_of_the_filter() -> None:
     with pytest.raises(Fault, match="filter, column 2: the quote ' is not closed"):
-        read_command("c'open :delete")
+        commands.read_command("c'open :delete")
 
 
 @pytest.mark.parametrize("text", ["r20", "b & o", "!(t | s3)", "t5", "o3 | r1"])
 def test_nothing_is_deleted_by_a_filter_that_changes_by_itself(text: str) -> None:
     with pytest.raises(Fault, match="would take other pairs a moment later") as caught:
-        check_deletable(text, parse(text, scope=FilterScope.CHAT))
+        commands.check_deletable(text, parse(text, scope=FilterScope.CHAT))
     assert caught.value.details == {"column": 1, "length": len(text)}
 
 
 @pytest.mark.parametrize("text", ["", "e & d<24h", "t'AI...' & m", "s0"])
 def test_by_any_other_filter_pairs_can_be_deleted(text: str) -> None:
-    check_deletable(text, parse(text, scope=FilterScope.CHAT))
+    commands.check_deletable(text, parse(text, scope=FilterScope.CHAT))
 
 
 def test_more_than_fifty_need_force() -> None:
-    assert not DeletePairs().needs_force(50)
-    assert DeletePairs().needs_force(51)
-    assert not DeletePairs(force=True).needs_force(5000)
+    assert not commands.DeletePairs().needs_force(50)
+    assert commands.DeletePairs().needs_force(51)
+    assert not commands.DeletePairs(force=True).needs_force(5000)
 
 
 @pytest.mark.parametrize(
     ("text", "path"), [("A", ("A",)), ("A > B", ("A", "B")), ("/A/B > C", ("A", "B > C")), ("", ()), (" / ", ())]
 )
 def test_the_path_of_a_topic(text: str, path: tuple[str, ...]) -> None:
-    assert topic_path(text) == path
+    assert commands.topic_path(text) == path
 
 
 def test_every_command_says_what_it_is_for() -> None:
-    for name in COMMANDS:
-        assert read_command(f":{name}") is not None
-        assert "--dry-run" in options_of(name)
-    assert options_of("nothing") == ()
+    for name in commands.COMMANDS:
+        assert commands.read_command(f":{name}") is not None
+        assert "--dry-run" in commands.options_of(name)
+    assert commands.options_of("nothing") == ()
 
 
 @given(st.text(alphabet="ab :'\"()&|!<=\\t--exportdl\n", max_size=40))
 def test_any_text_is_a_filter_a_command_or_a_mistake_with_a_place(text: str) -> None:
     mistake = None
     try:
-        place, command = command_place(text), read_command(text)
+        place, command = commands.command_place(text), commands.read_command(text)
     except Fault as fault:
         mistake = fault
     else:

@@ -7,10 +7,10 @@ from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.formats import to_json, to_jsonl, to_markdown
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import ChatAnswer, MessagePair, text_answer
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.model.parts import Image, Inline, Text, Thinking, ToolCall, ToolResult
 from sightline.model.request import Message
+from sightline.settings import ChatSettings
 from tests.chat.core.stage import NOW, answered, history_of
 
 TOPICS = [Topic(id="ai", name="AI", system_prompt="Be exact."), Topic(id="re", name="Research", parent="ai")]

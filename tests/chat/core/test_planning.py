@@ -8,13 +8,13 @@ from sightline.chat.core.facts import PairsStarred
 from sightline.chat.core.pair import ChatAnswer
 from sightline.chat.core.plan import MessageSummary, plan_of, summarize
 from sightline.chat.core.sending import AttemptRefused, Delivered
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Parameters, Topic
 from sightline.dialects.registry import dialect as record_of
 from sightline.errors import Code, Fault
 from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
 from sightline.model.reply import Usage
 from sightline.model.request import FunctionTool, Message
+from sightline.settings import ChatSettings
 from sightline.tokens.estimator import Estimator
 from tests.chat.core.stage import answered, driven, filtered, history_of, ids, planned, view_of
 

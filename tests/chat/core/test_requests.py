@@ -1,7 +1,7 @@
 from sightline.catalog.facts import Facts
 from sightline.chat.core import sizing
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, text_answer
-from sightline.chat.core.sizing import ChatSettings, Sizer, concatenate, messages_of, question
+from sightline.chat.core.sizing import Sizer, concatenate, messages_of, question
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -17,6 +17,7 @@ from sightline.model.parts import (
     ToolResult,
 )
 from sightline.model.request import FunctionTool, Message, Request
+from sightline.settings import ChatSettings
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import Estimate, exactly
 from sightline.tokens.estimator import Estimator

@@ -14,9 +14,9 @@ from sightline.chat.core.sending import (
     counter_of,
     trim_summary,
 )
-from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault, Numbers
 from sightline.model.reply import Usage
+from sightline.settings import ChatSettings
 from sightline.tokens.ledger import READY, Wait
 from tests.chat.core.stage import BY_LETTER, answered, attempts, driven, history_of, planned, view_of
 

@@ -1,8 +1,8 @@
 import pytest
 
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Inherited, Parameters, Topic, Topics, compose_system_prelude
 from sightline.errors import Code, Fault
+from sightline.settings import ChatSettings
 
 
 def tree() -> Topics:

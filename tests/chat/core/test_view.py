@@ -3,33 +3,17 @@ from random import Random
 import pytest
 
 from sightline.catalog.facts import Facts
-from sightline.chat.core.facts import (
-    ChatFact,
-    ChatImported,
-    CompactionUndone,
-    PairAnswered,
-    PairAsked,
-    PairEdited,
-    PairsCompacted,
-    PairsDeleted,
-    PairsFlagged,
-    PairsHandled,
-    PairsMoved,
-    PairsRestored,
-    PairsStarred,
-    TopicAdded,
-    TopicChanged,
-    TopicRemoved,
-)
+from sightline.chat.core import facts
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair, text_answer
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import ROOT, Parameters, Topic
 from sightline.chat.core.view import View
 from sightline.errors import Fault
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.request import FunctionTool
+from sightline.settings import ChatSettings
 from sightline.tokens.estimate import Estimate, exactly
 from tests.chat.core.stage import BY_LETTER, NOW, SMALL, answered, filtered, history_of, ids, view_of
 
@@ -37,7 +21,7 @@ FIVE = tuple(map(answered, "abcde"))
 """Each of 20 letters: with 100 tokens of which 10 are held back, four go along."""
 
 
-def told(view: View, fact: ChatFact) -> View:
+def told(view: View, fact: facts.ChatFact) -> View:
     view.on_change(view.history.apply(fact))
     return view
 
@@ -53,7 +37,7 @@ def test_newest_pairs_are_included_and_older_ones_stay_visible() -> None:
 
 def test_filter_determines_the_included_pairs() -> None:
     view = view_of(history_of(*FIVE))
-    told(view, PairsStarred(("a", "c"), 2))
+    told(view, facts.PairsStarred(("a", "c"), 2))
     assert ids(filtered(view, "s>=2").included) == "ac"
     assert view.standing("b") == "hidden"
 
@@ -68,7 +52,7 @@ def test_filter_can_select_the_included_pairs() -> None:
 
 def test_filter_can_refer_to_the_current_topic_and_model() -> None:
     view = view_of(history_of(*FIVE, topics=[Topic(id="t", name="T")]))
-    told(view, PairsMoved(("a", "b"), "t"))
+    told(view, facts.PairsMoved(("a", "b"), "t"))
     view.enter("t")
     assert ids(filtered(view, "t").visible) == "ab"
     assert ids(filtered(view, "t1").visible) == "b"
@@ -82,22 +66,22 @@ def test_filter_can_refer_to_the_current_topic_and_model() -> None:
 
 def test_a_person_takes_in_and_leaves_out_by_hand() -> None:
     view = filtered(view_of(history_of(*FIVE)), "s>=1")
-    told(view, PairsStarred(("a", "b", "c"), 1))
+    told(view, facts.PairsStarred(("a", "b", "c"), 1))
     assert ids(view.visible) == "abc"
-    told(view, PairsHandled(("b",), "out"))
-    told(view, PairsHandled(("e",), "in"))
+    told(view, facts.PairsHandled(("b",), "out"))
+    told(view, facts.PairsHandled(("e",), "in"))
     assert ids(view.visible) == "ace"
     assert ids(view.left_out) == "b"
     assert view.standing("b") == "left_out"
     again = filtered(view, "s>=1")
     assert (ids(again.visible), ids(again.left_out)) == ("ace", "b")
-    told(view, PairsHandled(("b", "e"), ""))
+    told(view, facts.PairsHandled(("b", "e"), ""))
     assert (ids(view.visible), ids(view.left_out)) == ("abc", "")
 
 
 def test_what_is_left_out_by_hand_takes_no_room() -> None:
     view = view_of(history_of(*FIVE))
-    told(view, PairsHandled(("e",), "out"))
+    told(view, facts.PairsHandled(("e",), "out"))
     assert ids(view.included) == "abcd"
     assert ids(filtered(view, "o").visible) == "abcd"
 
@@ -116,7 +100,7 @@ def test_tools_and_the_reply_take_room() -> None:
     view = view_of(history_of(), settings=settings, limit=1000, tools=(tool,))
     assert view.room.tools > 0
     assert view.room.reply == 250
-    told(view, TopicAdded(Topic(id="t", name="T", parameters=Parameters(max_tokens=77))))
+    told(view, facts.TopicAdded(Topic(id="t", name="T", parameters=Parameters(max_tokens=77))))
     view.enter("t")
     assert view.room.reply == 77
 
@@ -125,9 +109,9 @@ def test_view_follows_changes_of_its_current_topic() -> None:
     view = view_of(history_of(*FIVE, topics=[Topic(id="t", name="T")]))
     view.enter("t")
     assert ids(view.included) == "bcde"
-    told(view, TopicChanged(Topic(id="t", name="T", system_prompt="x" * 60)))
+    told(view, facts.TopicChanged(Topic(id="t", name="T", system_prompt="x" * 60)))
     assert ids(view.included) == "e"
-    told(view, TopicRemoved("t"))
+    told(view, facts.TopicRemoved("t"))
     assert (view.topic, ids(view.included)) == (ROOT, "bcde")
     with pytest.raises(Fault):
         view.enter("t")
@@ -152,13 +136,13 @@ def test_other_settings_are_other_counts() -> None:
 
 def test_one_more_pair_among_a_hundred_thousand_is_no_second_look_at_them(monkeypatch) -> None:
     pairs = tuple(answered(str(number), at=float(number)) for number in range(100_000))
-    view = view_of(ChatHistory([ChatImported((), pairs)]), limit=10_010)
+    view = view_of(ChatHistory([facts.ChatImported((), pairs)]), limit=10_010)
     assert len(view.included) == 500
     counted: list[str] = []
     original = Sizer.messages
     monkeypatch.setattr(Sizer, "messages", lambda self, pair: (counted.append(pair.id), original(self, pair))[1])
-    told(view, PairAsked(answered("new", at=1e6)))
-    told(view, PairAnswered("new", text_answer("!" * 10)))
+    told(view, facts.PairAsked(answered("new", at=1e6)))
+    told(view, facts.PairAnswered("new", text_answer("!" * 10)))
     assert len(view.included) == 500
     assert view.selections == 1
     assert set(counted) == {"new"}
@@ -166,7 +150,7 @@ def test_one_more_pair_among_a_hundred_thousand_is_no_second_look_at_them(monkey
 
 def test_unread_view_applies_changes_without_recomputing() -> None:
     view = view_of(history_of(*FIVE))
-    told(view, PairsDeleted(("a",)))
+    told(view, facts.PairsDeleted(("a",)))
     assert view.selections == 0
     assert ids(view.visible) == "bcde"
 
@@ -182,23 +166,23 @@ def test_whatever_happens_the_view_is_what_a_new_one_would_be(seed: int) -> None
     for number in range(25):
         live = [pair.id for pair in history if pair.state != "sending"]
         some = tuple(random.sample(live, min(len(live), random.randint(1, 3))))
-        acts: list[ChatFact] = [
-            PairsStarred(some, random.randrange(4)),
-            PairsFlagged(some, random.choice(("blue", "grey"))),
-            PairsHandled(some, random.choice(("", "in", "out"))),
-            PairsMoved(some, random.choice((ROOT, "t", "u"))),
-            PairsDeleted(some),
-            PairsRestored(tuple("abcdefg")),
-            PairsCompacted(MessagePair(id=f"s{number}", user_text="in short", summary_of=some)),
-            PairAsked(answered(f"n{number}", random.randrange(60))),
-            TopicChanged(Topic(id="u", name=f"U{number}", parent=random.choice((ROOT, "t")))),
-            ChatImported((), (answered(f"i{number}", at=NOW - number),)),
+        acts: list[facts.ChatFact] = [
+            facts.PairsStarred(some, random.randrange(4)),
+            facts.PairsFlagged(some, random.choice(("blue", "grey"))),
+            facts.PairsHandled(some, random.choice(("", "in", "out"))),
+            facts.PairsMoved(some, random.choice((ROOT, "t", "u"))),
+            facts.PairsDeleted(some),
+            facts.PairsRestored(tuple("abcdefg")),
+            facts.PairsCompacted(MessagePair(id=f"s{number}", user_text="in short", summary_of=some)),
+            facts.PairAsked(answered(f"n{number}", random.randrange(60))),
+            facts.TopicChanged(Topic(id="u", name=f"U{number}", parent=random.choice((ROOT, "t")))),
+            facts.ChatImported((), (answered(f"i{number}", at=NOW - number),)),
         ]
         if live:
-            acts.append(PairEdited(some[0], user_text="b" * random.randrange(50)))
+            acts.append(facts.PairEdited(some[0], user_text="b" * random.randrange(50)))
         if history.sending:
-            acts.append(PairAnswered(history.sending, text_answer("!" * random.randrange(40))))
-        acts += [CompactionUndone(each) for each in live if history.get(each).summary_of]
+            acts.append(facts.PairAnswered(history.sending, text_answer("!" * random.randrange(40))))
+        acts += [facts.CompactionUndone(each) for each in live if history.get(each).summary_of]
         try:
             change = history.apply(random.choice(acts))
         except Fault:
@@ -220,9 +204,9 @@ def test_whatever_happens_the_view_is_what_a_new_one_would_be(seed: int) -> None
 
 def test_match_ignores_manual_choices_and_leaves_the_view_unchanged() -> None:
     view = filtered(view_of(history_of(*FIVE)), "r2")
-    told(view, PairsStarred(("a", "c"), 2))
-    told(view, PairsHandled(("b",), "in"))
-    told(view, PairsHandled(("c",), "out"))
+    told(view, facts.PairsStarred(("a", "c"), 2))
+    told(view, facts.PairsHandled(("b",), "in"))
+    told(view, facts.PairsHandled(("c",), "out"))
     assert ids(view.match(parse("s2", scope=FilterScope.CHAT), NOW)) == "ac"
     assert ids(view.match(parse("o & !s2", scope=FilterScope.CHAT), NOW)) == "bde"
     assert ids(view.visible) == "bde"
@@ -238,7 +222,7 @@ def test_what_was_measured_is_shared_out_to_all_that_is_sent() -> None:
     assert view.size(view.included[0]) == Estimate(40, 35, 47)
     assert view.size(view.visible[0]) == exactly(20, "characters per token"), "a pair that is not sent"
     assert (view.figures.history, room.system, room.tools, room.margin) == (160, 0, 0, 0)
-    told(view, PairAsked(answered("f")))
+    told(view, facts.PairAsked(answered("f")))
     assert view.figures.history == 90, "the measure is of other pairs"
     view.forget_measure()
     assert view.figures.total == 90

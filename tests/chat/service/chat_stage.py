@@ -17,15 +17,16 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
 from sightline.chat.core.facts import ChatFact
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.answerer import Answerer
-from sightline.chat.service.chat import MAIN
-from sightline.chat.service.service import ChatService, chat_service
+from sightline.chat.service.chat import MAIN, ChatContext
+from sightline.chat.service.chats import ChatService, chat_service
+from sightline.chat.service.views import Models
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Announced, FactQueue
 from sightline.exchange.request_counter import RequestCounter
 from sightline.model.exchange import Budgeted
 from sightline.model.json import JsonObject
+from sightline.settings import ChatSettings
 from sightline.store.store import Line
 from tests.chat.core.stage import BY_LETTER, told
 from tests.logbook_fake import MemoryLogbook
@@ -108,20 +109,19 @@ class ChatStage:
             "poor": Model(providers=("acme",), context_window=1000, tpd=2),
             "huge": Model(providers=("acme",), context_window=100_000),
         }
-        return chat_service(
-            self.engine,
-            self.hub,
-            self.logbook,
-            name=chat,
-            catalog=Catalog(providers=self.relays.providers, models=models),
-            has_key=lambda _provider: True,
+        context = ChatContext(
+            logbook=self.logbook,
+            hub=self.hub,
             settings=self.settings,
+            now=self.clock.now,
             make_id=lambda: f"p_{next(self._ids)}",
-            default_model=self.default_model,
-            answering=self.answering,
+            secrets=self.engine.relay.secrets,
             process=process_name() if host == "" else f"{host}:1:0",
             is_alive=is_alive if host == "" else lambda _process: True,
         )
+        catalog = Catalog(providers=self.relays.providers, models=models)
+        known = Models(catalog, lambda _provider: True, self.engine.memory, self.default_model)
+        return chat_service(context, known, self.answering, chat)
 
     async def begin(
         self, *pairs: MessagePair, filter_text: str = "", model: str = "m", script: Sequence[Play] = ()
@@ -135,9 +135,12 @@ class ChatStage:
 
     async def ask(self, text: str = "hello", **more: Any) -> MessagePair:
         """The pair of a question when it has ended."""
-        pair = await self.service.sends.send("v", text, **more)
+        return await self.ended(await self.service.sends.send("v", text, **more))
+
+    async def ended(self, name: str) -> MessagePair:
+        """The pair once nothing is on its way any more."""
         await self.service.sends.wait_until_idle()
-        return self.pair(pair)
+        return self.pair(name)
 
     async def happen(self, *facts: ChatFact) -> None:
         for fact in facts:

@@ -109,8 +109,7 @@ async def test_what_was_changed_between_the_rounds_of_a_run_is_what_the_history_
     result = next(section for section in hold.draft.sections if section.kind == "tool_result")
     holds.edit(hold.exchange, SetText(section=result.id, text="it did something else"))
     let_go(stage.relays, hold)
-    await stage.service.sends.wait_until_idle()
-    pair = stage.pair(name)
+    pair = await stage.ended(name)
     assert (pair.user_text, pair.is_edited) == ("count my things", True)
     block = blocks_of(pair.answer)[0]
     assert block.result.text == "it did something else"

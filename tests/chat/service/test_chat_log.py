@@ -4,7 +4,6 @@ import pytest
 
 from sightline.chat.core.facts import PairAnswered, PairEdited, PairsStarred
 from sightline.chat.core.pair import text_answer
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.service.chat import (
     FACT_FORMAT,
     MOST_FILTERS,
@@ -16,6 +15,7 @@ from sightline.chat.service.chat import (
 )
 from sightline.errors import Code, Fault
 from sightline.journal.journal import FactFormat
+from sightline.settings import ChatSettings
 from sightline.store.store import Line
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from sightline.chat.core.facts import PairsDeleted, TopicAdded, TopicChanged
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import MAIN
+from sightline.chat.service.chat import MAIN, ChatContext
 from sightline.chat.service.chats import MOST_OPEN, Chats
 from sightline.errors import Fault
 from tests.chat.core.stage import answered, told
@@ -16,14 +16,15 @@ from tests.chat.service.chat_stage import ChatStage, played, says, says_until
 
 def chats_of(stage: ChatStage) -> Chats:
     numbers = count(1)
-    return Chats(
-        stage.logbook,
-        stage.hub,
-        lambda name: stage.service if name == MAIN else stage.another("here", name),
+    context = ChatContext(
+        logbook=stage.logbook,
+        hub=stage.hub,
+        settings=stage.settings,
         now=stage.clock.now,
         make_id=lambda: f"c_{next(numbers)}",
         secrets=("sk-secret-key-1234567890",),
     )
+    return Chats(context, lambda name: stage.service if name == MAIN else stage.another("here", name))
 
 
 async def titles(chats: Chats, words: str = "") -> list[str]:
@@ -51,8 +52,7 @@ async def test_each_chat_has_its_own_history_and_two_send_at_once(stage: ChatSta
     assert other.chat.history.get(asked).assistant_text == "quick"
     assert stage.pair(waiting).state == "sending", "and its own answer still arrives"
     gate.set()
-    await stage.service.sends.wait_until_idle()
-    assert stage.pair(waiting).assistant_text == "slow main"
+    assert (await stage.ended(waiting)).assistant_text == "slow main"
     assert [len(stage.service.chat.history), len(other.chat.history)] == [1, 1]
     sessions = {fact.session for number in (1, 2) for fact in stage.relays.facts(f"x_{number}")[:1]}
     assert sessions == {"chat", "chat-c_1"}

@@ -70,8 +70,7 @@ async def test_a_run_that_a_person_stopped_goes_on_and_becomes_the_answer(
         await stage.service.sends.send("v", "another")
     with pytest.raises(Fault, match="no send is waiting"):
         stage.service.sends.resume(anyway=True)
-    await stage.service.sends.wait_until_idle()
-    whole = stage.pair(pair.id)
+    whole = await stage.ended(pair.id)
     assert (whole.state, whole.assistant_text, whole.earlier) == ("complete", "Both done.", ())
     assert (results(whole), whole.answer.finish) == (["1.1 done", "2.1 done"], "stop")
     assert [call.key for call in workshop.tools.used] == ["1.1", "2.1", "2.1"]
@@ -95,8 +94,7 @@ async def test_it_can_fail_and_what_it_came_to_stays(stage: ChatStage, pair: Mes
     stage.upstream._played = 0
     runner_of(stage).questions.tell(pair.run, {"2.1": "skip"})
     assert await stage.service.sends.resume_run(pair.id, pair.run)
-    await stage.service.sends.wait_until_idle()
-    failed = stage.pair(pair.id)
+    failed = await stage.ended(pair.id)
     assert failed.trouble is not None
     assert (failed.state, failed.earlier) == ("error", ())
     assert results(failed)[0] == "1.1 done"
@@ -109,8 +107,7 @@ async def test_failed_resume_is_reported_and_keeps_existing_results(
     workshop.trouble = Fault(Code.CONFIG, "no hands today")
     with pytest.raises(Fault, match="no hands"):
         await stage.service.sends.resume_run(pair.id, pair.run)
-    await stage.service.sends.wait_until_idle()
-    left = stage.pair(pair.id)
+    left = await stage.ended(pair.id)
     assert (left.state, left.trouble.message, results(left)) == ("error", "no hands today", ["1.1 done", ""])
     await stage.happen(PairsDeleted((pair.id,)))
     assert not await stage.service.sends.resume_run(pair.id, pair.run)
@@ -161,8 +158,7 @@ async def test_a_run_that_was_taken_up_elsewhere_gives_its_answer(
     await runner.resume(pair.run, RunParticipants(workshop.tools, runner.questions))
     assert stage.pair(pair.id) == pair, "nobody has told it"
     assert await stage.service.sends.resume_run(pair.id, pair.run)
-    await stage.service.sends.wait_until_idle()
-    assert stage.pair(pair.id).assistant_text == "Both done."
+    assert (await stage.ended(pair.id)).assistant_text == "Both done."
 
 
 @stopped
@@ -172,12 +168,10 @@ async def test_another_answer_that_has_come_meanwhile_is_kept_behind_it(
     stage.upstream.script = [plays(says("Another."))]
     stage.upstream._played = 0
     await stage.service.sends.reask(pair.id, "v")
-    await stage.service.sends.wait_until_idle()
-    assert stage.pair(pair.id).assistant_text == "Another."
+    assert (await stage.ended(pair.id)).assistant_text == "Another."
     stage.upstream.script = [plays(says("Both done."))]
     runner_of(stage).questions.tell(pair.run, {"2.1": "again"})
     assert await stage.service.sends.resume_run(pair.id, pair.run)
-    await stage.service.sends.wait_until_idle()
-    whole = stage.pair(pair.id)
+    whole = await stage.ended(pair.id)
     assert (whole.assistant_text, [each.text for each in whole.earlier]) == ("Both done.", ["Another."])
     assert msgspec.json.decode(stage.logbook.kept["chat"][-1].data, type=PairAnswered).id == pair.id

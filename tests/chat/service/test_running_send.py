@@ -90,8 +90,7 @@ async def test_a_send_that_waits_can_be_broken_off(stage: ChatStage) -> None:
     name = await stage.service.sends.send("v", "hello", quota="wait")
     await stage.news("paused")
     await stage.service.sends.cancel()
-    trouble = stage.pair(name).trouble
-    assert trouble.code == "cancelled"
+    assert stage.pair(name).trouble.code == "cancelled"
     assert stages(stage.service.sends.telemetry(name)) == ["waiting", "cancelled"]
     assert stage.relays.entries == [], "nothing was sent, and nothing is on record"
 
@@ -129,8 +128,7 @@ async def test_a_hold_that_is_dropped_breaks_the_send_off(stage: ChatStage) -> N
     name = await stage.service.sends.send("v", "hello", hold=True)
     hold = await held(stage.relays)
     stage.relays.relay.holds.drop(hold.exchange)
-    await stage.service.sends.wait_until_idle()
-    pair = stage.pair(name)
+    pair = await stage.ended(name)
     assert (pair.state, pair.trouble.code, pair.user_text) == ("error", "cancelled", "hello")
     assert stage.upstream.seen == []
 
@@ -186,8 +184,7 @@ async def test_whatever_goes_wrong_here_no_pair_waits_forever(stage: ChatStage) 
     task = stage.service.sends._task
     await asyncio.wait({task})
     assert isinstance(task.exception(), ZeroDivisionError)
-    trouble = stage.pair(name).trouble
-    assert trouble.code == "interrupted"
+    assert stage.pair(name).trouble.code == "interrupted"
     assert stage.service.sends.sending == ""
 
 
@@ -221,8 +218,7 @@ async def test_a_log_that_cannot_be_written_at_the_end_is_caught_up_with_later(
     stage.logbook.before_append = lambda _log: None
     assert stage.pair(name).state == "sending"
     await stage.service.chat.load()
-    trouble = stage.pair(name).trouble
-    assert trouble.code == "interrupted"
+    assert stage.pair(name).trouble.code == "interrupted"
 
 
 @played()
@@ -247,8 +243,7 @@ async def test_broken_off_at_once_it_does_not_even_begin(stage: ChatStage) -> No
     await stage.begin(script=[says("never")])
     name = await stage.service.sends.send("v", "hello")
     await stage.service.sends.cancel()
-    trouble = stage.pair(name).trouble
-    assert trouble.code == "cancelled"
+    assert stage.pair(name).trouble.code == "cancelled"
     assert stage.upstream.seen == []
 
 

@@ -18,7 +18,6 @@ from sightline.chat.core.facts import (
     TopicChanged,
     TopicRemoved,
 )
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service import views as module
 from sightline.chat.service.answerer import AnswerRequest, AnswerResult
@@ -32,6 +31,7 @@ from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.reply import Usage
 from sightline.model.request import FunctionTool, Tool
+from sightline.settings import ChatSettings
 from sightline.tokens.estimate import between
 from tests.chat.core.stage import NOW, answered, history_of, ids, told, view_of
 from tests.chat.service.chat_stage import ChatStage, open_stage, played, says

@@ -14,12 +14,12 @@ from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
 from sightline.chat.core.facts import TopicAdded
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import Topic
 from sightline.chat.service.answerer import Answerer
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
 from sightline.exchange.hub import Hub
+from sightline.settings import ChatSettings
 from tests.chat.service.chat_stage import AsyncTest, ChatStage, Lines, open_stage
 from tests.running_stage import FakeTools
 from tests.upstream import Play

@@ -14,7 +14,7 @@ from sightline.agent.service.approvers import Interrupted, KeptRule, KeptRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.run_view import ApprovePending, MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.runner import Runner
-from sightline.agent.tools.opening import Toolsets
+from sightline.agent.tools.opening import Opened, Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
@@ -155,17 +155,9 @@ class Runs:
             hint = "Only an interrupted run can be resumed."
             raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
         self._runner.questions.tell(run, body.mid_flight)
-        if await self._join_chat_pair(run, now.origin):
-            return await self._runner.show(run)
-        loop = asyncio.get_running_loop()
-        begun: asyncio.Future[None] = loop.create_future()
-        company = RunParticipants(tools, self._runner.questions, tools.hooks)
-        work = self._runner.resume(run, company, lambda: begun.set_result(None))
-        task = loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._over)
         try:
-            await wait_started(begun, task)
+            if not await self._join_chat_pair(run, now.origin):
+                await self._resume_in_background(run, tools)
         except Fault:
             self._runner.questions.tell(run, {})
             raise
@@ -192,13 +184,17 @@ class Runs:
     async def _join_chat_pair(self, run: str, origin: JsonObject) -> bool:
         """Whether it goes on for a pair of the chat."""
         pair = origin.get("pair")
-        if not isinstance(pair, str):
-            return False
-        try:
-            return await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
-        except Fault:
-            self._runner.questions.tell(run, {})
-            raise
+        return isinstance(pair, str) and await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
+
+    async def _resume_in_background(self, run: str, tools: Opened) -> None:
+        """Resume it, and return once it goes on."""
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+        company = RunParticipants(tools, self._runner.questions, tools.hooks)
+        task = loop.create_task(self._runner.resume(run, company, lambda: begun.set_result(None)))
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        await wait_started(begun, task)
 
     async def _keep(self, shown: RunShown, body: DecisionsWanted) -> None:
         """Remember what is to hold for other runs, of the tool that waits and no other."""

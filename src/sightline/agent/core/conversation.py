@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.agent.core.tool import NOTHING, ToolOutcome
+from sightline.agent.core.tool import NOTHING, ToolOutcome, result_of
 from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.dialects.translate import write_request
@@ -256,15 +256,8 @@ class RunConversation:
     def result_for(self, call: ToolCall, call_id: str, outcome: ToolOutcome) -> ToolResult:
         """The result of a call that is sent under this id."""
         name = self._check.name_for(msgspec.structs.replace(call, id=call_id))
-        return ToolResult(
-            call_id,
-            outcome.parts,
-            name,
-            is_error=outcome.is_error or None,
-            kind=call.kind,
-            structured=outcome.structured,
-            bare=True,  # one text goes as a string also after an edited request: not every provider accepts lists
-        )
+        # One text goes as a string also after an edited request: not every provider accepts lists.
+        return result_of(outcome, call_id, name, call.kind, bare=True)
 
     def _append(self, message: Message) -> None:
         if message.parts:

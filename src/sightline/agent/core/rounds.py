@@ -7,25 +7,16 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
-from sightline.agent.core.approval import (
-    Allowed,
-    AnsweredByHand,
-    ApprovalRule,
-    Decision,
-    Denied,
-    DeniedBy,
-    Policy,
-    Ruling,
-)
+from sightline.agent.core import approval
 from sightline.agent.core.arguments import RefusedArguments, Repair, check_edited
 from sightline.agent.core.conversation import Amendment
 from sightline.agent.core.limits import Reached, RunUsage, total_usage
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome, text_outcome
+from sightline.agent.core.tool import Cap, Definition, ToolOutcome, cap_outcome, result_of, text_outcome
 from sightline.dialects.tool_names import as_function_arguments
 from sightline.errors import CancelReason, Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Part, Text, ToolCall, ToolResult
+from sightline.model.parts import Part, Text, ToolCall
 from sightline.model.reply import Finish, Reply, Usage
 from sightline.model.request import Message, Request
 from sightline.wire.jsontext import encode
@@ -50,7 +41,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ran: dict[str, Json] | str | None = None
     sent_id: str | None = None
     is_edited: bool = False
-    denied_by: DeniedBy | None = None
+    denied_by: approval.DeniedBy | None = None
     repairs: tuple[Repair, ...] = ()
 
 
@@ -94,7 +85,7 @@ class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 CANCELLED: Final = "The user cancelled the tool call."
-DENIED: Final[dict[DeniedBy, str]] = {
+DENIED: Final[dict[approval.DeniedBy, str]] = {
     "user": "The user does not allow this call.",
     "hook": "A hook of this run does not allow this call.",
     "rule": "A rule of this run does not allow this call.",
@@ -114,7 +105,7 @@ class Pending:
     fate: Fate | None = None
     outcome: ToolOutcome | None = None
     is_edited: bool = False
-    denied_by: DeniedBy | None = None
+    denied_by: approval.DeniedBy | None = None
 
     def settle(self, fate: Fate, outcome: ToolOutcome, cap: Cap) -> None:
         self.fate, self.outcome = fate, cap_outcome(outcome, cap)
@@ -128,7 +119,7 @@ class Pending:
         text = f"This call was not run{to_its_end}: {reached.words}."
         self.settle("limit", text_outcome(text, is_error=True), cap)
 
-    def deny(self, reason: str, cap: Cap, by: DeniedBy = "user") -> None:
+    def deny(self, reason: str, cap: Cap, by: approval.DeniedBy = "user") -> None:
         self.denied_by = by
         self.settle("denied", text_outcome(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
 
@@ -181,28 +172,28 @@ class Pending:
 class RunPolicy:
     """The policy of a run, which grows with what people decide for more than one call."""
 
-    def __init__(self, policy: Policy, cap: Cap) -> None:
+    def __init__(self, policy: approval.Policy, cap: Cap) -> None:
         self._policy = policy
         self._cap = cap
 
-    def ruling(self, pending: Pending, call: RunnableCall) -> Ruling:
+    def ruling(self, pending: Pending, call: RunnableCall) -> approval.Ruling:
         """Whether the call may run or a person must be asked. A call that a rule denies is settled here."""
         rule = self._policy.ruling(call.name, call.arguments)
         if rule.ruling == "deny":
             pending.deny(rule.reason, self._cap, "rule")
         return rule.ruling
 
-    def decide(self, pending: Pending, decision: Decision | None, definition: Definition) -> str:
+    def decide(self, pending: Pending, decision: approval.Decision | None, definition: Definition) -> str:
         """Follow a decision; why it cannot be followed, if it cannot. Where there is none, the call is cancelled."""
         match decision:
             case None:
                 pending.cancel(self._cap)
-            case Denied(reason, rule, by):
+            case approval.Denied(reason, rule, by):
                 pending.deny(reason, self._cap, by)
                 self._grow(rule)
-            case AnsweredByHand(parts, is_error):
+            case approval.AnsweredByHand(parts, is_error):
                 pending.settle("answered", ToolOutcome(parts, is_error=is_error), self._cap)
-            case Allowed(arguments, rule):
+            case approval.Allowed(arguments, rule):
                 objection = "" if arguments is None else self._edit(pending, arguments, definition)
                 if objection:
                     return objection
@@ -221,7 +212,7 @@ class RunPolicy:
         pending.edit(read.arguments)
         return ""
 
-    def _grow(self, rule: ApprovalRule | None) -> None:
+    def _grow(self, rule: approval.ApprovalRule | None) -> None:
         if rule is not None:
             self._policy = self._policy.prepend(rule)
 
@@ -265,16 +256,7 @@ def _messages_of_round(round_: Round) -> list[Message]:
         if isinstance(part, ToolCall) and (record := next(records, None)) is not None:
             part = msgspec.structs.replace(part, id=record.sent_id or record.id, arguments=_arguments(record))
             if (outcome := record.outcome) is not None:
-                results.append(
-                    ToolResult(
-                        part.id,
-                        outcome.parts,
-                        part.name,
-                        is_error=outcome.is_error or None,
-                        kind=part.kind,
-                        structured=outcome.structured,
-                    )
-                )
+                results.append(result_of(outcome, part.id, part.name, part.kind))
         parts.append(part)
     context = (Text(round_.context),) if round_.context.strip() else ()
     messages = (Message("assistant", tuple(parts)), Message("tool", tuple(results)), Message("user", context))

@@ -136,10 +136,6 @@ Loop: TypeAlias = Generator[Step, Answer, FinishedRun]
 A = TypeVar("A", Replied, CallsDecided, Used, Confirmed, Rested)
 
 
-def run(request: Request, plan: RunPlan) -> Loop:
-    return ToolLoop(request, plan).steps()
-
-
 class ToolLoop:
     """One run, which can be looked at while it is driven. `rounds` are those that are over, `pending` the calls of one
     that is not. `spent` is what was used so far, `limits` how far it may go, with what was raised."""

@@ -19,7 +19,7 @@ from sightline.catalog.fitting import HostedTool, make_native_tool
 from sightline.dialects.registry import kind_of_hosted_tool
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Audio, Document, Image, Inline, Text, ToolKind
+from sightline.model.parts import Audio, Document, Image, Inline, Text, ToolKind, ToolResult
 from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool
 from sightline.wire import pointer
 from sightline.wire.jsontext import decode, encode
@@ -299,6 +299,14 @@ class Cap(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 def text_outcome(text: str, *, is_error: bool = False) -> ToolOutcome:
     return ToolOutcome((Text(text),), is_error=is_error)
+
+
+def result_of(
+    outcome: ToolOutcome, call_id: str, name: str | None, kind: ToolKind, *, bare: bool = False
+) -> ToolResult:
+    """The outcome as the result of the call that is sent under this id."""
+    is_error, structured = outcome.is_error or None, outcome.structured
+    return ToolResult(call_id, outcome.parts, name, is_error=is_error, kind=kind, structured=structured, bare=bare)
 
 
 def words_of(outcome: ToolOutcome) -> str:

@@ -1,5 +1,5 @@
 """Who decides in a run: a person at a terminal, a person at the page, or a policy; what a person has allowed for all
-runs; and who watches a run."""
+runs."""
 
 import asyncio
 import inspect
@@ -15,7 +15,6 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
-from sightline.tokens.ledger import Wait
 from sightline.wire.jsontext import MISFIT, decode
 
 Interrupted: TypeAlias = Literal["again", "skip"]
@@ -38,18 +37,6 @@ class Approver(Protocol):
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
         """Whether each call runs again that was started, may have had effects, and has no result."""
-        ...
-
-
-class Watcher(Protocol):
-    """Gets what happens in a run and is no fact of it."""
-
-    def on_pause(self, wait: Wait) -> None:
-        """The next request waits for the provider's limits."""
-        ...
-
-    def on_progress(self, key: str, words: str) -> None:
-        """How far the tool is that runs for a call."""
         ...
 
 

@@ -8,27 +8,13 @@ from typing import TypeVar, assert_never
 
 import msgspec
 
+from sightline.agent.core import steps
 from sightline.agent.core.approval import Decision
 from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunEnded, RunState, RunTaken
 from sightline.agent.core.limits import line_of
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.steps import (
-    Answer,
-    Approve,
-    AskModel,
-    CallsDecided,
-    Confirm,
-    Confirmed,
-    Replied,
-    Rest,
-    Rested,
-    RunStopped,
-    Step,
-    Use,
-    Used,
-)
 from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome
-from sightline.agent.service.approvers import Approver, Question, Watcher
+from sightline.agent.service.approvers import Approver, Question
 from sightline.agent.service.round_sender import (
     Opening,
     RoundSender,
@@ -106,7 +92,8 @@ _SELDOM = 1.0
 @dataclass(frozen=True, slots=True)
 class RunParticipants:
     """What takes part in one run: its tools, the approver, its hooks, the listeners to events of the answer, to facts
-    of its exchanges and to its own facts, the watcher, and the gate of its requests."""
+    of its exchanges, to its own facts, to waits for the provider's limits and to what a tool reports for the call with
+    a key, and the gate of its requests."""
 
     tools: Tools
     approver: Approver
@@ -114,7 +101,8 @@ class RunParticipants:
     on_event: EventObserver = lambda _event: None
     on_recorded: FactObserver | None = None
     on_fact: FactListener | None = None
-    watcher: Watcher | None = None
+    on_pause: Callable[[Wait], None] = lambda _wait: None
+    on_progress: Callable[[str, str], None] = lambda _key, _words: None
     gate: RunGate | None = None
 
 
@@ -210,31 +198,31 @@ class RunDriver:
         self.cancel_because("timeout")
         self.stop_signal.stop(now=True)
 
-    async def _answer(self, step: Step) -> Answer:
+    async def _answer(self, step: steps.Step) -> steps.Answer:
         if words := self._tool_changes.changes(self.company.tools.definitions):
             await self.log.note(Remarked(words))
         try:
             match step:
-                case AskModel():
+                case steps.AskModel():
                     return await self._answer_ask(step)
-                case Approve():
+                case steps.Approve():
                     decisions = await self.stop_signal.unless_soon(self._approval.approve(step))
-                    return CallsDecided(decisions, self._seconds_elapsed())
-                case Use():
+                    return steps.CallsDecided(decisions, self._seconds_elapsed())
+                case steps.Use():
                     return await self._run_tools(step)
-                case Confirm():
+                case steps.Confirm():
                     goes_on = await self._ask_person(step, lambda: self.company.approver.confirm(self.log.run, step))
-                    return Confirmed(goes_on=goes_on, elapsed=self._seconds_elapsed())
-                case Rest():
+                    return steps.Confirmed(goes_on=goes_on, elapsed=self._seconds_elapsed())
+                case steps.Rest():
                     return await self.stop_signal.unless_soon(self._answer_rest(step))
                 case unreachable:
                     assert_never(unreachable)
         except WorkInterrupted:
             return self._stop_answer()
 
-    async def _record(self, answer: Answer) -> None:
+    async def _record(self, answer: steps.Answer) -> None:
         """Append the answer before the loop gets it: a process that resumes the run sends it again."""
-        if self.stop_signal.is_leaving and isinstance(answer, RunStopped):
+        if self.stop_signal.is_leaving and isinstance(answer, steps.RunStopped):
             await self.log.note(RunTaken(NO_PROCESS))  # this process may live on, and any other can resume the run
             hint = f"Resume it: sightline resume {self.log.run}"
             raise Fault(Code.CANCELLED, f"the run {self.log.run} was left", hint=hint)
@@ -243,20 +231,20 @@ class RunDriver:
     def _seconds_elapsed(self) -> float:
         return self.before + self.engine.clock.monotonic() - self._started
 
-    def _stop_answer(self, outcomes: Mapping[str, ToolOutcome] | None = None) -> RunStopped:
+    def _stop_answer(self, outcomes: Mapping[str, ToolOutcome] | None = None) -> steps.RunStopped:
         reason = "user" if self._cancellation is None else self._cancellation.reason
-        return RunStopped(self._seconds_elapsed(), dict(outcomes or {}), reason)
+        return steps.RunStopped(self._seconds_elapsed(), dict(outcomes or {}), reason)
 
     # --- requests ---
 
-    async def _answer_ask(self, step: AskModel) -> Answer:
+    async def _answer_ask(self, step: steps.AskModel) -> steps.Answer:
         try:
             replied = await self.stop_signal.unless_now(self._reply(step))
         except WorkInterrupted:
             replied = None
         if replied is None and not self.stop_signal.is_leaving:  # a process that resumes the run asks again
             partial = self._sender.so_far(cancel_reason())
-            replied = None if partial is None else Replied(partial)
+            replied = None if partial is None else steps.Replied(partial)
         if replied is None:
             return self._stop_answer()
         return msgspec.structs.replace(replied, elapsed=self._seconds_elapsed(), cost=self._cost(replied.reply))
@@ -269,7 +257,7 @@ class RunDriver:
         cost = cost_of(reply.usage, prices)
         return None if cost is None else cost.dollars
 
-    async def _reply(self, step: AskModel) -> Replied | None:
+    async def _reply(self, step: steps.AskModel) -> steps.Replied | None:
         """The reply; None if nothing is asked because the run is to stop."""
         replied = await self._recall_reply() or await self._send_request(step)
         if replied is None or replied.reply.fault is not None:
@@ -280,20 +268,20 @@ class RunDriver:
         reply = msgspec.structs.replace(replied.reply, fault=refusal_fault("a reply", verdict))
         return msgspec.structs.replace(replied, reply=reply)
 
-    async def _recall_reply(self) -> Replied | None:
+    async def _recall_reply(self) -> steps.Replied | None:
         """The reply that an earlier process could not note any more."""
         exchange, self.standing.exchange = self.standing.exchange, ""
         if not exchange or self.store is None:
             return None
         return await recall_reply(self.store, exchange, self.choice)
 
-    async def _send_request(self, step: AskModel) -> Replied | None:
+    async def _send_request(self, step: steps.AskModel) -> steps.Replied | None:
         request = step.request
         verdict = await self._hook_points.ask("before_request", step.round, request=request)
         if self.stop_signal.is_set:
             return None
         if verdict is not None and verdict.decision == "deny":
-            return Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
+            return steps.Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
         if verdict is not None and verdict.context.strip():
             message = Message("user", (Text(verdict.context),))
             request = msgspec.structs.replace(request, messages=(*request.messages, message))
@@ -309,7 +297,7 @@ class RunDriver:
             return msgspec.structs.replace(replied, sent=request)
         return replied
 
-    async def _ask(self, step: AskModel, request: Request, opening: Opening) -> Replied:
+    async def _ask(self, step: steps.AskModel, request: Request, opening: Opening) -> steps.Replied:
         exchange = self.make_exchange()
         await self.log.note(RequestStarted(step.round, exchange))
         return await self._sender.ask(request, exchange, opening)
@@ -322,8 +310,7 @@ class RunDriver:
     def _pause(self, wait: Wait | None) -> None:
         if wait is not None:
             self.paused = RunPaused(line_of(wait, 0), self.engine.clock.now() + wait.seconds)
-            if self.company.watcher is not None:
-                self.company.watcher.on_pause(wait)
+            self.company.on_pause(wait)
             self.changed()
         elif self.paused is not None:
             self.paused = None
@@ -331,11 +318,11 @@ class RunDriver:
 
     # --- calls ---
 
-    async def _ask_approver(self, step: Approve) -> Mapping[str, Decision]:
+    async def _ask_approver(self, step: steps.Approve) -> Mapping[str, Decision]:
         with self._waiting(step):
             return await self.company.approver.approve(self.log.run, step)
 
-    async def _run_tools(self, step: Use) -> Answer:
+    async def _run_tools(self, step: steps.Use) -> steps.Answer:
         standing, using = self.standing, self._tool_runner
         using.begin(standing.finished, {**self._approval.contexts, **standing.contexts})
         self._approval.contexts = {}
@@ -350,7 +337,7 @@ class RunDriver:
             self.progress.clear()
         if any(call.key not in using.outcomes for call in step.calls):
             return self._stop_answer(using.outcomes)
-        return Used(using.outcomes, self._seconds_elapsed(), using.context)
+        return steps.Used(using.outcomes, self._seconds_elapsed(), using.context)
 
     def _report_progress(self, key: str, words: str) -> None:
         """Announce progress at intervals: a tool may report more than a page can show."""
@@ -359,9 +346,9 @@ class RunDriver:
         if now - self._progress_announced >= _OFTEN:
             self._progress_announced = now
             self.changed()
-        if self.company.watcher is not None and now - self._progress_watched >= _SELDOM:
+        if now - self._progress_watched >= _SELDOM:
             self._progress_watched = now
-            self.company.watcher.on_progress(key, words)
+            self.company.on_progress(key, words)
 
     # --- people and the end ---
 
@@ -384,10 +371,10 @@ class RunDriver:
         finally:
             self.waits_for = None
 
-    async def _answer_rest(self, step: Rest) -> Rested:
+    async def _answer_rest(self, step: steps.Rest) -> steps.Rested:
         """Whether the run may end. A hook that failed makes it a failure: its verdict is not known, and
         to let the model continue would ask the same hook again and again."""
-        is_active = any(isinstance(fact, Rested) and fact.words for fact in self.log.facts)
+        is_active = any(isinstance(fact, steps.Rested) and fact.words for fact in self.log.facts)
         reply = self.standing.run.rounds[-1].reply
         verdict = await self._hook_points.ask("stop", step.round, reply=reply, is_active=is_active)
         words = failure = ""
@@ -396,4 +383,4 @@ class RunDriver:
                 words = f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
             elif verdict.has_failed:
                 failure = refusal_fault("the end of the run", verdict).message
-        return Rested(words, self._seconds_elapsed(), failure)
+        return steps.Rested(words, self._seconds_elapsed(), failure)

@@ -278,6 +278,15 @@ class Capture:
         return self._head.decode(errors="replace") + mark + tail.decode(errors="replace")
 
 
+def describe_exit(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def last_line_in(text: str) -> str:
+    """The last line that is not blank; empty if there is none."""
+    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+
+
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """The result of a command. `code` is None after a timeout, negative for a signal."""
@@ -291,7 +300,7 @@ class CommandResult:
         """The exit code or signal in words."""
         if self.code is None:
             return "stopped: it took too long"
-        return f"ended by signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        return f"{'ended by ' if self.code < 0 else ''}{describe_exit(self.code)}"
 
 
 class Commands:

@@ -112,15 +112,12 @@ class _HookAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hooks:
+    """`all` are the hooks, in the order in which they are asked."""
+
     def __init__(self, hooks: Sequence[Hook], *, folder: Path, environment: Mapping[str, str]) -> None:
-        self._hooks = tuple(hooks)
+        self.all = tuple(hooks)
         self._folder = folder
         self._commands = Commands(environment)
-
-    @property
-    def all(self) -> tuple[Hook, ...]:
-        """All hooks, in the order in which they are asked."""
-        return self._hooks
 
     async def close(self) -> None:
         await self._commands.close()
@@ -132,7 +129,7 @@ class Hooks:
         tool = call.name if isinstance(call, RunnableCall) else None
         about: JsonObject = {name: msgspec.to_builtins(value) for name, value in subjects.items()}
         verdicts: list[HookVerdict] = []
-        for hook in self._hooks:
+        for hook in self.all:
             if hook.event != event or (tool is not None and not fnmatchcase(tool, hook.tools)):
                 continue
             verdict = await self._verdict(hook, {"event": event, "run": run, "round": number, **about})

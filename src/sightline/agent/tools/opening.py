@@ -15,7 +15,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome
 from sightline.agent.tools.commands import without_variables
 from sightline.agent.tools.hooks import Hook, Hooks, hooks_in
-from sightline.agent.tools.mcp.config import McpNetwork, open_mcp_file
+from sightline.agent.tools.mcp.config import McpContext, McpNetwork, ServerLimits, open_mcp_file
 from sightline.agent.tools.python_file import PythonFile
 from sightline.agent.tools.tools import Callables, CombinedTools, Progress, Tools
 from sightline.errors import Code, Fault
@@ -37,7 +37,7 @@ class ToolContext:
     folder: Path
     environment: Mapping[str, str]
     secrets: Collection[str] = ()
-    network: McpNetwork | None = None
+    network: McpNetwork = McpNetwork()  # noqa: RUF009 - frozen
     plugins: Mapping[str, Sequence[Callable[..., object]]] = field(default_factory=dict)
     """The functions of plug-ins, by the plug-in's name."""
 
@@ -171,10 +171,8 @@ async def _tools(toolset: Toolset, where: ToolContext) -> Tools:
         await tools.load()
         return tools
     if toolset.mcp:
-        file = where.path(toolset.mcp)
-        return await open_mcp_file(
-            file, environment=where.environment, call_timeout=toolset.timeout_s, network=where.network
-        )
+        limits = ServerLimits(call_s=toolset.timeout_s)
+        return await open_mcp_file(where.path(toolset.mcp), McpContext(where.environment, limits, where.network))
     if toolset.plugin:
         if not where.plugins.get(toolset.plugin):
             hint = "Name its file or package in `use` of [plugins]; `sightline plugin list` shows what is loaded."

@@ -13,7 +13,7 @@ import msgspec
 
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
-from sightline.agent.tools.commands import Child, start_child
+from sightline.agent.tools.commands import Child, describe_exit, last_line_in, start_child
 from sightline.agent.tools.tools import TIMEOUT, Progress, unknown
 from sightline.agent.tools.worker import Answer, FileBroken, FileLoaded, Kind, Load, Order, Ran, RunFunction
 from sightline.errors import Code, Fault
@@ -76,7 +76,7 @@ class WorkerClient:
     def ending(self) -> str:
         """The exit code or signal in words."""
         code = None if self._child is None else self._child.exit_code
-        return "it was ended" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+        return "it was ended" if code is None else describe_exit(code)
 
     async def _watch(self, answer: "asyncio.Future[Answer | None]") -> None:
         assert self._child is not None
@@ -105,8 +105,7 @@ class WorkerClient:
 
     @property
     def _last_words(self) -> str:
-        lines = self._words.decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")[-_LONGEST_WORDS:]
+        return last_line_in(self._words.decode(errors="replace"))[-_LONGEST_WORDS:]
 
 
 def _answer(line: bytes) -> Answer:
@@ -130,7 +129,8 @@ _BY_ITSELF = "Run the file with Python by itself to see what happens."
 
 
 class PythonFile:
-    """The tools of one file. `folder` is the working directory, `kind` what its functions are."""
+    """The tools of one file. `folder` is the working directory, `kind` what its functions are. `definitions` are those
+    as of loading the file."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class PythonFile:
         self._folder = folder
         self._environment = environment
         self._timeout = timeout
-        self._definitions: tuple[Definition, ...] = ()
+        self.definitions: tuple[Definition, ...] = ()
         self._source = ""
         self._idle: list[WorkerClient] = []
         self._workers: set[WorkerClient] = set()
@@ -157,11 +157,6 @@ class PythonFile:
     def __str__(self) -> str:
         return self._shown
 
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        """The functions as of loading the file."""
-        return self._definitions
-
     async def load(self) -> None:
         """Load the file and find its tools. Raises a fault with the line of the error."""
         self._source = _text(self._file, self._shown)
@@ -170,8 +165,8 @@ class PythonFile:
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Call a function. Its process is killed on a timeout or cancellation."""
-        if all(each.name != call.name for each in self._definitions):
-            return unknown(call.name, self._definitions)
+        if all(each.name != call.name for each in self.definitions):
+            return unknown(call.name, self.definitions)
         async with self._seats:
             try:
                 worker = await self._worker()
@@ -235,7 +230,7 @@ class PythonFile:
         if not isinstance(answer, FileLoaded):
             how = f"its process ended while the file was loaded ({worker.end_in_words})"
             raise self._fault(answer if isinstance(answer, FileBroken) else FileBroken(how, hint=_BY_ITSELF))
-        self._definitions = self._definitions or answer.definitions
+        self.definitions = self.definitions or answer.definitions
         return worker
 
     def _fault(self, broken: FileBroken) -> Fault:

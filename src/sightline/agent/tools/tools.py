@@ -211,19 +211,15 @@ class Callables:
                 raise Fault(Code.CONFIG, f"two tools are named {definition.name!r}", hint="Rename one of them.")
             self._functions[definition.name] = function
             definitions.append(definition)
-        self._definitions = tuple(definitions)
+        self.definitions = tuple(definitions)
 
     def __str__(self) -> str:
         return "the functions of this program"
 
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        return self._definitions
-
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         function = self._functions.get(call.name)
         if function is None:
-            return unknown(call.name, self._definitions)
+            return unknown(call.name, self.definitions)
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:

@@ -10,47 +10,23 @@ from urllib.parse import unquote
 import msgspec
 
 from sightline.catalog.problem import nearest, quote_word
-from sightline.chat.api import files, filters, pairs
-from sightline.chat.api.requests import (
-    ChatParts,
-    CompactionUndoWanted,
-    CompactionWanted,
-    CompareWanted,
-    DraftWanted,
-    OneChat,
-    PreferencesWanted,
-    ReaskWanted,
-    ResumeWanted,
-    SendWanted,
-    TopicChangeWanted,
-    TopicWanted,
-    load_with,
-    not_there,
-    refusing,
-)
-from sightline.chat.api.shapes import (
-    AskedShown,
-    PreferencesShown,
-    SettingsShown,
-    TopicShown,
-    Versioned,
-)
-from sightline.chat.core.facts import TopicAdded, TopicChanged, TopicRemoved
+from sightline.chat.api import files, filters, pairs, requests
+from sightline.chat.api.requests import ChatParts, OneChat, load_with, not_there, refusing
+from sightline.chat.api.shapes import AskedShown, PreferencesShown, TopicShown, Versioned
+from sightline.chat.core.facts import CompactionUndone, TopicAdded, TopicChanged, TopicRemoved
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.rewriting import Comparison
-from sightline.chat.core.sizing import ChatSettings
+from sightline.chat.core.rewriting import Comparison, compaction_fact, compare
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import MAIN, Preferences
-from sightline.chat.service.chats import ChatBrief, Chats
-from sightline.chat.service.service import SummaryDraft
+from sightline.chat.service.chat import MAIN, Preferences, SettingsShown
+from sightline.chat.service.chats import ChatBrief, Chats, SummaryDraft
 from sightline.errors import Code, Fault
-from sightline.exchange.hub import Hub
 from sightline.exchange.recording.records import ForgetResult, Records, forget_exchanges
 from sightline.filters.expression import TextTerm
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import literal
 from sightline.model.json import JsonObject
+from sightline.settings import ChatSettings
 from sightline.web.bodies import Nothing, Query, read_body
 from sightline.web.routes import ApiCall, Calls
 
@@ -63,7 +39,7 @@ async def list_topics(chat: OneChat) -> list[TopicShown]:
     return [_topic_shown(history, topic, direct) for topic in topics]
 
 
-async def add_topic(chat: OneChat, wanted: TopicWanted) -> TopicShown:
+async def add_topic(chat: OneChat, wanted: requests.TopicWanted) -> TopicShown:
     history = await chat.service.chat.load()
     _check_topic(chat, history, wanted.parent, wanted.toolsets)
     topic = Topic(id=chat.service.chat.make_id(), **msgspec.structs.asdict(wanted))
@@ -71,7 +47,7 @@ async def add_topic(chat: OneChat, wanted: TopicWanted) -> TopicShown:
     return _topic_shown(history, topic, Counter())
 
 
-async def change_topic(chat: OneChat, name: str, wanted: TopicChangeWanted) -> TopicShown:
+async def change_topic(chat: OneChat, name: str, wanted: requests.TopicChangeWanted) -> TopicShown:
     """Change a topic's name, parent, prompt, model, tools or parameters."""
     history = await _history_with(chat, name)
     given = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not msgspec.UNSET}
@@ -81,7 +57,7 @@ async def change_topic(chat: OneChat, name: str, wanted: TopicChangeWanted) -> T
     return _topic_shown(history, topic, Counter(pair.topic for pair in history))
 
 
-async def change_root(chat: OneChat, wanted: TopicChangeWanted) -> TopicShown:
+async def change_root(chat: OneChat, wanted: requests.TopicChangeWanted) -> TopicShown:
     """Change the topic of all topics, which has an empty id."""
     return await change_topic(chat, ROOT, wanted)
 
@@ -118,7 +94,7 @@ def _topic_shown(history: ChatHistory, topic: Topic, direct: "Counter[str]") -> 
     )
 
 
-async def send(chat: OneChat, wanted: SendWanted) -> AskedShown:
+async def send(chat: OneChat, wanted: requests.SendWanted) -> AskedShown:
     """Ask a question. This returns as soon as the pair is in the history; the rest arrives as events."""
     parts = files.parts_from_uploads(wanted.attachments)
     await load_with(chat, (wanted.replaces,) if wanted.replaces else ())
@@ -135,7 +111,7 @@ async def send(chat: OneChat, wanted: SendWanted) -> AskedShown:
     return AskedShown(pair)
 
 
-async def reask(chat: OneChat, pair: str, wanted: ReaskWanted) -> AskedShown:
+async def reask(chat: OneChat, pair: str, wanted: requests.ReaskWanted) -> AskedShown:
     """Ask it again at its place."""
     await load_with(chat, (pair,))
     new_pair = await chat.service.sends.reask(
@@ -151,7 +127,7 @@ async def cancel(chat: OneChat, _nothing: Nothing) -> Versioned:
     return Versioned(chat.service.chat.version)
 
 
-async def resume(chat: OneChat, wanted: ResumeWanted) -> Versioned:
+async def resume(chat: OneChat, wanted: requests.ResumeWanted) -> Versioned:
     """Resume a send that waits for its quota."""
     await chat.service.chat.load()
     chat.service.sends.resume(anyway=wanted.anyway)
@@ -164,23 +140,21 @@ async def get_preferences(chat: OneChat) -> PreferencesShown:
     return PreferencesShown(settings, chat.service.chat.preferences.saved_filters)
 
 
-async def update_preferences(chat: OneChat, wanted: PreferencesWanted) -> PreferencesShown:
+async def update_preferences(chat: OneChat, wanted: requests.PreferencesWanted) -> PreferencesShown:
     await chat.service.chat.load()
     before = chat.service.chat.preferences
     saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
     for each in saved:
         _check_filter(each.name, each.filter)
-    settings = before.settings if wanted.settings is None else _own(wanted.settings, chat.parts.settings)
+    settings = before.settings if wanted.settings is None else _own(wanted.settings, chat.parts.chats.context.settings)
     await chat.service.chat.prefer(Preferences(settings, saved))
     return await get_preferences(chat)
 
 
 def _own(settings: JsonObject, configured: ChatSettings) -> JsonObject:
     """The settings that differ from the configuration; the others follow later changes of it."""
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(ChatSettings)}
-    usual = {names[name]: value for name, value in msgspec.structs.asdict(configured).items()}
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in usual.items()}
-    return {name: value for name, value in settings.items() if name not in plain or plain[name] != value}
+    usual: JsonObject = msgspec.to_builtins(SettingsShown(**msgspec.structs.asdict(configured)))
+    return {name: value for name, value in settings.items() if name not in usual or usual[name] != value}
 
 
 def _check_filter(name: str, text: str) -> None:
@@ -194,28 +168,31 @@ def _check_filter(name: str, text: str) -> None:
         raise Fault(fault.code, message, hint=fault.hint, status=422) from None
 
 
-async def draft_summary(chat: OneChat, wanted: DraftWanted) -> SummaryDraft:
+async def draft_summary(chat: OneChat, wanted: requests.DraftWanted) -> SummaryDraft:
     """Draft a summary with the model. It is cancelled if its client disconnects."""
     await load_with(chat, wanted.ids)
-    return await chat.service.compacting.draft(wanted.view, wanted.ids, wanted.instruction)
+    return await chat.service.draft_summary(wanted.view, wanted.ids, wanted.instruction)
 
 
-async def compare_summary(chat: OneChat, wanted: CompareWanted) -> Comparison:
+async def compare_summary(chat: OneChat, wanted: requests.CompareWanted) -> Comparison:
     """The tokens before and after, for this text."""
-    await load_with(chat, wanted.ids)
-    return await chat.service.compacting.compare(wanted.view, wanted.ids, wanted.text)
+    history = await load_with(chat, wanted.ids)
+    looking = await chat.service.views.get(wanted.view)
+    return compare(history.in_order(wanted.ids), wanted.text, looking.view.sizer)
 
 
-async def accept_summary(chat: OneChat, wanted: CompactionWanted) -> AskedShown:
-    """Replace the pairs by the summary."""
-    await load_with(chat, wanted.ids)
-    return AskedShown(await chat.service.compacting.accept(wanted.ids, wanted.text))
+async def accept_summary(chat: OneChat, wanted: requests.CompactionWanted) -> AskedShown:
+    """Replace the pairs by the summary; they are kept."""
+    history = await load_with(chat, wanted.ids)
+    fact = compaction_fact(history, wanted.ids, wanted.text, new_id=chat.service.chat.make_id())
+    await chat.service.chat.happen(fact)
+    return AskedShown(fact.summary.id)
 
 
-async def undo_summary(chat: OneChat, wanted: CompactionUndoWanted) -> Versioned:
+async def undo_summary(chat: OneChat, wanted: requests.CompactionUndoWanted) -> Versioned:
     """Bring the pairs back and remove the summary."""
     await load_with(chat, (wanted.id,))
-    await chat.service.compacting.undo(wanted.id)
+    await chat.service.chat.happen(CompactionUndone(wanted.id))
     return Versioned(chat.service.chat.version)
 
 
@@ -234,11 +211,9 @@ class ForkWanted(ChatWanted, frozen=True):
 class ChatListCalls:
     """Lists chats, and makes, renames, forks and deletes them."""
 
-    def __init__(self, chats: Chats, records: Records, hub: Hub, now: Callable[[], float]) -> None:
+    def __init__(self, chats: Chats, records: Records) -> None:
         self._chats = chats
         self._records = records
-        self._hub = hub
-        self._now = now
 
     async def list_chats(self, query: Query) -> list[ChatBrief]:
         """All chats; with `text`, those with these words."""
@@ -267,8 +242,8 @@ class ChatListCalls:
             await store.forget([])  # it leaves no trace of what was removed just now
             return ForgetResult(0, 0)
         wanted = TextTerm("session", literal(brief.session))
-        found, ids = await forget_exchanges(store, wanted, now=self._now(), with_copies=True)
-        self._hub.announce("forgotten", {"exchanges": list(ids)})
+        found, ids = await forget_exchanges(store, wanted, now=self._chats.context.now(), with_copies=True)
+        self._chats.context.hub.announce("forgotten", {"exchanges": list(ids)})
         return found
 
 
@@ -326,7 +301,7 @@ _CALLS: Mapping[str, Mapping[str, Act]] = {
 
 def chat_calls(parts: ChatParts, records: Records) -> Calls:
     """All calls below `/api/chats`. Those of the main chat are below `/api/chat`, too."""
-    chats = ChatListCalls(parts.chats, records, parts.hub, parts.now)
+    chats = ChatListCalls(parts.chats, records)
     listed: dict[str, dict[str, Act]] = {
         "chats": {"GET": chats.list_chats, "POST": chats.create},
         "chats/*": {"GET": chats.get, "PUT": chats.rename, "DELETE": chats.delete},

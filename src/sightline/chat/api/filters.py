@@ -5,22 +5,12 @@ from itertools import islice
 from typing import Final, Literal, assert_never, cast
 from urllib.parse import quote, urlencode
 
+from msgspec.structs import replace
+
 from sightline.catalog.problem import likely, quote_word
 from sightline.chat.api.requests import CommandWanted, OneChat, wrong_text
 from sightline.chat.api.shapes import CommandShown
-from sightline.chat.core.commands import (
-    COMMANDS,
-    ChatCommand,
-    Compact,
-    DeletePairs,
-    Export,
-    Hud,
-    Tchange,
-    check_deletable,
-    command_place,
-    options_of,
-    read_command,
-)
+from sightline.chat.core import commands
 from sightline.chat.core.facts import PairsDeleted, PairsMoved, TopicAdded
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import MessagePair
@@ -66,20 +56,20 @@ def _parse(chat: OneChat, text: str) -> Expression:
     return parse(text, scope=FilterScope.CHAT, zone=chat.parts.zone, saved=_Saved(chat))
 
 
-def _parse_command(chat: OneChat, text: str) -> tuple[ChatCommand, Expression] | None:
+def _parse_command(chat: OneChat, text: str) -> tuple[commands.ChatCommand, Expression] | None:
     """The command in a text and its parsed filter; None if it has no command."""
-    command = read_command(text)
+    command = commands.read_command(text)
     if command is None:
         return None
     expression = _parse(chat, command.filter)
-    if isinstance(command.action, DeletePairs):
-        check_deletable(command.filter, expression)
+    if isinstance(command.action, commands.DeletePairs):
+        commands.check_deletable(command.filter, expression)
     return command, expression
 
 
 def _offers(chat: OneChat, text: str, at: int, history: ChatHistory) -> Iterator[Completion]:
     try:
-        place = command_place(text)
+        place = commands.command_place(text)
     except Fault:  # a quote is still open, so that no command can have begun
         place = None
     if place is not None and place < at:
@@ -93,7 +83,7 @@ def _offers(chat: OneChat, text: str, at: int, history: ChatHistory) -> Iterator
             yield Completion(name, name, saved.filter, start)
     yield from completions(text, at, scope=FilterScope.CHAT, known=_values_in_use(chat, history), first=FIRST)
     if not begun:
-        yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in COMMANDS.items())
+        yield from (Completion(f":{name}", f":{name}", purpose, start) for name, purpose in commands.COMMANDS.items())
 
 
 def _values_in_use(chat: OneChat, history: ChatHistory) -> Mapping[str, Sequence[str]]:
@@ -129,15 +119,15 @@ def _command_offers(text: str, at: int, place: int) -> Iterator[Completion]:
     """Completions behind the colon: the names of commands, and what a command takes."""
     written = text[place + 1 : at]
     if not any(map(str.isspace, written)):
-        for name, purpose in COMMANDS.items():
+        for name, purpose in commands.COMMANDS.items():
             if name.startswith(written.lower()):
                 yield Completion(f":{name}", f":{name}", purpose, place)
         return
     name = written.split()[0].lower()
     begun = "" if written[-1].isspace() else written.split()[-1]
-    for option in options_of(name):
+    for option in commands.options_of(name):
         if option.startswith(begun.lower()):
-            yield Completion(option, option, COMMANDS[name], at - len(begun))
+            yield Completion(option, option, commands.COMMANDS[name], at - len(begun))
 
 
 MOST_SAMPLED = 5
@@ -159,56 +149,67 @@ async def run_command(chat: OneChat, wanted: CommandWanted) -> CommandShown:
         raise Fault(Code.USAGE, "there is no command in this line", hint=hint, status=422)
     command, expression = found
     is_dry = wanted.dry_run or command.is_dry
-    pairs = [] if isinstance(command.action, Hud) else looking.view.match(expression, chat.service.chat.now())
+    pairs = [] if isinstance(command.action, commands.Hud) else looking.view.match(expression, chat.service.chat.now())
+    shown = CommandShown(
+        command=cast(CommandName, command.name),
+        count=len(pairs),
+        sample=tuple(pair.user_text[:_LONGEST_SAMPLE] for pair in pairs[:MOST_SAMPLED]),
+        needs_force=False,
+        message="",
+        done=not is_dry,
+    )
     match command.action:
-        case Hud(on=on):
-            return _result(command, pairs, f"the panel is {'on' if on else 'off'}", done=not is_dry, hud=on)
-        case Export() as action:
+        case commands.Hud(on=on):
+            return replace(shown, message=f"the panel is {'on' if on else 'off'}", hud=on)
+        case commands.Export() as action:
             address = _address(chat.service.chat.id, looking, command, action)
-            return _result(command, pairs, _count_text(pairs, "to export"), done=not is_dry, export=address)
-        case Compact():
-            ids = tuple(pair.id for pair in pairs)
-            return _result(command, pairs, _count_text(pairs, "to sum up"), done=not is_dry, compact=ids)
-        case DeletePairs() as action:
-            return await _delete(chat, command, action, pairs, is_dry=is_dry)
-        case Tchange() as action:
-            return await _tchange(chat, command, action, pairs, looking, is_dry=is_dry)
+            return replace(shown, message=_count_text(pairs, "to export"), export=address)
+        case commands.Compact():
+            return replace(shown, message=_count_text(pairs, "to sum up"), compact=tuple(pair.id for pair in pairs))
+        case commands.DeletePairs() as action:
+            return await _delete(chat, action, pairs, shown, confirm=not command.is_sure)
+        case commands.Tchange() as action:
+            return await _tchange(chat, action, pairs, looking, shown, confirm=not command.is_sure)
         case unreachable:
             assert_never(unreachable)
 
 
 async def _delete(
-    chat: OneChat, command: ChatCommand, action: DeletePairs, pairs: list[MessagePair], *, is_dry: bool
+    chat: OneChat, action: commands.DeletePairs, pairs: list[MessagePair], shown: CommandShown, *, confirm: bool
 ) -> CommandShown:
     if action.needs_force(len(pairs)):
         message = f"{_count_text(pairs, 'to delete')}: write :delete --force if all of them are meant"
-        return _result(command, pairs, message, done=False, needs_force=True, confirm=not command.is_sure)
-    if is_dry or not pairs:
-        message = _count_text(pairs, "to delete")
-        return _result(command, pairs, message, done=not is_dry, confirm=not command.is_sure)
+        return replace(shown, message=message, done=False, needs_force=True, confirm=confirm)
+    if not shown.done or not pairs:
+        return replace(shown, message=_count_text(pairs, "to delete"), confirm=confirm)
     ids = tuple(pair.id for pair in pairs)
     await chat.service.chat.happen(PairsDeleted(ids))
-    return _result(command, pairs, f"{_count_text(pairs)} deleted", done=True, ids=ids)
+    return replace(shown, message=f"{_count_text(pairs)} deleted", ids=ids)
 
 
 async def _tchange(
-    chat: OneChat, command: ChatCommand, action: Tchange, pairs: list[MessagePair], looking: Looking, *, is_dry: bool
+    chat: OneChat,
+    action: commands.Tchange,
+    pairs: list[MessagePair],
+    looking: Looking,
+    shown: CommandShown,
+    *,
+    confirm: bool,
 ) -> CommandShown:
     topics = chat.service.chat.history.topics
     path = topics.path(looking.view.topic) if action.path is None else action.path
-    topic, shown = topics.at(path), quote_word(" > ".join(path)) if path else "no topic"
+    topic, name = topics.at(path), quote_word(" > ".join(path)) if path else "no topic"
     if topic is None and not action.create:
         known = [" > ".join(topics.path(each.id)) for each in topics]
         hint = f"{likely(' > '.join(path), known)} --create makes a new one.".strip()
-        raise Fault(Code.USAGE, f"there is no topic {shown}", hint=hint, status=422)
-    if is_dry:
+        raise Fault(Code.USAGE, f"there is no topic {name}", hint=hint, status=422)
+    if not shown.done:
         made = "" if topic is not None else ", which is made"
-        message = f"{_count_text(pairs, f'to move to {shown}')}{made}"
-        return _result(command, pairs, message, done=False, confirm=not command.is_sure)
+        return replace(shown, message=f"{_count_text(pairs, f'to move to {name}')}{made}", confirm=confirm)
     if pairs:
         topic = await _ensure_topic(chat.service.chat, path) if topic is None else topic
         await chat.service.chat.happen(PairsMoved(tuple(pair.id for pair in pairs), topic))
-    return _result(command, pairs, f"{_count_text(pairs)} moved to {shown}", done=True)
+    return replace(shown, message=f"{_count_text(pairs)} moved to {name}")
 
 
 async def _ensure_topic(chat: Chat, path: tuple[str, ...]) -> str:
@@ -223,40 +224,12 @@ async def _ensure_topic(chat: Chat, path: tuple[str, ...]) -> str:
     return above
 
 
-def _result(
-    command: ChatCommand,
-    pairs: list[MessagePair],
-    message: str,
-    *,
-    done: bool,
-    needs_force: bool = False,
-    confirm: bool = False,
-    hud: bool | None = None,
-    export: str | None = None,
-    compact: tuple[str, ...] | None = None,
-    ids: tuple[str, ...] | None = None,
-) -> CommandShown:
-    return CommandShown(
-        command=cast(CommandName, command.name),
-        count=len(pairs),
-        sample=tuple(pair.user_text[:_LONGEST_SAMPLE] for pair in pairs[:MOST_SAMPLED]),
-        needs_force=needs_force,
-        message=message,
-        done=done,
-        confirm=confirm,
-        hud=hud,
-        export=export,
-        compact=compact,
-        ids=ids,
-    )
-
-
 def _count_text(pairs: list[MessagePair], behind: str = "") -> str:
     count = f"{len(pairs):,} pair{'' if len(pairs) == 1 else 's'}" if pairs else "no pairs"
     return f"{count} {behind}".strip()
 
 
-def _address(chat: str, looking: Looking, command: ChatCommand, action: Export) -> str:
+def _address(chat: str, looking: Looking, command: commands.ChatCommand, action: commands.Export) -> str:
     query = {"view": looking.id, "filter": command.filter, "as": action.to}
     query |= {"whole_topics": "1"} if action.whole_topics else {}
     query |= {"name": action.filename} if action.filename else {}

@@ -4,38 +4,17 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from sightline.chat.api import shapes
+from sightline.chat.api import requests, shapes
 from sightline.chat.api.files import media, parts_from_uploads, size_of
 from sightline.chat.api.filters import read_filter
-from sightline.chat.api.requests import (
-    EditWanted,
-    IdsWanted,
-    MarkWanted,
-    OneChat,
-    PreviewWanted,
-    QuestionWanted,
-    SwapWanted,
-    ViewWanted,
-    load_with,
-    not_there,
-)
-from sightline.chat.core.facts import (
-    AnswerSwapped,
-    ChatFact,
-    PairEdited,
-    PairsDeleted,
-    PairsFlagged,
-    PairsHandled,
-    PairsMoved,
-    PairsRestored,
-    PairsStarred,
-)
+from sightline.chat.api.requests import OneChat, load_with, not_there
+from sightline.chat.core import facts
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, kind_of, name_of
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import TokenBand, band
 from sightline.chat.core.view import Standing, View
 from sightline.chat.service.blocks import blocks_of, media_of
-from sightline.chat.service.sends import SendPreview
+from sightline.chat.service.sends import EstimateShown, SendPreview
 from sightline.chat.service.views import Looking, ViewSend
 from sightline.editing.reading import DocumentReading, options_of, tools_of
 from sightline.errors import Code, Fault
@@ -125,11 +104,11 @@ def _attachment(n: int, part: Part) -> shapes.AttachmentShown:
     return shapes.AttachmentShown(n, kind_of(part), name_of(part), media_type, size)
 
 
-_MARKS: Mapping[str, Callable[..., ChatFact]] = {
-    "star": PairsStarred,
-    "flag": PairsFlagged,
-    "topic": PairsMoved,
-    "hand": PairsHandled,
+_MARKS: Mapping[str, Callable[..., facts.ChatFact]] = {
+    "star": facts.PairsStarred,
+    "flag": facts.PairsFlagged,
+    "topic": facts.PairsMoved,
+    "hand": facts.PairsHandled,
 }
 
 
@@ -153,37 +132,37 @@ async def get_media(chat: OneChat, pair: str, number: str, query: Query) -> WebR
     return media(parts[int(number)])
 
 
-async def edit_pair(chat: OneChat, pair: str, wanted: EditWanted, query: Query) -> shapes.PairOpened:
+async def edit_pair(chat: OneChat, pair: str, wanted: requests.EditWanted, query: Query) -> shapes.PairOpened:
     """Change the text of the question or of the answer."""
     await _find(chat, pair)
     if wanted.user_text is None and wanted.assistant_text is None:
         hint = "Give user_text, assistant_text, or both."
         raise Fault(Code.INVALID_REQUEST, "there is nothing to change", hint=hint, status=422)
-    await chat.service.chat.happen(PairEdited(pair, wanted.user_text, wanted.assistant_text))
+    await chat.service.chat.happen(facts.PairEdited(pair, wanted.user_text, wanted.assistant_text))
     return await get_pair(chat, pair, query)
 
 
-async def swap_answer(chat: OneChat, pair: str, wanted: SwapWanted, query: Query) -> shapes.PairOpened:
+async def swap_answer(chat: OneChat, pair: str, wanted: requests.SwapWanted, query: Query) -> shapes.PairOpened:
     await _find(chat, pair)
-    await chat.service.chat.happen(AnswerSwapped(pair, wanted.index))
+    await chat.service.chat.happen(facts.AnswerSwapped(pair, wanted.index))
     return await get_pair(chat, pair, query)
 
 
-async def mark_pairs(chat: OneChat, wanted: MarkWanted) -> shapes.Versioned:
+async def mark_pairs(chat: OneChat, wanted: requests.MarkWanted) -> shapes.Versioned:
     return await _happen(chat, wanted.ids, _mark(wanted))
 
 
-async def delete_pairs(chat: OneChat, wanted: IdsWanted) -> shapes.Versioned:
-    return await _happen(chat, wanted.ids, PairsDeleted(wanted.ids))
+async def delete_pairs(chat: OneChat, wanted: requests.IdsWanted) -> shapes.Versioned:
+    return await _happen(chat, wanted.ids, facts.PairsDeleted(wanted.ids))
 
 
-async def restore_pairs(chat: OneChat, wanted: IdsWanted) -> shapes.Versioned:
-    return await _happen(chat, wanted.ids, PairsRestored(wanted.ids))
+async def restore_pairs(chat: OneChat, wanted: requests.IdsWanted) -> shapes.Versioned:
+    return await _happen(chat, wanted.ids, facts.PairsRestored(wanted.ids))
 
 
-async def _happen(chat: OneChat, ids: tuple[str, ...], fact: ChatFact) -> shapes.Versioned:
+async def _happen(chat: OneChat, ids: tuple[str, ...], fact: facts.ChatFact) -> shapes.Versioned:
     history = await load_with(chat, ids)
-    if isinstance(fact, PairsMoved) and fact.topic not in history.topics:
+    if isinstance(fact, facts.PairsMoved) and fact.topic not in history.topics:
         raise not_there("topic", fact.topic)
     await chat.service.chat.happen(fact)
     return shapes.Versioned(chat.service.chat.version)
@@ -198,10 +177,10 @@ async def _telemetry_of(chat: OneChat, exchange: str) -> tuple[SendTelemetry, ..
     if not exchange:
         return ()
     try:
-        facts = [entry.fact for entry in await chat.records.facts(exchange)]
+        recorded = [entry.fact for entry in await chat.records.facts(exchange)]
     except Fault:
         return ()  # retention has taken it, or it is on another machine's record
-    return tuple(msgspec.convert(each.telemetry, SendTelemetry) for each in facts if isinstance(each, Budgeted))
+    return tuple(msgspec.convert(each.telemetry, SendTelemetry) for each in recorded if isinstance(each, Budgeted))
 
 
 async def _view(chat: OneChat, query: Query) -> View | None:
@@ -218,7 +197,7 @@ def _of_answer(chat: OneChat, pair: MessagePair, query: Query) -> tuple[Part, ..
     return () if answer is None else media_of(answer)
 
 
-def _mark(wanted: MarkWanted) -> ChatFact:
+def _mark(wanted: requests.MarkWanted) -> facts.ChatFact:
     given = [(name, value) for name in _MARKS if (value := getattr(wanted, name)) is not None]
     if len(given) != 1:
         hint = f"Give one of {', '.join(_MARKS)}."
@@ -231,7 +210,7 @@ MOST_ROWS = 200
 EMBEDDED = "the embedded model, on this machine"
 
 
-async def update_view(chat: OneChat, view: str, wanted: ViewWanted) -> shapes.ViewShown:
+async def update_view(chat: OneChat, view: str, wanted: requests.ViewWanted) -> shapes.ViewShown:
     """Change its filter, model or topic."""
     history = await chat.service.chat.load()
     if wanted.topic is not None and wanted.topic not in history.topics:
@@ -263,17 +242,12 @@ async def find_place(chat: OneChat, view: str, query: Query) -> shapes.PlaceShow
     return shapes.PlaceShown(looking.rows.place(query.text("pair")))
 
 
-async def estimate_question(chat: OneChat, wanted: QuestionWanted) -> shapes.EstimateShown:
-    sized = await chat.service.previews.estimate(
-        wanted.view, wanted.text, parts_from_uploads(wanted.attachments), replaces=wanted.replaces
-    )
-    estimate = sized.estimate
-    return shapes.EstimateShown(
-        estimate.tokens, estimate.low, estimate.high, sized.limit, sized.fits, sized.line, sized.prompt
-    )
+async def estimate_question(chat: OneChat, wanted: requests.QuestionWanted) -> EstimateShown:
+    parts = parts_from_uploads(wanted.attachments)
+    return await chat.service.previews.estimate(wanted.view, wanted.text, parts, replaces=wanted.replaces)
 
 
-async def preview_send(chat: OneChat, wanted: PreviewWanted) -> shapes.PreviewShown:
+async def preview_send(chat: OneChat, wanted: requests.PreviewWanted) -> shapes.PreviewShown:
     """The exact body of the next send."""
     preview = await chat.service.previews.preview(
         wanted.view,

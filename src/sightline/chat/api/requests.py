@@ -5,7 +5,7 @@ the chat's own code where that is more precise, and the details that the page ne
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,14 +13,12 @@ from msgspec import UNSET, UnsetType
 from sightline.catalog.facts import Prices
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.pair import Flag, Hand, Star
-from sightline.chat.core.sizing import ChatSettings
 from sightline.chat.core.topics import ROOT, Parameters
 from sightline.chat.service.chat import SavedFilter
-from sightline.chat.service.chats import Chats
-from sightline.chat.service.service import ChatService
+from sightline.chat.service.chats import Chats, ChatService
+from sightline.chat.service.sends import QuotaWish
 from sightline.dialects.fault_codes import status_of
 from sightline.errors import Code, Fault
-from sightline.exchange.hub import Hub
 from sightline.exchange.recording.records import Records
 from sightline.model.json import JsonObject
 from sightline.web import replies
@@ -31,13 +29,10 @@ from sightline.web.routes import ApiCall, Handler
 
 @dataclass(frozen=True, slots=True)
 class ChatParts:
-    """What the calls of the chats need. `settings` are the configured ones, `prices` those of a model by its name in
-    the chat, `models` the names to offer, `toolsets` those of the configuration. Days begin and end in `zone`."""
+    """What the calls of the chats need. `prices` are those of a model by its name in the chat, `models` the names to
+    offer, `toolsets` those of the configuration. Days begin and end in `zone`."""
 
     chats: Chats
-    hub: Hub
-    now: Callable[[], float]
-    settings: ChatSettings
     prices: Callable[[str], Prices | None]
     zone: tzinfo
     models: Sequence[str] = ()
@@ -54,7 +49,6 @@ class OneChat:
 
 
 Ids: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=200_000)]
-QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
 
 
 class ViewWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

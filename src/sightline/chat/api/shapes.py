@@ -8,10 +8,10 @@ from sightline.agent.core.limits import Quota
 from sightline.chat.core.pair import AttachmentKind, Flag, Hand, LifecycleState
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sending import ContextCounter
-from sightline.chat.core.sizing import ChatSettings, TokenBand
+from sightline.chat.core.sizing import TokenBand
 from sightline.chat.core.topics import Inherited, Topic
 from sightline.chat.service.blocks import Block
-from sightline.chat.service.chat import SavedFilter
+from sightline.chat.service.chat import SavedFilter, SettingsShown
 from sightline.errors import CancelReason
 from sightline.model.reply import Usage
 from sightline.model.report import Addition, Loss
@@ -175,19 +175,6 @@ class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
     tools_trouble: FaultShown | None
 
 
-class EstimateShown(msgspec.Struct, frozen=True):
-    """The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for
-    the question alone."""
-
-    tokens: int
-    low: int
-    high: int
-    limit: int
-    fits: bool
-    line: str
-    prompt: int
-
-
 class BodyShare(msgspec.Struct, frozen=True):
     """What a body has of one kind: how many, and how many characters they take."""
 
@@ -267,12 +254,6 @@ class TopicShown(Topic, frozen=True, kw_only=True, omit_defaults=False, forbid_u
     path: tuple[str, ...]
     direct: int
     total: int
-
-
-class SettingsShown(
-    ChatSettings, frozen=True, kw_only=True, omit_defaults=False, forbid_unknown_fields=False, rename="camel"
-):
-    """All active settings of the chat, under their public names."""
 
 
 class PreferencesShown(msgspec.Struct, frozen=True):

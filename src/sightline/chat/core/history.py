@@ -7,31 +7,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from sightline.chat.core.facts import (
-    INTERRUPTED,
-    ChatFact,
-    ChatImported,
-    CompactionUndone,
-    Growth,
-    Mark,
-    PairAsked,
-    PairEvent,
-    PairFailed,
-    PairReasked,
-    PairsCompacted,
-    PairsDeleted,
-    PairsFlagged,
-    PairsHandled,
-    PairsMoved,
-    PairsRestored,
-    PairsStarred,
-    RunJoined,
-    TopicAdded,
-    TopicChanged,
-    TopicRemoved,
-    apply_mark,
-    pair_after,
-)
+from sightline.chat.core import facts
 from sightline.chat.core.matching import PairWords
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.topics import ROOT, Topics
@@ -60,7 +36,7 @@ class ChatHistory:
     A pair that was deleted or replaced by a summary is not live; it is kept with its place.
     """
 
-    def __init__(self, facts: Iterable[ChatFact] = ()) -> None:
+    def __init__(self, known: Iterable[facts.ChatFact] = ()) -> None:
         self.topics = Topics()
         self.words = PairWords()
         self.sending = ""
@@ -72,7 +48,7 @@ class ChatHistory:
         self._summaries: dict[str, str] = {}
         self._count = 0
         self._latest = 0.0
-        for fact in facts:
+        for fact in known:
             self.apply(fact)
 
     def __len__(self) -> int:
@@ -106,42 +82,46 @@ class ChatHistory:
     def key(self, pair: str) -> Key:
         return self._keys[pair]
 
-    def interruption(self) -> PairFailed | None:
-        """The fact that ends a send which the end of the program interrupted; None if there is none."""
-        return PairFailed(self.sending, INTERRUPTED) if self.sending else None
+    def in_order(self, pairs: Iterable[str]) -> list[MessagePair]:
+        """These pairs, each once, oldest first."""
+        return [self.get(each) for each in sorted({self.get(each).id for each in pairs}, key=self.key)]
 
-    def apply(self, fact: ChatFact) -> HistoryChange:
+    def interruption(self) -> facts.PairFailed | None:
+        """The fact that ends a send which the end of the program interrupted; None if there is none."""
+        return facts.PairFailed(self.sending, facts.INTERRUPTED) if self.sending else None
+
+    def apply(self, fact: facts.ChatFact) -> HistoryChange:
         return self.check(fact)()
 
-    def check(self, fact: ChatFact) -> Applying:
+    def check(self, fact: facts.ChatFact) -> Applying:
         """Check a fact and return a function that applies it. Until it is called, nothing changes; no other fact may
         come in between."""
         match fact:
-            case PairAsked():
+            case facts.PairAsked():
                 return self._ask(fact)
-            case PairsStarred() | PairsFlagged() | PairsMoved() | PairsHandled():
+            case facts.PairsStarred() | facts.PairsFlagged() | facts.PairsMoved() | facts.PairsHandled():
                 return self._mark(fact)
-            case PairsDeleted(ids=ids):
+            case facts.PairsDeleted(ids=ids):
                 return self._delete(ids)
-            case PairsRestored(ids=ids):
+            case facts.PairsRestored(ids=ids):
                 return self._restore(ids)
-            case PairsCompacted(summary=summary):
+            case facts.PairsCompacted(summary=summary):
                 return self._compact(summary)
-            case CompactionUndone(id=summary_id):
+            case facts.CompactionUndone(id=summary_id):
                 return self._expand(summary_id)
-            case ChatImported():
+            case facts.ChatImported():
                 return self._import(fact)
-            case TopicAdded() | TopicChanged() | TopicRemoved():
+            case facts.TopicAdded() | facts.TopicChanged() | facts.TopicRemoved():
                 return self._change_topics(fact)
             case _:
                 return self._event(fact)
 
-    def _event(self, fact: PairEvent) -> Applying:
+    def _event(self, fact: facts.PairEvent) -> Applying:
         pair = self._live_pair(fact.id)
-        begins = isinstance(fact, PairReasked) or (isinstance(fact, RunJoined) and pair.state != "sending")
+        begins = isinstance(fact, facts.PairReasked) or (isinstance(fact, facts.RunJoined) and pair.state != "sending")
         if begins:
             self._check_quiet()
-        changed = pair_after(pair, fact)
+        changed = facts.pair_after(pair, fact)
 
         def happen() -> HistoryChange:
             self._pairs[fact.id] = changed
@@ -153,7 +133,7 @@ class ChatHistory:
 
         return happen
 
-    def _ask(self, fact: PairAsked) -> Applying:
+    def _ask(self, fact: facts.PairAsked) -> Applying:
         pair = msgspec.structs.replace(fact.pair, state="sending", answer=None, trouble=None)
         if pair.id in self._pairs:
             raise Fault(Code.USAGE, f"there is a pair {pair.id!r} already", hint="Give it another id.")
@@ -174,14 +154,14 @@ class ChatHistory:
 
         return ask
 
-    def _mark(self, fact: Mark) -> Applying:
+    def _mark(self, fact: facts.Mark) -> Applying:
         pairs = [self.get(each) for each in fact.ids]
-        if isinstance(fact, PairsMoved):
+        if isinstance(fact, facts.PairsMoved):
             self.topics.get(fact.topic)
 
         def mark() -> HistoryChange:
             for pair in pairs:
-                self._pairs[pair.id] = apply_mark(pair, fact)
+                self._pairs[pair.id] = facts.apply_mark(pair, fact)
             return HistoryChange(fact.ids)
 
         return mark
@@ -250,7 +230,7 @@ class ChatHistory:
 
         return expand
 
-    def _import(self, fact: ChatImported) -> Applying:
+    def _import(self, fact: facts.ChatImported) -> Applying:
         topics, renamed = self.topics.copy(), dict[str, str]()
         for topic in fact.topics:  # those above come before those below
             parent = renamed.get(topic.parent, topic.parent)
@@ -276,16 +256,16 @@ class ChatHistory:
 
         return take_in
 
-    def _change_topics(self, fact: Growth) -> Applying:
+    def _change_topics(self, fact: facts.Growth) -> Applying:
         topics, is_wide = self.topics.copy(), True
         match fact:
-            case TopicAdded(topic=topic):
+            case facts.TopicAdded(topic=topic):
                 topics.add(topic)
-            case TopicChanged(topic=topic):
+            case facts.TopicChanged(topic=topic):
                 before = topics.get(topic.id)
                 is_wide = (before.name, before.parent) != (topic.name, topic.parent)
                 topics.change(topic)
-            case TopicRemoved(id=topic_id):
+            case facts.TopicRemoved(id=topic_id):
                 if any(pair.topic == topic_id and pair.id not in self._deleted for pair in self._pairs.values()):
                     name = topics.get(topic_id).name
                     raise Fault(Code.USAGE, f"the topic {name!r} has pairs", hint="Move or delete them first.")

@@ -5,6 +5,7 @@ pair.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial, reduce
 from operator import eq, ge, gt, le, lt
 from typing import TypeAlias, assert_never
@@ -112,14 +113,12 @@ FIELDS = frozenset(_VALUES)
 """The fields of a pair, except its topic."""
 
 
+@dataclass(slots=True)
 class PairSubject:
     """A pair and the names of its topics. Fields that only exchanges have are unknown."""
 
-    __slots__ = ("pair", "path")
-
-    def __init__(self, pair: MessagePair, path: tuple[str, ...]) -> None:
-        self.pair = pair
-        self.path = path
+    pair: MessagePair
+    path: tuple[str, ...]
 
     def value(self, name: str) -> Value:
         if name == "topic":
@@ -143,16 +142,14 @@ _NAMES: Mapping[str, Callable[[MessagePair], str]] = {
 }
 
 
+@dataclass(slots=True)
 class Matching:
     """Tests for the pairs of a history. `members` are the ids for which a term about the whole list holds."""
 
-    def __init__(
-        self, topics: Topics, now: float, members: Mapping[SetTerm, frozenset[str]], words: PairWords | None = None
-    ) -> None:
-        self._topics = topics
-        self._now = now
-        self._members = members
-        self._words = words or PairWords()
+    topics: Topics
+    now: float
+    members: Mapping[SetTerm, frozenset[str]]
+    words: PairWords = field(default_factory=PairWords)
 
     def test(self, expression: Expression) -> Test:
         """Whether the expression holds for a pair."""
@@ -167,14 +164,14 @@ class Matching:
             case Or(parts=parts):
                 return reduce(_either, map(self.test, parts))
             case Latest() | OwnTopic() | OwnModel() | InContext():
-                ids = self._members[expression]
+                ids = self.members[expression]
                 return lambda pair: pair.id in ids
             case AgeTerm() | DateTerm() | FlagTerm():
-                meant = meaning(expression, self._now)
+                meant = meaning(expression, self.now)
                 return self._slowly(expression) if isinstance(meant, FlagTerm) else self.test(meant)
             case TopicTerm():
                 topics = frozenset(
-                    topic.id for topic in self._topics if is_filed(expression, self._topics.path(topic.id))
+                    topic.id for topic in self.topics if is_filed(expression, self.topics.path(topic.id))
                 )
                 return lambda pair: pair.topic in topics
             case TextTerm() | NumberTerm() | ContentTerm():
@@ -193,10 +190,10 @@ class Matching:
         if isinstance(term, NumberTerm) and not FIELDS.intersection(SUMS.get(term.field, (term.field,))):
             return lambda _pair: False  # no pair has such a number
         words = plain(term.pattern) if isinstance(term, ContentTerm) else None
-        return self._slowly(term) if words is None or "\n" in words else partial(self._words.hold, fold_case(words))
+        return self._slowly(term) if words is None or "\n" in words else partial(self.words.hold, fold_case(words))
 
     def _slowly(self, term: Expression) -> Test:
-        return lambda pair: matches(term, PairSubject(pair, ()), now=self._now)
+        return lambda pair: matches(term, PairSubject(pair, ()), now=self.now)
 
 
 def of_topic(pairs: Iterable[MessagePair], topic: str, count: int | None) -> frozenset[str]:

@@ -7,12 +7,13 @@ import msgspec
 
 from sightline.catalog.compose import Prompt
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings, TokenBand, concatenate, question
+from sightline.chat.core.sizing import TokenBand, concatenate, question
 from sightline.chat.core.topics import Parameters
 from sightline.chat.core.view import View
 from sightline.errors import Code, Fault
 from sightline.model.parts import Part, Text
 from sightline.model.request import Message, Tool
+from sightline.settings import ChatSettings
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.window_budget import Boundary, Room, count_to_drop
 
@@ -166,16 +167,11 @@ class SendPlan:
     def prompt_without(self, trimmed: int) -> Prompt:
         """The prompt for the model, without the oldest `trimmed` pairs. The prelude, possibly empty, is its only
         instruction."""
-        parameters = self.parameters
         return Prompt(
             self.messages(trimmed),
             tools=self.tools,
             instructions=self.prelude,
-            temperature=parameters.temperature,
-            top_p=parameters.top_p,
-            max_tokens=parameters.max_tokens,
-            effort=parameters.effort,
-            verbosity=parameters.verbosity,
+            **msgspec.structs.asdict(self.parameters),
             conversation=self.conversation,
         )
 

@@ -131,7 +131,7 @@ def compaction_fact(history: ChatHistory, ids: Sequence[str], text: str, *, new_
         raise Fault(
             Code.USAGE, "a summary needs a text and the pairs that it replaces", hint="Choose some, and write it."
         )
-    pairs = sorted(map(history.get, ids), key=lambda pair: history.key(pair.id))
+    pairs = history.in_order(ids)
     newest = pairs[-1]
     return PairsCompacted(
         MessagePair(

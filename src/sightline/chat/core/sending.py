@@ -17,15 +17,7 @@ from sightline.chat.core.pair import (
     prompt_too_large,
     trouble_of,
 )
-from sightline.chat.core.plan import (
-    Item,
-    Selected,
-    SendPlan,
-    SendTelemetry,
-    Stage,
-    TelemetryBudget,
-    summarize,
-)
+from sightline.chat.core.plan import Item, Selected, SendPlan, SendTelemetry, Stage, TelemetryBudget, summarize
 from sightline.chat.core.sizing import band
 from sightline.chat.core.view import View
 from sightline.errors import Fault

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import msgspec
 
-from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
+from sightline.settings import ChatSettings
 
 ROOT = ""
 """The topic that contains all others. It has no name and cannot be moved."""

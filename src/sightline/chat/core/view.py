@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, assert_never
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.matching import Matching, Test, latest, of_model, of_topic
 from sightline.chat.core.pair import MessagePair
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import ROOT, compose_system_prelude
 from sightline.filters.expression import (
     EVERYTHING,
@@ -21,6 +21,7 @@ from sightline.filters.expression import (
     set_terms,
 )
 from sightline.filters.predicate import without_context
+from sightline.settings import ChatSettings
 from sightline.tokens.estimate import Estimate, share_out
 from sightline.tokens.window_budget import Boundary, Room, reply_reserve, reserve_for_calibration
 

@@ -117,7 +117,7 @@ class Answerer:
         cost = None
         if reply.usage is not None:
             cost = cost_of(reply.usage, wanted.prepared.choice.prices_for(reply.model or ""))
-        return AnswerResult(reply, cost=None if cost is None else cost.dollars)
+        return AnswerResult(reply, usage=reply.usage, cost=None if cost is None else cost.dollars)
 
     async def _run(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
         """Run until the model has answered."""

@@ -12,18 +12,7 @@ import msgspec
 
 from sightline.agent.core.rounds import DENIED
 from sightline.chat.core.pair import ChatAnswer, answer_of
-from sightline.model.events import (
-    ArgumentsReceived,
-    CitationReceived,
-    Ended,
-    PartReceived,
-    RefusalReceived,
-    SignatureReceived,
-    StreamEvent,
-    TextReceived,
-    ThinkingReceived,
-    ToolCallBegun,
-)
+from sightline.model import events
 from sightline.model.fold import Fold
 from sightline.model.json import JsonObject
 from sightline.model.parts import (
@@ -269,7 +258,7 @@ class LiveAnswer:
         self._pieces: dict[int, tuple[bool, int]] = {}
         self._has_ended = False
 
-    def add_event(self, event: StreamEvent) -> None:
+    def add_event(self, event: events.StreamEvent) -> None:
         if self._has_ended:  # another reply begins; the results of tools come with `went`
             self._rounds = list(self.answer.messages)
             self._before += len(self._parts)
@@ -278,21 +267,21 @@ class LiveAnswer:
         if getattr(event, "choice", 0):
             return  # only the first of several answers is the chat's
         match event:
-            case TextReceived(part=part, text=text):
+            case events.TextReceived(part=part, text=text):
                 self._deltas.add(self._block(part), "text", text)
-            case ThinkingReceived(part=part):
+            case events.ThinkingReceived(part=part):
                 self._deltas.add(self._block(part), "thinking", self._thought(event))
-            case RefusalReceived(part=part, text=text):
+            case events.RefusalReceived(part=part, text=text):
                 self._deltas.add(self._block(part), "refusal", text)
-            case ToolCallBegun(part=part, name=name):
+            case events.ToolCallBegun(part=part, name=name):
                 self._deltas.add(self._block(part), "call", "", name)
-            case ArgumentsReceived(part=part, fragment=fragment):
+            case events.ArgumentsReceived(part=part, fragment=fragment):
                 self._deltas.add(self._block(part), "call", fragment)
-            case PartReceived(part=part, value=value) if is_shown(value):
+            case events.PartReceived(part=part, value=value) if is_shown(value):
                 self._block(part)
-            case SignatureReceived(part=part) | CitationReceived(part=part):
+            case events.SignatureReceived(part=part) | events.CitationReceived(part=part):
                 self._block(part)  # an encrypted reasoning has nothing else
-            case Ended():
+            case events.Ended():
                 self._has_ended = True
             case _:
                 pass
@@ -320,7 +309,7 @@ class LiveAnswer:
             self._parts.sort()
         return self._before + self._parts.index(part)
 
-    def _thought(self, event: ThinkingReceived) -> str:
+    def _thought(self, event: events.ThinkingReceived) -> str:
         piece = event.summary, event.piece
         before = self._pieces.get(event.part, piece)
         self._pieces[event.part] = piece

@@ -6,8 +6,9 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
@@ -24,11 +25,11 @@ from sightline.chat.core.facts import (
 )
 from sightline.chat.core.history import ChatHistory, HistoryChange
 from sightline.chat.core.imports.reading import pieces_of
-from sightline.chat.core.sizing import ChatSettings
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import Hub
 from sightline.journal.journal import FactFormat, Journal
 from sightline.model.json import Json, JsonObject
+from sightline.settings import ChatSettings
 from sightline.store.store import Line, Logbook
 from sightline.tokens.text_count import join_surrogates
 
@@ -133,11 +134,28 @@ class Preferences(msgspec.Struct, frozen=True):
     saved_filters: tuple[SavedFilter, ...] = ()
 
 
+if TYPE_CHECKING:
+
+    class SettingsShown(ChatSettings, frozen=True, kw_only=True): ...
+else:  # `rename` is for the fields that a struct defines itself, and not for those that it inherits
+    SettingsShown = msgspec.defstruct(
+        "SettingsShown",
+        [(field.name, field.type, field.default) for field in msgspec.structs.fields(ChatSettings)],
+        bases=(ChatSettings,),
+        namespace={"__doc__": "All active settings of the chat, under their public names."},
+        frozen=True,
+        kw_only=True,
+        omit_defaults=False,
+        forbid_unknown_fields=False,
+        rename="camel",
+    )
+
+
 def apply_preferences(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
     """The settings with the preferences over the configuration. A value that does not fit is a fault that names it."""
-    fields = {field.encode_name: field.name for field in msgspec.structs.fields(ChatSettings)}
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(SettingsShown)}
     hint = f"The settings are {', '.join(fields)}."
-    own: ChatSettings = read_value(preferences.settings, ChatSettings, subject="settings", hint=hint, status=422)
+    own: SettingsShown = read_value(preferences.settings, SettingsShown, subject="settings", hint=hint, status=422)
     changed = {fields[name]: getattr(own, fields[name]) for name in preferences.settings}
     return msgspec.structs.replace(configured, **changed)
 
@@ -153,14 +171,13 @@ def check_preferences(preferences: Preferences) -> Preferences:
 
 _ENCODER = msgspec.json.Encoder()
 _FACTS: msgspec.json.Decoder[ChatFact] = msgspec.json.Decoder(ChatFact)
-_PREFERENCES = msgspec.json.Decoder(Preferences)
 _GENERATED = (PairAnswered, PairFailed, PairCancelled, ChatImported)
 """Facts with text that no person typed just now, so that no one can be asked to correct it."""
 
 
 def _encode_fact(fact: ChatFact) -> tuple[bytes, ChatFact]:
     if not isinstance(fact, _GENERATED):
-        return encode_typed(fact)
+        return _encode_typed(fact)
     try:
         return _ENCODER.encode(fact), fact
     except UnicodeEncodeError:
@@ -169,7 +186,7 @@ def _encode_fact(fact: ChatFact) -> tuple[bytes, ChatFact]:
         return data, _FACTS.decode(data)
 
 
-def encode_typed(value: T) -> tuple[bytes, T]:
+def _encode_typed(value: T) -> tuple[bytes, T]:
     try:
         return _ENCODER.encode(value), value
     except UnicodeEncodeError:
@@ -177,7 +194,7 @@ def encode_typed(value: T) -> tuple[bytes, T]:
         raise Fault(Code.INVALID_REQUEST, "the text is not Unicode", hint=hint, status=422) from None
 
 
-def decoder(log: str, decode: Callable[[bytes], T]) -> Callable[[Line], T]:
+def _decoder(log: str, decode: Callable[[bytes], T]) -> Callable[[Line], T]:
     def decode_line(line: Line) -> T:
         try:
             return decode(line.data)
@@ -189,8 +206,15 @@ def decoder(log: str, decode: Callable[[bytes], T]) -> Callable[[Line], T]:
     return decode_line
 
 
-FACT_FORMAT: FactFormat[ChatFact] = FactFormat(_encode_fact, decoder(LOG, _FACTS.decode))
-PREFERENCES_FORMAT: FactFormat[Preferences] = FactFormat(encode_typed, decoder(PREFERENCES, _PREFERENCES.decode))
+FACT_FORMAT: FactFormat[ChatFact] = FactFormat(_encode_fact, _decoder(LOG, _FACTS.decode))
+
+
+def format_of(log: str, kind: type[T]) -> FactFormat[T]:
+    """How values that a person typed are written to a log."""
+    return FactFormat(_encode_typed, _decoder(log, msgspec.json.Decoder(kind).decode))
+
+
+PREFERENCES_FORMAT = format_of(PREFERENCES, Preferences)
 
 
 def log_of(chat: str) -> str:
@@ -235,6 +259,21 @@ def apply_fact(history: ChatHistory, fact: ChatFact, at: float) -> HistoryChange
         return HistoryChange()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatContext:
+    """What the chats of a store share. `process` is a name that no other process has, with its machine before a colon,
+    and `is_alive` says of such a name of this machine whether that process still runs."""
+
+    logbook: Logbook
+    hub: Hub
+    settings: ChatSettings
+    now: Callable[[], float]
+    make_id: Callable[[], str]
+    secrets: tuple[str, ...] = ()
+    process: str = ""
+    is_alive: Callable[[str], bool] = lambda _process: True
+
+
 class Chat:
     """The history, loaded when it is first needed, and the preferences, which all chats share. `version` is the number
     of facts in the log.
@@ -243,41 +282,35 @@ class Chat:
     a pair ends whose run was under way when its process ended.
     """
 
-    def __init__(
-        self,
-        logbook: Logbook,
-        hub: Hub,
-        *,
-        name: str = MAIN,
-        settings: ChatSettings,
-        now: Callable[[], float],
-        make_id: Callable[[], str],
-        secrets: tuple[str, ...] = (),
-        process: str = "",
-        is_alive: Callable[[str], bool] = lambda _process: True,
-        recovering: Recovering | None = None,
-    ) -> None:
+    def __init__(self, context: ChatContext, name: str = MAIN, recovering: Recovering | None = None) -> None:
         self.id = name
         self.history = ChatHistory()
         self.preferences = Preferences()
-        self.settings = settings
-        self.now = now
-        self.make_id = make_id
-        self.heartbeats = Heartbeats(logbook, now, process or make_id(), is_alive)
-        self.hub = hub
-        self._configured = settings
+        self.settings = self._configured = context.settings
+        self.now = context.now
+        self.make_id = context.make_id
+        self.hub = context.hub
+        self.heartbeats = Heartbeats(
+            context.logbook, context.now, context.process or context.make_id(), context.is_alive
+        )
         self._facts: Journal[ChatFact, ChatHistory, HistoryChange] = Journal(
-            logbook,
+            context.logbook,
             log_of(name),
             FACT_FORMAT,
             self.history,
             partial(apply_fact, self.history),
-            now=now,
-            secrets=secrets,
+            now=context.now,
+            secrets=context.secrets,
             announce=self._announce_facts,
         )
         self._preferences: Journal[Preferences, None, None] = Journal(
-            logbook, PREFERENCES, PREFERENCES_FORMAT, None, self._prefer, now=now, secrets=secrets
+            context.logbook,
+            PREFERENCES,
+            PREFERENCES_FORMAT,
+            None,
+            self._prefer,
+            now=context.now,
+            secrets=context.secrets,
         )
         self._lock = asyncio.Lock()
         self._recovering = recovering
@@ -310,10 +343,6 @@ class Chat:
     def touch(self, pair: str) -> None:
         """Tell that a pair can be seen differently although no fact has changed it."""
         self._announce(HistoryChange((pair,)))
-
-    @property
-    def is_watched(self) -> bool:
-        return self.hub.is_watched
 
     async def load(self) -> ChatHistory:
         """The history as the log has it now. A send whose process has died is ended here."""

@@ -1,20 +1,38 @@
-"""All chats of a store: their names, those that are open here, and how a chat begins, forks and goes."""
+"""A chat with all of its parts, and all chats of a store: their names, those that are open here, and how a chat begins,
+forks and goes."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from sightline.chat.core.facts import ChatFact, ChatImported, TopicChanged, erase_texts, exchanges_in
 from sightline.chat.core.history import ChatHistory, HistoryChange
+from sightline.chat.core.pair import answer_of
+from sightline.chat.core.rewriting import INSTRUCTION, Comparison, compare, drafting
 from sightline.chat.core.topics import ROOT, Topic
-from sightline.chat.service.chat import FACT_FORMAT, LOG, MAIN, apply_fact, decoder, encode_typed, log_of, session_of
-from sightline.chat.service.service import ChatService
+from sightline.chat.service.answerer import Answerer
+from sightline.chat.service.chat import (
+    FACT_FORMAT,
+    LOG,
+    MAIN,
+    Chat,
+    ChatContext,
+    apply_fact,
+    format_of,
+    log_of,
+    session_of,
+)
+from sightline.chat.service.running_send import ending_of_interrupted_pair
+from sightline.chat.service.sends import Previews, Sends
+from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
-from sightline.exchange.hub import Hub
+from sightline.exchange.outbound import prepare
+from sightline.exchange.phase import cancellation
 from sightline.filters.predicate import fold_case
-from sightline.journal.journal import FactFormat, Journal
+from sightline.journal.journal import Journal
 from sightline.store.store import Log, Logbook
 
 NAME_LOG = "chat-name:"
@@ -29,13 +47,77 @@ _BEFORE_HIT, _AFTER_HIT = 30, 70
 _UNNAMED = {MAIN: "Main chat"}
 
 
+class SummaryDraft(Comparison, frozen=True, kw_only=True):
+    """A summary that a model has written, what it would save, and the exchange in which it was written."""
+
+    text: str
+    exchange: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatService:
+    """What a page can do with one chat."""
+
+    chat: Chat
+    views: Views
+    sends: Sends
+    previews: Previews
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no pair waits for its answer, as far as is known here, and none is about to."""
+        return self.sends.is_idle and not self.sends.sending
+
+    async def draft_summary(self, view: str, ids: Sequence[str], instruction: str = "") -> SummaryDraft:
+        """Let the view's model write a summary. Nothing changes before a person accepts it. Cancelling this aborts the
+        request."""
+        looking = await self.views.get(view)
+        pairs, sizer = self.chat.history.in_order(ids), looking.view.sizer
+        prompt = drafting(pairs, sizer, instruction.strip() or INSTRUCTION)
+        exchanges: list[str] = []
+        with cancellation("user"):
+            reply = await self.previews.engine.ask(
+                prepare(prompt, looking.choice),
+                on_event=_ignore,
+                tried=_ignore,
+                paused=_ignore,
+                session=self.chat.session,
+                on_recorded=lambda entry: exchanges.append(entry.exchange),
+                conversation=self.chat.conversation_in(looking.view.topic),
+            )
+        if reply.fault is not None:
+            raise reply.fault
+        text = answer_of(reply).text.strip()
+        if not text:
+            hint = "Try again, or write the summary yourself."
+            raise Fault(Code.UPSTREAM_PROTOCOL, "the model has written no summary", hint=hint, status=502)
+        saved = compare(pairs, text, sizer)
+        return SummaryDraft(saved.before, saved.after, text=text, exchange=exchanges[-1])
+
+    async def close(self, grace: float) -> None:
+        """Let what is under way end within so many seconds; what does not is aborted, and kept as far as it came."""
+        await self.sends.close(grace)
+        await self.chat.close()
+
+
+def _ignore(*_values: object) -> None:
+    """The whole reply is what is wanted of a draft, and the names of chats are read from their logs."""
+
+
+def chat_service(context: ChatContext, models: Models, answering: Answerer, name: str = MAIN) -> ChatService:
+    """The chat `name` of a logbook; it is read when it is first asked for."""
+    chat = Chat(context, name, partial(ending_of_interrupted_pair, answering, context.now))
+    views = Views(chat, models, answering)
+    return ChatService(chat, views, Sends(chat, views, models, answering), Previews(views, answering.engine))
+
+
 class ChatName(msgspec.Struct, frozen=True):
     """What a chat is called from now on; empty is its first question."""
 
     name: str
 
 
-NAME_FORMAT: FactFormat[ChatName] = FactFormat(encode_typed, decoder(NAME_LOG, msgspec.json.Decoder(ChatName).decode))
+NAME_FORMAT = format_of(NAME_LOG, ChatName)
 
 
 class ChatBrief(msgspec.Struct, frozen=True):
@@ -57,22 +139,10 @@ class ChatBrief(msgspec.Struct, frozen=True):
 class Chats:
     """The main chat, which is always there, and those beside it. `open_service` opens a chat by its id."""
 
-    def __init__(
-        self,
-        logbook: Logbook,
-        hub: Hub,
-        open_service: Callable[[str], ChatService],
-        *,
-        now: Callable[[], float],
-        make_id: Callable[[], str],
-        secrets: tuple[str, ...] = (),
-    ) -> None:
-        self._logbook = logbook
-        self._hub = hub
+    def __init__(self, context: ChatContext, open_service: Callable[[str], ChatService]) -> None:
+        self.context = context
+        self._logbook = context.logbook
         self._open_service = open_service
-        self._now = now
-        self._make_id = make_id
-        self._secrets = secrets
         self._open: dict[str, ChatService] = {}
         self._briefs: dict[str, tuple[tuple[int, int], ChatBrief]] = {}
 
@@ -202,7 +272,7 @@ class Chats:
             raise Fault(Code.USAGE, f"there is no chat {chat[:80]!r}", hint=hint, status=404)
 
     async def _begin(self, name: str, facts: list[ChatFact]) -> str:
-        chat = self._make_id()
+        chat = self.context.make_id()
         await self._write_name(chat, name)
         try:
             for fact in facts:
@@ -219,8 +289,9 @@ class Chats:
         if len(name) > LONGEST_NAME or not name.isprintable():
             hint = f"Use one line of up to {LONGEST_NAME} characters."
             raise Fault(Code.INVALID_REQUEST, "no chat can have this name", hint=hint, status=422)
+        now, secrets = self.context.now, self.context.secrets
         journal: Journal[ChatName, None, None] = Journal(
-            self._logbook, NAME_LOG + chat, NAME_FORMAT, None, _ignore, now=self._now, secrets=self._secrets
+            self._logbook, NAME_LOG + chat, NAME_FORMAT, None, _ignore, now=now, secrets=secrets
         )
         await journal.append((ChatName(name),))
         self._briefs.pop(chat, None)
@@ -261,7 +332,7 @@ class Chats:
             return await service.chat.load()
         history = ChatHistory()
         journal: Journal[ChatFact, ChatHistory, HistoryChange] = Journal(
-            self._logbook, log_of(chat), FACT_FORMAT, history, partial(apply_fact, history), now=self._now
+            self._logbook, log_of(chat), FACT_FORMAT, history, partial(apply_fact, history), now=self.context.now
         )
         await journal.catch_up()
         return history
@@ -277,7 +348,7 @@ class Chats:
 
     def _announce(self) -> None:
         """Tell pages that the list of chats has changed."""
-        self._hub.announce(LOG, {"kind": "chats"})
+        self.context.hub.announce(LOG, {"kind": "chats"})
 
 
 def _root_facts(history: ChatHistory) -> list[ChatFact]:
@@ -296,10 +367,6 @@ def _around(words: str, text: str) -> str:
     first, last = max(0, at - _BEFORE_HIT), at + len(words) + _AFTER_HIT
     shown = " ".join(text[first:last].split())
     return f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
-
-
-def _ignore(_name: ChatName, _at: float) -> None:
-    """The names are read from the log."""
 
 
 async def erase_exchanges(logbook: Logbook, exchanges: Collection[str]) -> list[str]:

@@ -11,21 +11,11 @@ import msgspec
 from sightline.agent.core.limits import Quota, quota_of
 from sightline.agent.service.round_sender import Opening
 from sightline.catalog.choose import ModelChoice
+from sightline.chat.core import sending
 from sightline.chat.core.facts import INTERRUPTED, ChatFact, PairAnswered, PairCancelled, PairFailed, RunJoined
 from sightline.chat.core.pair import TRIMMED_FOR, ChatAnswer, answer_of, trouble_of
 from sightline.chat.core.plan import SendPlan, SendTelemetry, Stage
 from sightline.chat.core.rewriting import revise_pairs, revision
-from sightline.chat.core.sending import (
-    Attempt,
-    AttemptRefused,
-    Cancelled,
-    Delivered,
-    Outcome,
-    Pause,
-    Resumed,
-    SendEnding,
-    Step,
-)
 from sightline.chat.service.answerer import Answerer, AnswerRequest, AnswerResult, measure
 from sightline.chat.service.blocks import Deltas, LiveAnswer, partial_of
 from sightline.chat.service.chat import Chat
@@ -105,7 +95,7 @@ class AnswerProgress:
         self._answerer = answerer
         self._run = run
         self._tracing = SendTracing(chat.hub, self._engine.clock.now, chat.mask)
-        self._deltas = Deltas(pair, chat.announce, lambda: chat.is_watched)
+        self._deltas = Deltas(pair, chat.announce, lambda: chat.hub.is_watched)
         self._live = LiveAnswer(dialect, self._deltas)
         self._changes: Changes = ()
         self._stop = StopSignal()
@@ -167,7 +157,7 @@ async def revise(
     return answer
 
 
-Steps = Generator[Step, Outcome, SendEnding]
+Steps = Generator[sending.Step, sending.Outcome, sending.SendEnding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +175,7 @@ class SendOrder:
     expect_sha256: str = ""
 
 
-def quota_for(pause: Pause, choice: ModelChoice, engine: Engine) -> Quota:
+def quota_for(pause: sending.Pause, choice: ModelChoice, engine: Engine) -> Quota:
     """The limit of the account that makes a send wait."""
     last = pause.telemetry[-1]
     tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
@@ -206,19 +196,19 @@ class RunningSend(AnswerProgress):
         self._predicted: int | None = None
         self._sent: tuple[str, ...] = ()
         self._began = self._engine.clock.monotonic()
-        self._resumed: asyncio.Future[Resumed] | None = None
+        self._resumed: asyncio.Future[sending.Resumed] | None = None
 
     def resume(self, *, anyway: bool) -> None:
         """Wait no longer; a fault where it does not wait."""
         if self._resumed is None or self._resumed.done():
             raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
-        self._resumed.set_result(Resumed(anyway))
+        self._resumed.set_result(sending.Resumed(anyway))
 
-    async def run(self, step: Step) -> None:
+    async def run(self, step: sending.Step) -> None:
         has_ended = False
         try:
             ending = await drive(
-                self._steps, self._handle, lambda: Cancelled() if self._stop.is_set else None, first=step
+                self._steps, self._handle, lambda: sending.Cancelled() if self._stop.is_set else None, first=step
             )
             self.sent.telemetry = ending.telemetry
             self._tracing.add(ending.telemetry[self._recorded :])
@@ -232,22 +222,22 @@ class RunningSend(AnswerProgress):
             if not has_ended and self._chat.history.sending == self.pair:
                 await self._chat.happen(PairFailed(self.pair, INTERRUPTED, self._partial("error")))
 
-    async def _handle(self, step: Step) -> Outcome:
+    async def _handle(self, step: sending.Step) -> sending.Outcome:
         self.sent.telemetry += step.telemetry
         try:
             match step:
-                case Attempt():
+                case sending.Attempt():
                     return await self._attempt(step)
-                case Pause():
+                case sending.Pause():
                     return await self._pause(step)
                 case unreachable:
                     assert_never(unreachable)
         except WorkInterrupted:
-            return Cancelled()
+            return sending.Cancelled()
 
     # --- an attempt ---
 
-    async def _attempt(self, attempt: Attempt) -> Outcome:
+    async def _attempt(self, attempt: sending.Attempt) -> sending.Outcome:
         telemetry = self.sent.telemetry
         budgeted, self._recorded = self._tracing.plan_telemetry(telemetry[self._recorded :]), len(telemetry)
         self._deltas.restart()
@@ -259,9 +249,9 @@ class RunningSend(AnswerProgress):
         self._result = given
         if given.reply.fault is not None:
             return self._outcome_of_fault(given.reply.fault)
-        return Delivered(given.reply.usage)
+        return sending.Delivered(given.reply.usage)
 
-    async def _request_answer(self, attempt: Attempt, budgeted: tuple[JsonObject, ...]) -> AnswerResult:
+    async def _request_answer(self, attempt: sending.Attempt, budgeted: tuple[JsonObject, ...]) -> AnswerResult:
         order = self._order
         ready = order.first if attempt.number == 1 else prepare(attempt.prompt, order.choice)
         self._live = LiveAnswer(ready.dialect, self._deltas)
@@ -287,22 +277,22 @@ class RunningSend(AnswerProgress):
         self._run = run
         await self._chat.happen(RunJoined(self.pair, run))
 
-    def _outcome_of_fault(self, fault: Fault) -> Outcome:
+    def _outcome_of_fault(self, fault: Fault) -> sending.Outcome:
         """What came of it. To drop what one wanted to look at is to break it off. An answer of which words have come is
         not asked for again in their place."""
         is_dropped = self._tracing.was_dropped and self._order.hold
         if is_dropped or self._stop.is_set or fault.code is Code.CANCELLED:
-            return Cancelled()
+            return sending.Cancelled()
         plan, looking = self._order.plan, self._order.looking
         is_same = looking.view.filter_version == self.sent.filter_version
         if fault.code in TRIMMED_FOR and not self._live.is_empty:
             self._final = fault
             fault = Fault(Code.UPSTREAM_ERROR, fault.message, hint=fault.hint, status=fault.status)
-        return AttemptRefused(fault, plan.filter_version if is_same else -1)
+        return sending.AttemptRefused(fault, plan.filter_version if is_same else -1)
 
     # --- a pause ---
 
-    async def _pause(self, pause: Pause) -> Outcome:
+    async def _pause(self, pause: sending.Pause) -> sending.Outcome:
         self.paused = quota_for(pause, self._order.choice, self._engine)
         self._chat.announce(
             {"kind": "paused", "pair": self.pair, "line": self.paused.line, "can_go_at": self.paused.can_go_at}
@@ -316,20 +306,16 @@ class RunningSend(AnswerProgress):
 
     # --- its end ---
 
-    async def _conclude(self, ending: SendEnding) -> None:
+    async def _conclude(self, ending: sending.SendEnding) -> None:
         exchange = self._tracing.exchange
         answer = None
         if ending.kind == "delivered":
             assert self._result is not None
-            given, clock = self._result, self._engine.clock
-            answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=clock.now())
+            clock = self._engine.clock
             answer = msgspec.structs.replace(
-                answer,
+                answer_from(self._result, exchange, clock.now()),
                 predicted=self._predicted,
                 seconds=clock.monotonic() - self._began,
-                run=given.run,
-                usage=given.usage if given.run else answer.usage,
-                cost=given.cost,
             )
         answer = await revise(self._chat, self.pair, self._sent, answer, self._changes)
         if answer is not None:
@@ -350,12 +336,14 @@ class RunningSend(AnswerProgress):
         return None if answer is None else msgspec.structs.replace(answer, predicted=self._predicted, run=self._run)
 
 
-async def _wait_for_resume(person: "asyncio.Future[Resumed]", seconds: float | None, clock: Clock) -> Resumed:
+async def _wait_for_resume(
+    person: "asyncio.Future[sending.Resumed]", seconds: float | None, clock: Clock
+) -> sending.Resumed:
     """What a person decides, or the end of the wait."""
     if seconds is None:
         return await person
     await wait_either(person, clock.sleep(seconds))
-    return person.result() if person.done() else Resumed()
+    return person.result() if person.done() else sending.Resumed()
 
 
 class ResumedRun(AnswerProgress):
@@ -393,15 +381,12 @@ class ResumedRun(AnswerProgress):
         try:
             given = await self._abortable(resumed)
         except WorkInterrupted:
-            partial, reason = self._partial("cancelled"), self._reason
-            return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
+            stopped = Fault(Code.CANCELLED, "the run was stopped", reason=self._reason)
+            return ending_of_fault(self.pair, stopped, self._partial, self._tracing.exchange)
         except Fault as fault:
             if not self._begun.is_set():
                 self.fault = fault
-            if fault.code is Code.CANCELLED:
-                partial, reason = self._partial("cancelled"), fault.reason or "user"
-                return PairCancelled(self.pair, partial, self._tracing.exchange, reason)
-            return PairFailed(self.pair, trouble_of(fault), self._partial("error"), self._tracing.exchange)
+            return ending_of_fault(self.pair, fault, self._partial, self._tracing.exchange)
         fact = ending_fact(self.pair, given, self._tracing.exchange, self._engine.clock.now())
         if isinstance(fact, PairAnswered):
             answer = await revise(self._chat, self.pair, (), fact.answer, self._changes)
@@ -416,15 +401,23 @@ class ResumedRun(AnswerProgress):
         return before if came is None and is_beginning else came
 
 
-def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
+def answer_from(given: AnswerResult, exchange: str, now: float) -> ChatAnswer:
     answer = answer_of(given.reply, rounds=given.rounds, exchange=exchange, at=now)
-    answer = msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage, cost=given.cost)
-    fault = given.reply.fault
-    if fault is None:
+    return msgspec.structs.replace(answer, run=given.run, seconds=given.seconds, usage=given.usage, cost=given.cost)
+
+
+def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> ChatFact:
+    answer = answer_from(given, exchange, now)
+    if given.reply.fault is None:
         return PairAnswered(pair, answer)
+    return ending_of_fault(pair, given.reply.fault, lambda end: partial_of(answer, end, exchange, now), exchange)
+
+
+def ending_of_fault(pair: str, fault: Fault, partial: Callable[[str], ChatAnswer | None], exchange: str) -> ChatFact:
+    """How a pair ends with this fault. `partial` gives what has come, marked with how it ended."""
     if fault.code is Code.CANCELLED:
-        return PairCancelled(pair, partial_of(answer, "cancelled", exchange, now), exchange, fault.reason or "user")
-    return PairFailed(pair, trouble_of(fault), partial_of(answer, "error", exchange, now), exchange)
+        return PairCancelled(pair, partial("cancelled"), exchange, fault.reason or "user")
+    return PairFailed(pair, trouble_of(fault), partial("error"), exchange)
 
 
 async def ending_of_interrupted_pair(

@@ -13,7 +13,7 @@ from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoine
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of
 from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
-from sightline.chat.core.sizing import question
+from sightline.chat.core.sizing import TokenBand, question
 from sightline.chat.service.answerer import Answerer, measure
 from sightline.chat.service.chat import Chat
 from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps, quota_for
@@ -23,7 +23,7 @@ from sightline.exchange.engine import Engine
 from sightline.exchange.interception.kept_edits import refuse_other
 from sightline.exchange.outbound import Prepared, prepare
 from sightline.model.parts import Part
-from sightline.tokens.estimate import Estimate, exactly
+from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import READY, Wait
 from sightline.wire.cache import BoundedCache
 
@@ -277,16 +277,14 @@ class SendPreview:
     trouble: Trouble | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sized:
-    """How large the next request is: for the send button, with its band, and whether it can be sent at all. `prompt` is
-    the question's part of it."""
+class EstimateShown(TokenBand, frozen=True):
+    """The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for
+    the question alone."""
 
-    estimate: Estimate
     limit: int
     fits: bool
     line: str
-    prompt: int = 0
+    prompt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,14 +322,15 @@ class Previews:
             None if trouble is None else trouble_of(trouble),
         )
 
-    async def estimate(self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = "") -> Sized:
+    async def estimate(
+        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = ""
+    ) -> EstimateShown:
         """How large the request with this question is: the preview's own number."""
         looking = await self.views.get(view)
         text, attachments = self.views.mask_question(text, attachments)
         limit = looking.view.room.limit
         if question(text, attachments) is None:
-            nothing = exactly(0, "nothing to send")
-            return Sized(nothing, limit, True, _line(nothing))
+            return EstimateShown(0, 0, 0, limit, True, "0", 0)
         plan = plan_of(looking.view, text, attachments, replaces=replaces)
         try:
             ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
@@ -340,8 +339,10 @@ class Previews:
             estimate = plan.size
         figures, sent = looking.view.figures, plan.items[first_trim(plan) :]
         is_whole = [item.id for item in sent] == list(figures.pairs)
-        asked = estimate.tokens - figures.total if is_whole else plan.size.tokens
-        return Sized(estimate, limit, not plan.is_too_large, _line(estimate), max(0, asked))
+        asked = max(0, estimate.tokens - figures.total if is_whole else plan.size.tokens)
+        return EstimateShown(
+            estimate.tokens, estimate.low, estimate.high, limit, not plan.is_too_large, _line(estimate), asked
+        )
 
 
 def _line(estimate: Estimate) -> str:

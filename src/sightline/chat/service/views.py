@@ -15,7 +15,7 @@ from sightline.chat.core.history import HistoryChange, Key
 from sightline.chat.core.pair import MessagePair, Trouble
 from sightline.chat.core.plan import SendTelemetry, plan_of
 from sightline.chat.core.sending import ContextCounter, SendEnding, counter_of, trim_summary
-from sightline.chat.core.sizing import ChatSettings, Sizer
+from sightline.chat.core.sizing import Sizer
 from sightline.chat.core.topics import ROOT, Inherited
 from sightline.chat.core.view import View
 from sightline.chat.service.answerer import Answerer
@@ -28,6 +28,7 @@ from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import parse
 from sightline.model.parts import Part, Text
 from sightline.model.request import Tool
+from sightline.settings import ChatSettings
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.window_budget import model_limit
 from sightline.wire.cache import BoundedCache
@@ -255,22 +256,22 @@ class Views:
 
     def through(self, looking: Looking, choice: ModelChoice, model: str) -> View:
         """The same view through another model, for one question."""
-        view, settings, tools = looking.view, self._chat.settings, looking.view.sizer.tools
-        sizer = self._models.sizer(choice, settings, tools)
-        other = View(view.history, sizer, self._models.limit(choice), settings, now=self._chat.now())
-        other.choose(model, sizer, self._models.limit(choice))
+        view = looking.view
+        other = self._view(choice, view.sizer.tools)
+        other.choose(model, other.sizer, self._models.limit(choice))
         other.enter(view.topic)
         other.execute(view.expression, self._chat.now())
         return other
 
     def _new(self, name: str, model: str, topic: str) -> Looking:
-        settings, now = self._chat.settings, self._chat.now()
         _, choice = self._at_hand(model, self._chat.history.topics.settings_for(topic))
-        view = View(
-            self._chat.history, self._models.sizer(choice, settings), self._models.limit(choice), settings, now=now
-        )
-        view.execute(EVERYTHING, now)
+        view = self._view(choice)
+        view.execute(EVERYTHING, self._chat.now())
         return Looking(name, view, choice)
+
+    def _view(self, choice: ModelChoice, tools: tuple[Tool, ...] = ()) -> View:
+        sizer, limit = self._models.sizer(choice, self._chat.settings, tools), self._models.limit(choice)
+        return View(self._chat.history, sizer, limit, self._chat.settings, now=self._chat.now())
 
     async def _settle(self, looking: Looking) -> None:
         """Count the view for its present model, with what is known of it by now and with the topic's tools."""

@@ -4,9 +4,8 @@ import asyncio
 from pathlib import Path
 
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import ToolOutcome
+from sightline.agent.core.tool import ToolOutcome, words_of
 from sightline.agent.tools.builtin.builtin import NAMES, Builtin
-from sightline.model.parts import Text
 from tests.agent.tools.processes import environment
 
 
@@ -22,17 +21,13 @@ def used(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object)
     return asyncio.run(story())
 
 
-def text(outcome: ToolOutcome) -> str:
-    return "".join(part.text for part in outcome.parts if isinstance(part, Text))
-
-
 def said(folder: Path, name: str, **arguments: object) -> str:
     outcome = used(folder, name, **arguments)
-    assert not outcome.is_error, text(outcome)
-    return text(outcome)
+    assert not outcome.is_error, words_of(outcome)
+    return words_of(outcome)
 
 
 def refused(folder: Path, name: str, *, timeout: float = 60.0, **arguments: object) -> str:
     outcome = used(folder, name, timeout=timeout, **arguments)
-    assert outcome.is_error, text(outcome)
-    return text(outcome)
+    assert outcome.is_error, words_of(outcome)
+    return words_of(outcome)

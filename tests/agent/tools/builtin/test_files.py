@@ -5,7 +5,7 @@ from threading import Event
 import pytest
 
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Toolbox
+from sightline.agent.core.tool import Toolbox, words_of
 from sightline.agent.tools.builtin import builtin
 from sightline.agent.tools.builtin import builtin as reading
 from sightline.agent.tools.builtin import builtin as writing
@@ -13,7 +13,7 @@ from sightline.agent.tools.builtin.builtin import NAMES, OFFERED_BY_DEFAULT, Bui
 from sightline.errors import Code, Fault
 from sightline.model.parts import Document, Image
 from sightline.model.request import OpaqueTool
-from tests.agent.tools.builtin.rooms import refused, said, text, used
+from tests.agent.tools.builtin.rooms import refused, said, used
 
 
 def opened(folder: Path, *names: str, **how: object) -> Builtin:
@@ -27,7 +27,7 @@ def test_only_what_was_chosen_is_there(tmp_path: Path) -> None:
         tools.use(RunnableCall(key="1", id="a", name="run_command", arguments={"command": "id"}), print)
     )
     assert outcome.is_error
-    assert "does not exist" in text(outcome)
+    assert "does not exist" in words_of(outcome)
     asyncio.run(tools.close())
 
 
@@ -63,7 +63,7 @@ def test_faults_and_errors_of_the_system_are_words_for_the_model(tmp_path: Path)
     tools = opened(tmp_path)
     asyncio.run(tools.close())
     outcome = asyncio.run(tools.use(RunnableCall(key="1", id="a", name="list_files", arguments={}), print))
-    assert text(outcome) == "list_files failed: Bad file descriptor"
+    assert words_of(outcome) == "list_files failed: Bad file descriptor"
     assert str(tools) == f"the built-in tools of {tmp_path}"
 
 
@@ -78,7 +78,7 @@ def test_hanging_file_tool_is_stopped_after_the_timeout(tmp_path: Path, monkeypa
     tools = opened(tmp_path, "list_files", timeout=0.01)
     outcome = asyncio.run(tools.use(RunnableCall(key="1", id="a", name="list_files", arguments={}), print))
     stuck.set()
-    assert text(outcome) == "list_files was stopped: it took longer than 0.01 s."
+    assert words_of(outcome) == "list_files was stopped: it took longer than 0.01 s."
     asyncio.run(tools.close())
 
 
@@ -89,7 +89,7 @@ def test_what_the_model_s_api_has_by_itself_is_offered_so(tmp_path: Path) -> Non
         OpaqueTool("openai-responses", {"type": "web_search"}),
     )
     outcome = asyncio.run(tools.use(RunnableCall(key="1", id="a", name="web_search", arguments={}), print))
-    assert "does not exist" in text(outcome)
+    assert "does not exist" in words_of(outcome)
     asyncio.run(tools.close())
 
 

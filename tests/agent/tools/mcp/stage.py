@@ -12,9 +12,8 @@ from typing import Any
 
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.tools.mcp.config import McpNetwork, ServerLimits, open_mcp_text
+from sightline.agent.tools.mcp.config import McpContext, McpNetwork, ServerLimits, open_mcp_file
 from sightline.agent.tools.mcp.mcp_tools import McpTools
-from sightline.model.parts import Text
 
 HERE = Path(__file__).parent
 SDK_SERVER = str(HERE / "sdk_server.py")
@@ -81,24 +80,18 @@ async def using(
     servers: dict[str, Any],
     bounds: ServerLimits = QUICK,
     environment: dict[str, str] | None = None,
-    network: McpNetwork | None = None,
+    network: McpNetwork = McpNetwork(),  # noqa: B008 - frozen
 ) -> AsyncIterator[McpTools]:
     """The tools of these servers, closed in the end."""
-    text = json.dumps({"mcpServers": servers}).encode()
-    environment = {"PATH": os.environ["PATH"], **(environment or {})}
-    tools = await open_mcp_text(
-        text,
-        where="mcp.json",
-        folder=HERE,
-        environment=environment,
-        call_timeout=bounds.call_s,
-        bounds=bounds,
-        network=network,
-    )
-    try:
-        yield tools
-    finally:
-        await tools.close()
+    context = McpContext({"PATH": os.environ["PATH"], **(environment or {})}, bounds, network)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "mcp.json"
+        file.write_text(json.dumps({"mcpServers": servers}))
+        tools = await open_mcp_file(file, context)
+        try:
+            yield tools
+        finally:
+            await tools.close()
 
 
 def quiet(_: str) -> None:
@@ -108,11 +101,6 @@ def quiet(_: str) -> None:
 async def used(tools: McpTools, name: str, progress: Callable[[str], None] = quiet, **arguments: Any) -> ToolOutcome:
     """What came of a call."""
     return await tools.use(RunnableCall(key="k", id="i", name=name, arguments=arguments), progress)
-
-
-def text(outcome: ToolOutcome) -> str:
-    """Its words."""
-    return "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
 
 
 def names(tools: McpTools) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from sightline.agent.tools.mcp.config import (
     Expansion,
     HttpServer,
+    McpContext,
     ServerConfig,
     UnfilledError,
     is_here,
@@ -214,7 +215,7 @@ def test_another_machine_does(host: str) -> None:
 async def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"it": hostile("Server", env={})}}))
-    tools = await open_mcp_file(file, environment={"PATH": os.environ["PATH"]})
+    tools = await open_mcp_file(file, McpContext({"PATH": os.environ["PATH"]}))
     found = names(tools)
     await tools.close()
     await tools.close()
@@ -223,7 +224,7 @@ async def test_the_servers_of_a_file_are_opened(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"none\.json cannot be read") as raised:
-        asyncio.run(open_mcp_file(tmp_path / "none.json", environment={}))
+        asyncio.run(open_mcp_file(tmp_path / "none.json", McpContext({})))
     assert raised.value.code is Code.CONFIG
     assert raised.value.hint
 

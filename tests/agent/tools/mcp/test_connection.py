@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from sightline.agent.core.tool import ToolOutcome
+from sightline.agent.core.tool import ToolOutcome, words_of
 from sightline.agent.tools.mcp.config import ServerLimits
 from sightline.agent.tools.mcp.connection import (
     LONGEST,
@@ -23,7 +23,7 @@ from sightline.agent.tools.mcp.connection import (
     words,
 )
 from sightline.errors import Code, Fault
-from tests.agent.tools.mcp.stage import QUICK, hostile, listening, names, sdk, text, used, using
+from tests.agent.tools.mcp.stage import QUICK, hostile, listening, names, sdk, used, using
 
 NO_START = msgspec.structs.replace(QUICK, start_s=1)
 NO_ANSWER = msgspec.structs.replace(QUICK, call_s=2)
@@ -80,23 +80,23 @@ async def test_a_server_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize("how", ["WritesGarbage", "Floods", "ListsInCircles", "IsRestless"])
 def test_noise_costs_nothing_but_time(how: str) -> None:
     [outcome], _ = called(how)
-    assert (text(outcome), outcome.is_error) == ("gone", False)
+    assert (words_of(outcome), outcome.is_error) == ("gone", False)
 
 
 def test_an_answer_of_fifty_megabytes_is_an_error_for_the_model_and_the_server_goes_on() -> None:
     outcomes, _ = called("AnswersHugely", {}, {"is_last": True}, {"is_nameless": True}, {})
     assert all(outcome.is_error for outcome in outcomes)
-    assert [len(text(outcome)) < 300 for outcome in outcomes] == [True] * 4
-    assert "50 MB long" in text(outcomes[0])
-    assert "50 MB long" in text(outcomes[1])
-    assert "The next call starts it anew" in text(outcomes[2])
-    assert "50 MB long" in text(outcomes[3])
+    assert [len(words_of(outcome)) < 300 for outcome in outcomes] == [True] * 4
+    assert "50 MB long" in words_of(outcomes[0])
+    assert "50 MB long" in words_of(outcomes[1])
+    assert "The next call starts it anew" in words_of(outcomes[2])
+    assert "50 MB long" in words_of(outcomes[3])
 
 
 def test_an_answer_of_no_known_kind_is_an_error_in_one_line() -> None:
     [outcome], _ = called("AnswersNonsense")
     assert outcome.is_error
-    assert "\n" not in text(outcome)
+    assert "\n" not in words_of(outcome)
 
 
 async def test_lies_about_tools_cost_the_liar_those_tools() -> None:
@@ -128,21 +128,21 @@ async def test_a_list_that_changes_for_ever_is_read_again_and_again_and_calls_go
             tools.changed.clear()
             await tools.changed.wait()
             assert names(tools) != before
-            assert text(await used(tools, "it__go")) == "gone"
+            assert words_of(await used(tools, "it__go")) == "gone"
 
 
 async def test_a_list_that_cannot_be_read_again_leaves_the_tools_that_were_there() -> None:
     async with listening() as ear, using({"it": hostile("ListsWrongLater", ear=ear)}) as tools:
         await used(tools, "it__go")
         assert await ear.word() == "refused"
-        assert text(await used(tools, "it__go")) == "gone"
+        assert words_of(await used(tools, "it__go")) == "gone"
         assert names(tools) == ["it__go"]
 
 
 def test_sampling_elicitation_and_roots_requests_are_refused() -> None:
     [outcome], _ = called("Asks")
     refusals = "Elicitation not supported; List roots not supported; Method not found; Sampling not supported; pong"
-    assert text(outcome) == refusals
+    assert words_of(outcome) == refusals
 
 
 async def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() -> None:
@@ -150,7 +150,7 @@ async def test_a_server_that_only_asks_and_never_reads_cannot_fill_our_memory() 
         assert await ear.word() == "asked"
         outcome = await used(tools, "it__go")
     assert outcome.is_error
-    assert "did not answer within 2 seconds" in text(outcome)
+    assert "did not answer within 2 seconds" in words_of(outcome)
 
 
 async def test_a_server_that_knows_only_the_newest_protocol_is_spoken_to_in_it() -> None:
@@ -158,8 +158,8 @@ async def test_a_server_that_knows_only_the_newest_protocol_is_spoken_to_in_it()
         assert await ear.word() == "listened to"
         refusal = await used(tools, "it__ask")
         assert refusal.is_error
-        assert "asks for more before it answers, which is refused here: elicitation/create" in text(refusal)
-        assert text(await used(tools, "it__go")) == "gone"
+        assert "asks for more before it answers, which is refused here: elicitation/create" in words_of(refusal)
+        assert words_of(await used(tools, "it__go")) == "gone"
         await tools.changed.wait()
         assert names(tools) == ["it__go", "it__ask", "it__more"]
 
@@ -170,9 +170,9 @@ async def test_secrets_in_server_output_are_masked() -> None:
 
     async with using({"it": server}, environment=environment) as tools:
         good = await used(tools, "it__go")
-        assert text(good) == "*** in /srv/me/x"  # a folder is no secret, and the model may need it
+        assert words_of(good) == "*** in /srv/me/x"  # a folder is no secret, and the model may need it
         assert good.structured == {"seen": ["***", {"***": 1}]}
-        assert "bad token ***" in text(await used(tools, "it__go", is_error=True))
+        assert "bad token ***" in words_of(await used(tools, "it__go", is_error=True))
     server["args"][1] = "TellsSecretsAtOnce"
     with pytest.raises(Fault, match=r"cannot sign in with \*\*\*"):
         async with using({"it": server}, environment=environment):

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest
 
-from sightline.agent.tools.mcp.config import CommandServer, ServerLimits
+from sightline.agent.core.tool import words_of
+from sightline.agent.tools.mcp.config import CommandServer, McpContext, ServerLimits
 from sightline.agent.tools.mcp.links import END, LineSplitter, McpLink, Overlong, open_pipes
 from sightline.errors import Code, Fault
-from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, text, used, using
+from tests.agent.tools.mcp.stage import hostile, listening, names, sdk, used, using
 from tests.agent.tools.processes import is_gone
 
 
@@ -44,16 +45,13 @@ def test_nothing_is_lost_and_nothing_is_kept_too_long(chunks: list[bytes], most:
         assert got == (line if len(line) <= most else Overlong(line[:END], line[END:][-END:], len(line)))
 
 
-BOUNDS = ServerLimits(close_s=1, message=10_000)
+ENVIRONMENT = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-1"}
+CONTEXT = McpContext(ENVIRONMENT, ServerLimits(close_s=1, message=10_000))
 QUESTION = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"))
 
 
 def python(script: str) -> CommandServer:
     return CommandServer((sys.executable, "-c", script), {}, Path())
-
-
-def environment() -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-1"}
 
 
 async def heard(link: McpLink) -> list[dict[str, Any]]:
@@ -62,7 +60,7 @@ async def heard(link: McpLink) -> list[dict[str, Any]]:
 
 def said_by(script: str) -> tuple[list[dict[str, Any]], Fault | None, str]:
     async def story() -> tuple[list[dict[str, Any]], Fault | None, str]:
-        async with open_pipes(python(script), BOUNDS, environment()) as link:
+        async with open_pipes(python(script), CONTEXT) as link:
             await link.write.send(QUESTION)
             found = await heard(link)
             await link.ended.wait()
@@ -111,7 +109,7 @@ def test_overlong_line_that_is_no_message_terminates_the_server() -> None:
 
 
 async def test_a_server_that_does_not_read_is_ended() -> None:
-    async with open_pipes(python("import signal; signal.pause()"), BOUNDS, environment()) as link:
+    async with open_pipes(python("import signal; signal.pause()"), CONTEXT) as link:
         long = JSONRPCRequest(jsonrpc="2.0", id=1, method="x" * 200_000)
         await link.write.send(SessionMessage(long))
         await link.ended.wait()
@@ -130,7 +128,7 @@ async def test_a_server_that_does_not_read_is_ended() -> None:
 )
 async def test_a_command_that_cannot_be_started_is_a_fault(command: CommandServer, words: str) -> None:
     with pytest.raises(Fault) as raised:
-        async with open_pipes(command, BOUNDS, environment()):
+        async with open_pipes(command, CONTEXT):
             pass
     assert raised.value.message == words
     assert raised.value.hint
@@ -148,8 +146,8 @@ async def test_a_server_gets_what_its_configuration_names_and_what_any_program_n
 
 async def test_servers_and_what_they_started_are_gone_when_closed() -> None:
     async with using({"it": sdk(), "other": hostile("IsStubborn")}) as tools:
-        bred = text(await used(tools, "it__breed"))
-        stubborn = text(await used(tools, "other__go"))
+        bred = words_of(await used(tools, "it__breed"))
+        stubborn = words_of(await used(tools, "other__go"))
         pids = [int(word) for word in f"{bred} {stubborn}".split()]
         assert not any(is_gone(pid) for pid in pids)
     assert all(is_gone(pid) for pid in pids)

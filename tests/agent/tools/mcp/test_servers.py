@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.core.tool import Toolbox, ToolOutcome
+from sightline.agent.core.tool import Toolbox, ToolOutcome, words_of
 from sightline.agent.tools.mcp.mcp_tools import McpTools
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Image, Text
@@ -22,7 +22,6 @@ from tests.agent.tools.mcp.stage import (
     quiet,
     sdk,
     sdk_over_http,
-    text,
     used,
     using,
 )
@@ -53,7 +52,7 @@ async def test_a_real_server_is_used(way: str) -> None:
         assert await used(tools, "sdk__add", a=1, b=2) == ToolOutcome((Text("3"),))
         failed = await used(tools, "sdk__fail")
         assert failed.is_error
-        assert "there is nothing to be had" in text(failed)
+        assert "there is nothing to be had" in words_of(failed)
         everything = await used(tools, "sdk__everything")
         assert [type(part) for part in everything.parts] == [Text, Image, Audio, Text, Text, Text]
         assert everything.structured == {"n": 1}
@@ -65,7 +64,7 @@ async def test_progress_is_reported_during_the_call(way: str) -> None:
     told: list[str] = []
     async with real(way) as (tools, _):
         found = await used(tools, "sdk__count", told.append, to=3)
-    assert text(found) == "counted to 3"
+    assert words_of(found) == "counted to 3"
     assert told == ["counting [2J (1 of 3)"]
 
 
@@ -77,7 +76,7 @@ async def test_a_cancelled_call_is_cancelled_over_there(way: str) -> None:
         await began.wait()
         call.cancel()
         assert await ear.word() == "cancelled"
-        assert text(await used(tools, "sdk__add", a=2, b=2)) == "4"
+        assert words_of(await used(tools, "sdk__add", a=2, b=2)) == "4"
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
@@ -85,45 +84,45 @@ async def test_a_list_that_changes_is_read_again(way: str) -> None:
     async with real(way) as (tools, _):
         before = names(tools)
         assert not tools.changed.is_set()
-        assert text(await used(tools, "sdk__grow")) == "grown"
+        assert words_of(await used(tools, "sdk__grow")) == "grown"
         await tools.changed.wait()
         assert names(tools) == [*before, "sdk__more"]
-        assert text(await used(tools, "sdk__more", a=1, b=1)) == "2"
+        assert words_of(await used(tools, "sdk__more", a=1, b=1)) == "2"
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
 async def test_a_server_that_asks_for_more_is_refused(way: str) -> None:
     async with real(way) as (tools, _):
-        found = text(await used(tools, "sdk__think"))
+        found = words_of(await used(tools, "sdk__think"))
     assert found == "Sampling not supported; Elicitation not supported; List roots not supported"
 
 
 async def test_calls_run_beside_each_other() -> None:
     async with using({"it": sdk()}) as tools:
         found = await asyncio.gather(*(used(tools, "it__add", a=n, b=n) for n in range(20)))
-    assert [text(outcome) for outcome in found] == [str(2 * n) for n in range(20)]
+    assert [words_of(outcome) for outcome in found] == [str(2 * n) for n in range(20)]
 
 
 async def test_what_a_server_changes_during_a_run_is_met_here() -> None:
     async with using({"it": hostile("Changes")}) as tools:
         assert names(tools) == ["it__change", "it__go", "it__stay"]
-        assert text(await used(tools, "it__change")) == "gone"
+        assert words_of(await used(tools, "it__change")) == "gone"
         await tools.changed.wait()
         gone = await used(tools, "it__go")
         assert gone.is_error
-        assert text(gone).startswith(
+        assert words_of(gone).startswith(
             "The MCP server 'it' has no tool 'go' any more. Tools that can be called: it__goes"
         )
         other = await used(tools, "it__stay")
         assert other.is_error
-        assert "'a' is a required property" in text(other)
-        assert 'What it takes now: {"type":"object"' in text(other)
-        assert text(await used(tools, "it__stay", a=1)) == "gone"
+        assert "'a' is a required property" in words_of(other)
+        assert 'What it takes now: {"type":"object"' in words_of(other)
+        assert words_of(await used(tools, "it__stay", a=1)) == "gone"
 
 
 async def test_unknown_tool_error_lists_the_available_tools() -> None:
     async with using({"it": hostile("Server")}) as tools:
-        assert text(await used(tools, "it__goo")) == "There is no tool 'it__goo'. Tools that can be called: it__go."
+        assert words_of(await used(tools, "it__goo")) == "There is no tool 'it__goo'. Tools that can be called: it__go."
         words: Any = await tools.use(RunnableCall(key="k", id="i", name="it__go", arguments="words"), quiet)
         assert words.is_error
 
@@ -143,7 +142,7 @@ async def test_one_broken_server_does_not_take_the_others_along() -> None:
             "the MCP server 'none' has a `command` that is not found",
             "the MCP server 'away' cannot be reached: All connection attempts failed",
         ]
-        assert text(await used(tools, "good__go")) == "gone"
+        assert words_of(await used(tools, "good__go")) == "gone"
 
 
 async def test_if_no_server_can_be_used_that_is_a_fault() -> None:
@@ -158,7 +157,7 @@ async def test_servers_with_the_same_tools_have_tools_of_different_names() -> No
         found = names(tools)
         assert found[2] == "a_b__go"  # whose own name it is, though it comes last
         assert len(set(found)) == 3
-        assert [text(await used(tools, name)) for name in found] == ["gone"] * 3
+        assert [words_of(await used(tools, name)) for name in found] == ["gone"] * 3
 
 
 LAST = {"is_last": True}
@@ -170,7 +169,7 @@ async def test_timed_out_call_is_cancelled_on_the_server() -> None:
         outcome = await used(tools, "it__go")
         assert await ear.word() == "cancelled"
     assert outcome.is_error
-    assert "did not answer within 2 seconds" in text(outcome)
+    assert "did not answer within 2 seconds" in words_of(outcome)
 
 
 @pytest.mark.parametrize("name", ["sdk__wait", "hostile__go"])
@@ -185,27 +184,27 @@ async def test_cancelled_call_does_not_wait_for_the_server_acknowledgement(name:
             with pytest.raises(asyncio.CancelledError):
                 await call
             assert await ear.word() == "cancelled"
-            assert text(await used(tools, "sdk__add", a=1, b=2)) == "3"
+            assert words_of(await used(tools, "sdk__add", a=1, b=2)) == "3"
 
 
 async def test_a_server_that_dies_at_a_call_is_started_anew_for_the_next() -> None:
     async with using({"it": hostile("Dies"), "sdk": sdk()}) as tools:
         outcome = await used(tools, "it__go", **LAST)
         assert outcome.is_error
-        assert "broke off while it worked: it ended with exit code 3. The next call starts it anew" in text(outcome)
-        assert text(await used(tools, "sdk__add", a=1, b=2)) == "3"
-        assert text(await used(tools, "it__go")) == "gone"
+        assert "broke off while it worked: it ended with exit code 3. The next call starts it anew" in words_of(outcome)
+        assert words_of(await used(tools, "sdk__add", a=1, b=2)) == "3"
+        assert words_of(await used(tools, "it__go")) == "gone"
         assert tools.notes == ()
 
 
 async def test_a_server_that_always_dies_is_not_started_for_ever() -> None:
     async with using({"it": hostile("Dies"), "sdk": sdk()}) as tools:
         for _ in range(1 + QUICK.restarts):
-            assert "starts it anew" in text(await used(tools, "it__go", **LAST))
+            assert "starts it anew" in words_of(await used(tools, "it__go", **LAST))
         outcome = await used(tools, "it__go")
         assert outcome.is_error
-        assert text(outcome).startswith("the MCP server 'it' ended with exit code 3; it said: boom.")
-        assert tools.notes == (text(outcome),)
+        assert words_of(outcome).startswith("the MCP server 'it' ended with exit code 3; it said: boom.")
+        assert tools.notes == (words_of(outcome),)
 
 
 async def test_calls_under_way_end_when_the_tools_are_closed() -> None:
@@ -218,4 +217,4 @@ async def test_calls_under_way_end_when_the_tools_are_closed() -> None:
             await call
         outcome = await used(tools, "it__go")
         assert outcome.is_error
-        assert "the MCP server 'it' " in text(outcome)
+        assert "the MCP server 'it' " in words_of(outcome)

@@ -16,7 +16,7 @@ from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
 from sightline.agent.tools.builtin.folder import Folder
 from sightline.agent.tools.builtin.searching import SearchTools
-from sightline.agent.tools.commands import Commands, minimal
+from sightline.agent.tools.commands import Commands, last_line_in, minimal
 from sightline.agent.tools.tools import (
     TIMEOUT,
     Progress,
@@ -283,8 +283,7 @@ class ShellTools:
         return text_outcome(f"{output}{gap}[{finished.in_words}]", is_error=finished.code != 0)
 
     def _report_last_line(self, fd: int, data: bytes) -> None:
-        lines = data[-_LONGEST_WORDS:].decode(errors="replace").split("\n")
-        if words := next((line.strip() for line in reversed(lines) if line.strip()), ""):
+        if words := last_line_in(data[-_LONGEST_WORDS:].decode(errors="replace")):
             self.progress(words)
 
 
@@ -327,20 +326,16 @@ class Builtin:
         self._timeout = timeout
         self._names = tuple(dict.fromkeys(names))
         functions = self._functions(lambda words: None)
-        self._definitions = tuple(_definition(name, functions) for name in self._names)
+        self.definitions = tuple(_definition(name, functions) for name in self._names)
 
     def __str__(self) -> str:
         return f"the built-in tools of {self._shown}"
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        return self._definitions
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         """Use a tool. A failure becomes an outcome with a message for the model."""
         function = self._functions(progress).get(call.name) if call.name in self._names else None
         if function is None or isinstance(call.arguments, str):
-            return unknown(call.name, self._definitions)
+            return unknown(call.name, self.definitions)
         arguments = call.arguments
         if call.name == "local_shell":  # its type and unknown keys are dropped
             arguments = {name: value for name, value in arguments.items() if name in _ACTION}

@@ -78,6 +78,16 @@ class McpNetwork:
     proxy: Callable[[str], tuple[str, str] | None] = _directly
 
 
+@dataclass(frozen=True, slots=True)
+class McpContext:
+    """What servers are opened with: the variables that their file may name, their limits, and how remote ones are
+    reached."""
+
+    environment: Mapping[str, str]
+    limits: ServerLimits = USUAL
+    network: McpNetwork = McpNetwork()
+
+
 MASK = "***"
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
@@ -350,32 +360,13 @@ def is_here(host: str) -> bool:
         return host.lower() == "localhost" or host.lower().endswith(".localhost")
 
 
-async def open_mcp_file(
-    file: Path, *, environment: Mapping[str, str], call_timeout: float = USUAL.call_s, network: McpNetwork | None = None
-) -> "McpTools":
+async def open_mcp_file(file: Path, context: McpContext) -> "McpTools":
     """Open the servers that a file names; commands run in the file's folder."""
-    text, folder = _read(file)
-    return await open_mcp_text(
-        text, where=str(file), folder=folder, environment=environment, call_timeout=call_timeout, network=network
-    )
-
-
-async def open_mcp_text(
-    text: bytes,
-    *,
-    where: str,
-    folder: Path,
-    environment: Mapping[str, str],
-    call_timeout: float = USUAL.call_s,
-    bounds: ServerLimits = USUAL,
-    network: McpNetwork | None = None,
-) -> "McpTools":
-    """Open the servers that a text names. `where` is the text's name for people."""
-    found = parse_config(text, where=where, folder=folder, environment=environment)
+    found = _read_config(file, context.environment)
     # Loading the SDK takes most of a second.
     from sightline.agent.tools.mcp.mcp_tools import McpTools
 
-    tools = McpTools(found, msgspec.structs.replace(bounds, call_s=call_timeout), environment, network or McpNetwork())
+    tools = McpTools(found, context)
     has_started = False
     try:
         await tools.start()
@@ -386,9 +377,10 @@ async def open_mcp_text(
     return tools
 
 
-def _read(file: Path) -> tuple[bytes, Path]:
+def _read_config(file: Path, environment: Mapping[str, str]) -> ServerConfig:
     try:
-        return file.read_bytes(), file.absolute().parent
+        text = file.read_bytes()
     except OSError as error:
         hint = "Name a file with MCP servers in it, such as .mcp.json."
         raise Fault(Code.CONFIG, f"{file} cannot be read: {error.strerror}", hint=hint) from error
+    return parse_config(text, where=str(file), folder=file.absolute().parent, environment=environment)

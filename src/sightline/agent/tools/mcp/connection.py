@@ -7,12 +7,13 @@ the SDK sees them: it may send notifications that are never read, and requests f
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context
 from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
+import mcp_types
 from mcp import MCPError
 from mcp.client._transport import ReadStream, WriteStream
 from mcp.client.session import ClientSession, IncomingMessage
@@ -21,34 +22,16 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    Implementation,
-    InputRequiredResult,
-    JSONRPCError,
-    JSONRPCNotification,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    PaginatedRequestParams,
-    RequestId,
-    ToolListChangedNotification,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.config import (
-    CommandServer,
-    McpNetwork,
-    ServerLimits,
-    ServerSpec,
-    mask_values,
-)
+from sightline.agent.tools.mcp.config import CommandServer, McpContext, ServerSpec, mask_values
 from sightline.agent.tools.mcp.links import McpLink, open_http_link, open_pipes
 from sightline.agent.tools.mcp.listing import ToolListing, outcome
 from sightline.agent.tools.tools import Progress
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
+from sightline.transport.waiting import WorkInterrupted, run_unless
 
 WANTED = frozenset(
     {
@@ -74,9 +57,9 @@ class MessageFilter:
         if isinstance(item, Exception):
             return False
         message = item.message
-        if isinstance(message, JSONRPCNotification):
+        if isinstance(message, mcp_types.JSONRPCNotification):
             return message.method in WANTED and _is_sound(message)
-        if isinstance(message, JSONRPCRequest):
+        if isinstance(message, mcp_types.JSONRPCRequest):
             if self._open >= self._most:
                 return False
             self._open += 1
@@ -84,11 +67,11 @@ class MessageFilter:
 
     def count_answer(self, item: SessionMessage) -> None:
         """Count a response that was sent to the server."""
-        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+        if isinstance(item.message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
             self._open -= 1
 
 
-def _is_sound(message: JSONRPCNotification) -> bool:
+def _is_sound(message: mcp_types.JSONRPCNotification) -> bool:
     if message.method != "notifications/progress":
         return True
     numbers = [(message.params or {}).get(key, 0) for key in ("progress", "total")]
@@ -193,7 +176,7 @@ class ListFilterDispatcher(JSONRPCDispatcher[TransportContext]):
         params: Mapping[str, Any] | None,
         opts: CallOptions | None = None,
         *,
-        _related_request_id: RequestId | None = None,
+        _related_request_id: mcp_types.RequestId | None = None,
     ) -> dict[str, Any]:
         answer = await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
         return self._filter_list(answer) if method == "tools/list" else answer
@@ -213,18 +196,10 @@ for _name in ("mcp", "client"):
 class McpConnection:
     """A connection to a server. `run` is its task; `ready` is set when its tools are known."""
 
-    def __init__(
-        self,
-        spec: ServerSpec,
-        bounds: ServerLimits,
-        environment: Mapping[str, str],
-        network: McpNetwork,
-        changed: Callable[[ToolListing], None],
-    ) -> None:
+    def __init__(self, spec: ServerSpec, context: McpContext, changed: Callable[[ToolListing], None]) -> None:
         self.ready = asyncio.Event()
-        self._spec, self._bounds, self._environment, self._changed = spec, bounds, environment, changed
-        self._network = network
-        self._listing = ToolListing(bounds)
+        self._spec, self._context, self._limits, self._changed = spec, context, context.limits, changed
+        self._listing = ToolListing(context.limits)
         self._stale = asyncio.Event()
         self._closing = asyncio.Event()
         self._link: McpLink | None = None
@@ -259,16 +234,16 @@ class McpConnection:
                 tool, arguments, progress_callback=report.report, allow_input_required=True
             )
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
+            if error.code == mcp_types.CONNECTION_CLOSED:
                 return self._interruption(error)
             # The SDK's message about unreadable input is long; the first line suffices.
-            words = error.message.partition("\n")[0] if error.code == PARSE_ERROR else error.message
+            words = error.message.partition("\n")[0] if error.code == mcp_types.PARSE_ERROR else error.message
             return self._failure(f"answered with an error: {words}")
         except TROUBLE as error:
             return self._failure(f"gave an answer that is not as MCP wants it: {str(error).partition(chr(10))[0]}")
         finally:
             report.end()
-        if isinstance(result, InputRequiredResult):
+        if isinstance(result, mcp_types.InputRequiredResult):
             wanted = ", ".join(sorted({each.method for each in (result.input_requests or {}).values()}))
             return self._failure(
                 f"asks for more before it answers, which is refused here: {wanted or 'to be asked again'}"
@@ -276,17 +251,17 @@ class McpConnection:
         return outcome(result, self._spec.secret)
 
     async def _serve_session(self, link: McpLink) -> None:
-        sieve = MessageFilter(self._bounds.questions)
+        sieve = MessageFilter(self._limits.questions)
         dispatcher = ListFilterDispatcher(
             FilteredRead(link.read, sieve),
             FilteredWrite(link.write, sieve),
             lambda page: self._listing.filter_page(page),
         )
-        us = Implementation(name="sightline", version=version("sightline"))
+        us = mcp_types.Implementation(name="sightline", version=version("sightline"))
         async with ClientSession(
             dispatcher=dispatcher, message_handler=self._handle_message, client_info=us
         ) as session:
-            with anyio.fail_after(self._bounds.start_s):
+            with anyio.fail_after(self._limits.start_s):
                 await _handshake(session)
                 await self._list(session)
             self._session = session
@@ -297,11 +272,11 @@ class McpConnection:
 
     async def _list(self, session: ClientSession) -> None:
         self._stale.clear()
-        listing = self._listing = ToolListing(self._bounds)
+        listing = self._listing = ToolListing(self._limits)
         cursor: str | None = None
         seen: set[str] = set()
-        for _ in range(self._bounds.pages):
-            params = PaginatedRequestParams(cursor=cursor) if cursor else None
+        for _ in range(self._limits.pages):
+            params = mcp_types.PaginatedRequestParams(cursor=cursor) if cursor else None
             page = await session.list_tools(params=params)
             listing.add(page.tools)
             cursor = page.next_cursor
@@ -313,7 +288,7 @@ class McpConnection:
         self._changed(listing)
 
     async def _handle_message(self, message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, mcp_types.ToolListChangedNotification):
             self._stale.set()
 
     async def _keep_list_current(self, session: ClientSession, link: McpLink) -> None:
@@ -322,18 +297,19 @@ class McpConnection:
             group.start_soon(self._refresh, session)
             if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 group.start_soon(self._listen, session)
-            await _first(self._closing, link.ended)
+            with suppress(WorkInterrupted):
+                await run_unless(self._closing, link.ended.wait())
             group.cancel_scope.cancel()
 
     async def _refresh(self, session: ClientSession) -> None:
         while True:
             await self._stale.wait()
             try:
-                with anyio.fail_after(self._bounds.list_s):
+                with anyio.fail_after(self._limits.list_s):
                     await self._list(session)
             except TROUBLE as error:
                 self._listing.note(f"its list of tools has changed and cannot be read: {self._redact(str(error))}")
-            await anyio.sleep(self._bounds.spacing_s)
+            await anyio.sleep(self._limits.spacing_s)
 
     async def _listen(self, session: ClientSession) -> None:
         """Subscribe to changes, which newer servers require; the events also arrive at `_handle_message`."""
@@ -349,8 +325,8 @@ class McpConnection:
     def _open_link(self) -> AbstractAsyncContextManager[McpLink]:
         reached = self._spec.reached
         if isinstance(reached, CommandServer):
-            return open_pipes(reached, self._bounds, self._environment)
-        return open_http_link(reached, self._bounds, self._network)
+            return open_pipes(reached, self._context)
+        return open_http_link(reached, self._context)
 
     def _failure(self, what: str) -> ToolOutcome:
         return text_outcome(f"The MCP server {self._spec.name!r} {self._redact(what)}", is_error=True)
@@ -371,23 +347,12 @@ async def _handshake(session: ClientSession) -> None:
     try:
         await session.initialize()
     except MCPError as error:
-        if error.code == CONNECTION_CLOSED:
+        if error.code == mcp_types.CONNECTION_CLOSED:
             raise
         try:
             await session.discover()
         except TROUBLE:
             raise error from None  # the first handshake's error is more useful than that of the second try
-
-
-async def _first(*events: asyncio.Event) -> None:
-    async with anyio.create_task_group() as group:
-        for event in events:
-            group.start_soon(_then, event, group.cancel_scope)
-
-
-async def _then(event: asyncio.Event, scope: anyio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

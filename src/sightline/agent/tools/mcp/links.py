@@ -20,8 +20,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
-from sightline.agent.tools.commands import Capture, Child, minimal, start_child
-from sightline.agent.tools.mcp.config import MEGABYTE, CommandServer, HttpServer, McpNetwork, ServerLimits
+from sightline.agent.tools.commands import Capture, Child, describe_exit, last_line_in, minimal, start_child
+from sightline.agent.tools.mcp.config import MEGABYTE, CommandServer, HttpServer, McpContext, ServerLimits
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.wire.jsontext import decode, encode
@@ -295,15 +295,12 @@ class McpPipes:
             return Fault(Code.UPSTREAM_PROTOCOL, f"was ended, because {self._trouble}", hint=hint)
         if self.child.is_alive:
             return None
-        code = self.child.exit_code or 0
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        how = describe_exit(self.child.exit_code or 0)
         return Fault(Code.UPSTREAM_ERROR, f"ended with {how}", hint="Run its command by hand to see why.")
 
     def words(self) -> str:
         """The last line of its stderr, or else a line of its stdout that is not a message."""
-        lines = [line.strip() for line in self._complaints.text.splitlines()]
-        complaint = next((line for line in reversed(lines) if line), "")
-        return complaint[:_LONGEST_WORDS] or self._stray
+        return last_line_in(self._complaints.text)[:_LONGEST_WORDS] or self._stray
 
     def _message(self, line: bytes | Overlong) -> SessionMessage | None:
         if isinstance(line, Overlong):
@@ -342,12 +339,10 @@ def _error(found: re.Match[bytes], text: str) -> SessionMessage:
 
 
 @asynccontextmanager
-async def open_pipes(
-    command: CommandServer, bounds: ServerLimits, environment: Mapping[str, str]
-) -> AsyncIterator[McpLink]:
+async def open_pipes(command: CommandServer, context: McpContext) -> AsyncIterator[McpLink]:
     """Start the server. It and its descendants have ended when the context is left."""
-    pipes = McpPipes(bounds)
-    child = pipes.child = await _start_server(command, pipes, environment)
+    pipes = McpPipes(context.limits)
+    child = pipes.child = await _start_server(command, pipes, context.environment)
     into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, out = anyio.create_memory_object_stream[SessionMessage](0)
     link = McpLink(read, write, pipes.fault, pipes.words)
@@ -366,7 +361,7 @@ async def open_pipes(
                 yield link
             finally:
                 with anyio.CancelScope(shield=True):
-                    await _shut_down(child, bounds.close_s)
+                    await _shut_down(child, context.limits.close_s)
                 group.cancel_scope.cancel()
     finally:
         child.kill()
@@ -402,23 +397,23 @@ async def _shut_down(child: Child, seconds: float) -> None:
 
 
 @asynccontextmanager
-async def open_http_link(address: HttpServer, bounds: ServerLimits, network: McpNetwork) -> AsyncIterator[McpLink]:
+async def open_http_link(address: HttpServer, context: McpContext) -> AsyncIterator[McpLink]:
     """Connect to a service. The session is ended with a request to the service, within a time limit."""
-    context = network.context()
+    limits, certificates = context.limits, context.network.context()
     inner = httpx2.AsyncHTTPTransport(
-        verify=context,
-        proxy=_proxy(network.proxy(address.url), context),
+        verify=certificates,
+        proxy=_proxy(context.network.proxy(address.url), certificates),
         trust_env=False,
         limits=httpx2.Limits(max_connections=None),
     )
-    guard = McpHttpGuard(inner, bounds)
+    guard = McpHttpGuard(inner, limits)
     headers = {**address.headers, "accept-encoding": "identity"}
     # Calls have their own limit, and a notification stream may be silent for hours.
-    timeout = httpx2.Timeout(bounds.start_s, read=None, pool=None)
+    timeout = httpx2.Timeout(limits.start_s, read=None, pool=None)
     client = httpx2.AsyncClient(transport=guard, headers=headers, timeout=timeout, trust_env=False)
     async with (
         client,
-        streamable_http_client(address.url, http_client=client, max_sse_event_size=bounds.message) as (read, write),
+        streamable_http_client(address.url, http_client=client, max_sse_event_size=limits.message) as (read, write),
     ):
         yield McpLink(read, write, lambda: guard.fault, ended=guard.lost)
 

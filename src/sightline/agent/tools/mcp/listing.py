@@ -11,17 +11,7 @@ import re
 import warnings
 from typing import assert_never, cast
 
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    Tool,
-)
+import mcp_types
 
 from sightline.agent.core.tool import Definition, ResultPart, ToolOutcome, definition_problems, truncate
 from sightline.agent.tools.mcp.config import ServerLimits, mask_values
@@ -34,7 +24,7 @@ from sightline.wire.jsontext import decode, encode
 _WORD = 80
 
 
-def outcome(result: CallToolResult, secret: frozenset[str]) -> ToolOutcome:
+def outcome(result: mcp_types.CallToolResult, secret: frozenset[str]) -> ToolOutcome:
     """The outcome of a call, with `secret` values masked."""
     parts = tuple(
         Text(mask_values(part.text, secret)) if isinstance(part, Text) and secret else part
@@ -84,18 +74,18 @@ def _redact_json(value: Json, secret: frozenset[str]) -> Json:
             return value
 
 
-def _part(block: ContentBlock) -> ResultPart:
+def _part(block: mcp_types.ContentBlock) -> ResultPart:
     match block:
-        case TextContent():
+        case mcp_types.TextContent():
             return Text(block.text)
-        case ImageContent() | AudioContent():
+        case mcp_types.ImageContent() | mcp_types.AudioContent():
             return _media(block.data, block.mime_type, "")
-        case ResourceLink():
+        case mcp_types.ResourceLink():
             facts = (block.mime_type, f"{block.size} bytes" if block.size is not None else "", block.description)
             more = "".join(f", {fact}" for fact in facts if fact)
             return Text(f"[resource {block.title or block.name}: {block.uri}{more}]")
-        case EmbeddedResource(resource=resource):
-            if isinstance(resource, BlobResourceContents):
+        case mcp_types.EmbeddedResource(resource=resource):
+            if isinstance(resource, mcp_types.BlobResourceContents):
                 return _media(resource.blob, resource.mime_type or "", resource.uri)
             return Text(f"[{resource.uri}]\n{resource.text}")
         case unreachable:
@@ -245,7 +235,7 @@ class ToolListing:
         others = {key: value for key, value in answer.items() if key not in ("tools", "nextCursor")}
         return {**others, "tools": kept, **({"nextCursor": cursor} if isinstance(cursor, str) and cursor else {})}
 
-    def add(self, tools: list[Tool]) -> None:
+    def add(self, tools: list[mcp_types.Tool]) -> None:
         """Add a page that the SDK has parsed."""
         for tool in tools:
             if tool.name in self.tools:

@@ -7,7 +7,7 @@ answered so, and changed arguments are validated against the current schema.
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from sightline.agent.core.arguments import RefusedArguments, check_edited
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome, text_outcome
-from sightline.agent.tools.mcp.config import McpNetwork, ServerConfig, ServerLimits, ServerSpec, mask_values
+from sightline.agent.tools.mcp.config import McpContext, ServerConfig, ServerSpec, mask_values
 from sightline.agent.tools.mcp.connection import McpConnection, fault_of
 from sightline.agent.tools.mcp.listing import ToolListing
 from sightline.agent.tools.tools import Progress
@@ -28,18 +28,11 @@ from sightline.wire.jsontext import encode
 class McpServer:
     """One configured server. `fault` is why it has no tools, if it failed."""
 
-    def __init__(
-        self,
-        spec: ServerSpec,
-        bounds: ServerLimits,
-        environment: Mapping[str, str],
-        network: McpNetwork,
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, spec: ServerSpec, context: McpContext, changed: Callable[[], None]) -> None:
         self.spec = spec
         self.fault: Fault | None = None
-        self._bounds, self._environment, self._network, self._changed = bounds, environment, network, changed
-        self._listing = ToolListing(bounds)
+        self._context, self._limits, self._changed = context, context.limits, changed
+        self._listing = ToolListing(context.limits)
         self._connection: McpConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._calls: set[asyncio.Task[ToolOutcome]] = set()
@@ -62,9 +55,7 @@ class McpServer:
 
     async def start(self) -> None:
         """Start it and list its tools. A failure is kept in `fault`."""
-        self._connection = McpConnection(
-            self.spec, self._bounds, self._environment, self._network, self._replace_listing
-        )
+        self._connection = McpConnection(self.spec, self._context, self._replace_listing)
         self._task = asyncio.get_running_loop().create_task(self._connection.run())
         self._task.add_done_callback(_consume_exception)
         await wait_either(self._task, self._connection.ready.wait())
@@ -80,11 +71,11 @@ class McpServer:
         task.add_done_callback(self._over)
         try:
             # A cancelled caller does not wait until the server has received the cancellation.
-            done, _ = await asyncio.wait({task}, timeout=self._bounds.call_s)
+            done, _ = await asyncio.wait({task}, timeout=self._limits.call_s)
         finally:
             task.cancel()
         if not done:
-            text = f"The MCP server {self.spec.name!r} did not answer within {self._bounds.call_s:g} seconds."
+            text = f"The MCP server {self.spec.name!r} did not answer within {self._limits.call_s:g} seconds."
             return text_outcome(f"{text} The call was cancelled; whether it had an effect is not known.", is_error=True)
         self._restarts = 0 if not connection.has_ended else self._restarts
         return task.result()
@@ -101,10 +92,10 @@ class McpServer:
             self._task.cancel()  # no one waits for its handshake any more
         try:
             # It may leave on its own, then gets SIGTERM, then SIGKILL; each takes time.
-            await asyncio.wait({self._task, *self._calls}, timeout=4 * self._bounds.close_s)
+            await asyncio.wait({self._task, *self._calls}, timeout=4 * self._limits.close_s)
         finally:
             self._task.cancel()
-        await asyncio.wait({self._task, *self._calls}, timeout=self._bounds.close_s)
+        await asyncio.wait({self._task, *self._calls}, timeout=self._limits.close_s)
 
     def _replace_listing(self, listing: ToolListing) -> None:
         self._listing = listing
@@ -124,7 +115,7 @@ class McpServer:
             if not self._task.done():
                 return self._connection
             fault = self._why()
-            if self._is_closed or self._restarts >= self._bounds.restarts:
+            if self._is_closed or self._restarts >= self._limits.restarts:
                 return fault
             self._restarts += 1
             await self.start()
@@ -197,32 +188,23 @@ def _append_hash(name: str, pair: tuple[str, str]) -> str:
 
 
 class McpTools:
-    """The tools of the servers that could be started.
+    """The tools of the servers that could be started; `definitions` are those that they offer now.
 
     `changed` is set whenever `definitions` have changed. The builder of the next run's toolbox clears it; a run keeps
     the toolbox that it began with.
     """
 
-    def __init__(
-        self, configured: ServerConfig, bounds: ServerLimits, environment: Mapping[str, str], network: McpNetwork
-    ) -> None:
+    def __init__(self, configured: ServerConfig, context: McpContext) -> None:
         self.changed = asyncio.Event()
         self._notes = configured.notes
-        self._servers = [
-            McpServer(spec, bounds, environment, network, self._refresh_definitions) for spec in configured.servers
-        ]
+        self._servers = [McpServer(spec, context, self._refresh_definitions) for spec in configured.servers]
         self._names = ToolNames()
-        self._definitions: tuple[Definition, ...] = ()
+        self.definitions: tuple[Definition, ...] = ()
         self._first: dict[str, JsonObject | None] = {}
         self._has_started = False
 
     def __repr__(self) -> str:
         return f"the MCP servers {', '.join(server.spec.name for server in self._servers)}"
-
-    @property
-    def definitions(self) -> tuple[Definition, ...]:
-        """The tools that the servers offer now."""
-        return self._definitions
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -245,7 +227,7 @@ class McpTools:
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
         owner, tool = self._names.tool_named(call.name) or ("", "")
         server = next((each for each in self._servers if each.spec.name == owner), None)
-        definition = Toolbox(self._definitions).find(call.name)
+        definition = Toolbox(self.definitions).find(call.name)
         if server is None or definition is None or not isinstance(call.arguments, dict):
             return self._missing(call.name)
         if definition.schema != self._first.get(call.name):
@@ -274,12 +256,12 @@ class McpTools:
         )
         for definition in now:
             self._first.setdefault(definition.name, definition.schema)
-        if now != self._definitions:
-            self._definitions = now
+        if now != self.definitions:
+            self.definitions = now
             self.changed.set()
 
     def _missing(self, name: str) -> ToolOutcome:
         owner, tool = self._names.tool_named(name) or ("", "")
         what = f"The MCP server {owner!r} has no tool {tool!r} any more." if owner else f"There is no tool {name!r}."
-        nearest = Toolbox(self._definitions).nearest(name)
+        nearest = Toolbox(self.definitions).nearest(name)
         return text_outcome(f"{what} Tools that can be called: {', '.join(nearest) or 'none'}.", is_error=True)

@@ -20,7 +20,7 @@ from sightline.chat.core.imports.conversations import (
     text,
 )
 from sightline.chat.core.pair import ChatAnswer, Flag, Hand, LifecycleState, MessagePair, Trouble, text_answer
-from sightline.chat.core.sizing import ChatSettings, concatenate, messages_of
+from sightline.chat.core.sizing import concatenate, messages_of
 from sightline.chat.core.topics import ROOT, Topic, compose_system_prelude
 from sightline.dialects.dialect import Target
 from sightline.dialects.openai_chat.names import NAME as TRAINING
@@ -30,6 +30,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Text
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
+from sightline.settings import ChatSettings
 from sightline.wire.jsontext import encode
 
 OWN_SCHEMA = "sightline-chat/1"
