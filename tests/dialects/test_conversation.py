@@ -18,6 +18,7 @@ from sightline.dialects.registry import dialect
 from sightline.model.parts import Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
+from tests.dialects.reports import losses, named_losses
 
 SYSTEM = Message("system", (Text("be kind"),), at="/0")
 DEVELOPER = Message("developer", (Text("be brief"),), at="/1")
@@ -45,7 +46,7 @@ def test_merge_leading_joins_leading_messages_and_keeps_the_rest() -> None:
     report = Report()
     merged = with_policy((SYSTEM, DEVELOPER, USER, LATE), "merge_leading", report)
     assert merged == (Message("system", (Text("be kind"), Text("be brief")), at="/0"), USER, LATE)
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/1", "identity")]
+    assert losses(report) == [("/1", "identity")]
     assert with_policy((SYSTEM, USER), "merge_leading", report) == (SYSTEM, USER)
 
 
@@ -69,7 +70,7 @@ def test_where_only_system_messages_stand_the_last_one_speaks_as_the_user() -> N
     report = Report()
     spoken = with_user_message((SYSTEM, DEVELOPER), report, "anthropic")
     assert [message.role for message in spoken] == ["system", "user"]
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/1", "content")]
+    assert losses(report) == [("/1", "content")]
     assert with_user_message((SYSTEM, USER), report, "anthropic") == (SYSTEM, USER)
     assert with_user_message((), report, "anthropic") == ()
 
@@ -176,7 +177,7 @@ def test_part_with_a_text_form_is_sent_as_text_to_other_dialects() -> None:
     words = Text("words", at="/4")
     assert told[1].parts == (words, unknown, Text("a"), ToolResult("d", (Text("b"),)))
     assert told[2].parts == (ToolResult("c", (words, unknown)),)
-    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == [
+    assert named_losses(report) == [
         ("/4", "part 'search_result' of anthropic", "identity"),
         ("/4/citations", "citations of it", "option"),
     ]
@@ -264,7 +265,7 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.197.ccd; cch=12345;"
 def without(*messages: Message, source: str = "anthropic") -> tuple[tuple[Message, ...], list[tuple[str, str]]]:
     report = Report()
     request = without_private_lines(Request("m", messages), dialect(source), report)
-    return request.messages, [(loss.pointer, loss.severity) for loss in report.losses]
+    return request.messages, losses(report)
 
 
 def test_what_only_the_source_reads_is_left_out_of_the_system_prompt() -> None:

@@ -34,6 +34,7 @@ from sightline.model.parts import Audio, Citation, Image, Link, Opaque, Refusal,
 from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled, Usage
 from sightline.model.report import Report
 from sightline.wire.sse import SseDecoder
+from tests.dialects.reports import added_at, losses
 
 CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "anthropic").glob("*/reply.json"))
 
@@ -42,10 +43,6 @@ def write(*parts, finish="stop", client=None, **more):
     report = Report()
     reply = Reply(choices=(Choice(parts=parts, finish=finish, finish_at="/finish"),), **more)
     return write_reply(reply, client or Client(), report), report
-
-
-def losses(report):
-    return [(loss.pointer, loss.severity) for loss in report.losses]
 
 
 def without_nulls(value):
@@ -121,7 +118,7 @@ def test_calls_of_every_kind():
     ]
     assert body["stop_reason"] == "tool_use"
     assert losses(report) == [("/0", "identity"), ("/1", "identity"), ("/2", "content")]
-    assert "/content/0/id" in [addition.pointer for addition in report.additions]
+    assert "/content/0/id" in added_at(report)
 
 
 def test_details_that_are_no_object_stay_as_they_are():

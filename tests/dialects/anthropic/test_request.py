@@ -15,12 +15,13 @@ from sightline.errors import Code, Fault
 from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
+from tests.dialects.reports import losses
 
 
 def write(*messages, target=None, dialect="openai-chat", **more):
     report = Report()
     body = write_request(Request(messages=messages, dialect=dialect, **more), target or Target(), report)
-    return body, [(loss.pointer, loss.severity) for loss in report.losses]
+    return body, losses(report)
 
 
 def test_a_system_message_that_leads_the_messages_stays_there():
@@ -197,9 +198,7 @@ def test_the_scope_of_a_cache_mark_is_no_content_of_its_own():
     request = read_request({"max_tokens": 9, "messages": [{"role": "user", "content": [text]}]})
     report = Report()
     UnreadLosses(DIALECT.unread, "gemini", report).of_request(request)
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [
-        ("/messages/0/content/0/cache_control/scope", "option")
-    ]
+    assert losses(report) == [("/messages/0/content/0/cache_control/scope", "option")]
 
 
 def call(call_id):
@@ -211,7 +210,7 @@ def test_results_come_first_in_their_message_with_their_cache_marks():
     asked = Message("user", (Text("a"), result, mark, Text("b")))
     turns = with_turns((Message("assistant", (call("1"),)), asked), report)
     assert turns[1].parts == (result, mark, Text("a"), Text("b"))
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/r", "content")]
+    assert losses(report) == [("/r", "content")]
 
 
 # --- system messages inside the conversation --------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 
 from sightline.dialects.gemini.parts import for_client
 from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, stream_reader
-from sightline.errors import Code, Fault
+from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -28,6 +28,7 @@ from sightline.model.fold import fold
 from sightline.model.parts import Document, Link, Text, Thinking
 from sightline.model.reply import TokenLogprob, Usage
 from sightline.wire.sse import Frame, SseDecoder
+from tests.dialects.reports import refused_at
 
 PARTS = "/candidates/0/content/parts"
 
@@ -289,9 +290,7 @@ def test_an_answer_without_an_end_is_a_failure(body, message):
     ],
 )
 def test_what_is_no_reply_is_refused_with_a_pointer(body, pointer):
-    with pytest.raises(Fault) as caught:
-        read_reply(body)
-    assert caught.value.pointer == pointer
+    assert refused_at(read_reply, body) == pointer
 
 
 @pytest.mark.parametrize(("wrap", "at"), [(lambda body: body, ""), (lambda body: [body], "/0")])

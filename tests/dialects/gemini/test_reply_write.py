@@ -49,6 +49,7 @@ from sightline.model.parts import (
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
 from sightline.wire.sse import SseDecoder
+from tests.dialects.reports import losses
 
 CASES = Path(__file__).parents[2] / "wire_cases" / "gemini"
 END = (Finished("stop"), Ended())
@@ -131,7 +132,7 @@ def test_what_follows_an_open_call_waits_for_it():
 def test_a_call_that_was_cut_off_is_written_at_the_end():
     frames, report = write(ToolCallBegun(0, "1", "f", at="/c"), ArgumentsReceived(0, '{"a'), *END)
     assert parts_of(frames)[0] == [[{"functionCall": {"id": "1", "name": "f", "args": {"input": '{"a'}}}]]
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/c", "content")]
+    assert losses(report) == [("/c", "content")]
 
 
 def test_a_failure_is_a_frame_of_its_own_and_the_last():
@@ -196,7 +197,7 @@ def test_signature_in_pieces_is_written_once_at_the_end_of_its_part():
 
 def test_a_refusal_is_reported_once():
     _, report = write(RefusalReceived(0, "n", at="/r"), RefusalReceived(0, "o"), Finished("refusal", at="/f"), Ended())
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/r", "identity"), ("/f", "option")]
+    assert losses(report) == [("/r", "identity"), ("/f", "option")]
 
 
 @pytest.mark.parametrize(

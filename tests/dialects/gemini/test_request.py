@@ -20,12 +20,13 @@ from sightline.model.parts import Opaque, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import FunctionTool, Message, Options, Request, ToolChoice
 from sightline.wire.sse import SseDecoder
+from tests.dialects.reports import added_at, named_losses, refused_at
 
 
 def write(request, **target):
     report = Report()
     body = write_request(request, Target(**target), report)
-    return body, [(loss.pointer, loss.what, loss.severity) for loss in report.losses]
+    return body, named_losses(report)
 
 
 def test_leading_instructions_become_the_system_instruction():
@@ -400,9 +401,7 @@ def test_an_own_signature_is_carried_exactly():
 
 
 def test_a_signature_is_text():
-    with pytest.raises(Fault) as caught:
-        read_signature({"thought_signature": 5}, "/p")
-    assert caught.value.pointer == "/p/thought_signature"
+    assert refused_at(read_signature, {"thought_signature": 5}, "/p") == "/p/thought_signature"
 
 
 @pytest.mark.parametrize("item", [None, "rs_1"])
@@ -448,7 +447,7 @@ def test_the_first_call_of_every_step_is_signed_where_the_model_demands_it() -> 
         before[index]["parts"][number]["thoughtSignature"] = UNCHECKED
     assert contents == before
     places = ["/contents/1/parts/0/thoughtSignature", "/contents/4/parts/1/thoughtSignature"]
-    assert [addition.pointer for addition in report.additions] == places
+    assert added_at(report) == places
 
 
 @pytest.mark.parametrize("facts", [Facts(signed_calls=True), Facts(), None])

@@ -36,10 +36,6 @@ def write(request: Request, report: Report | None = None, target: Target | None 
     return DIALECT.write_request(request, target or Target(), report or Report())
 
 
-def losses(report: Report) -> list[tuple[str, str, str]]:
-    return [(loss.pointer, loss.what, loss.severity) for loss in report.losses]
-
-
 def streamed(*frames: Json) -> list[StreamEvent]:
     reader = DIALECT.stream_reader()
     events = [event for frame in frames for event in reader.feed(Frame(encode(frame)))]

@@ -10,7 +10,8 @@ from sightline.model.fold import fold
 from sightline.model.parts import Citation, Opaque, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from tests.dialects.openai_responses.cases import CLIENT, DIALECT, having, loaded, losses
+from tests.dialects.openai_responses.cases import CLIENT, DIALECT, having, loaded
+from tests.dialects.reports import added_at, named_losses
 
 
 def written(*parts, finish="stop", report=None, **fields):
@@ -35,7 +36,7 @@ def test_the_least_that_the_api_demands():
         "tools": [],
         "usage": None,
     }
-    assert [addition.pointer for addition in report.additions] == [
+    assert added_at(report) == [
         "/parallel_tool_calls",
         "/tool_choice",
         "/tools",
@@ -94,7 +95,7 @@ def test_a_signature_on_a_call_goes_before_it_and_one_over_words_is_a_loss():
         f"sightline:gemini:{NEXT}:s",
         f"sightline:gemini:{NEXT}:u",
     ]
-    assert losses(report) == [("/t", "signature", "identity")]
+    assert named_losses(report) == [("/t", "signature", "identity")]
 
 
 @pytest.mark.parametrize(
@@ -124,13 +125,13 @@ def test_a_refusal_is_its_words_and_without_any_a_filtered_answer():
         assert [part["type"] for part in wordless["output"][0]["content"]] == ["output_text"]
         assert (wordless["status"], wordless["incomplete_details"]) == ("incomplete", {"reason": "content_filter"})
         assert fold(DIALECT.read_reply(wordless)).choice.finish == "content_filter"
-    assert losses(report) == [("/f", "refusal", "identity")]
+    assert named_losses(report) == [("/f", "refusal", "identity")]
 
 
 def test_what_a_finish_says_besides_is_a_loss():
     report = Report()
     written(finish="pause", detail="pause_turn", stop_sequence="END", finish_at="/f", stop_at="/s", report=report)
-    assert losses(report) == [
+    assert named_losses(report) == [
         ("/f", "pause of the turn", "option"),
         ("/s", "the text that stopped it", "identity"),
         ("/f", "finish 'pause_turn'", "identity"),
@@ -151,7 +152,7 @@ def test_a_reply_that_failed_before_it_began_is_the_error_of_the_endpoint():
     reply = Reply(fault=fault, id="msg_1", places={"id": "/id"}, dialect="anthropic")
     body = write_reply(reply, CLIENT, report)
     assert body == {"error": {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}}
-    assert losses(report) == [("/id", "id", "identity")]
+    assert named_losses(report) == [("/id", "id", "identity")]
     assert not report.additions
     assert fold(DIALECT.read_reply(body)).fault.code is Code.OVERLOADED
 
@@ -167,7 +168,7 @@ def test_one_choice_is_all_there_is():
     other = Choice(parts=(Text("b"),), finish="stop", finish_at="/choices/1/finish_reason")
     body = write_reply(Reply(choices=(Choice(finish="stop"), other)), CLIENT, report)
     assert body["output"] == []
-    assert losses(report) == [("/choices/1", "another choice", "content")]
+    assert named_losses(report) == [("/choices/1", "another choice", "content")]
 
 
 @pytest.mark.parametrize("case", having("reply.json"), ids=lambda case: case.name)

@@ -30,7 +30,8 @@ from sightline.model.parts import Citation, Opaque, Thinking
 from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
 from sightline.wire.sse import SseDecoder
-from tests.dialects.openai_responses.cases import CLIENT, bare, folded_body, losses, read_sse, types, written
+from tests.dialects.openai_responses.cases import CLIENT, bare, folded_body, read_sse, types, written
+from tests.dialects.reports import named_losses
 
 START = Started("resp_1", "m", 5)
 
@@ -147,7 +148,7 @@ def test_a_refusal_without_words_is_a_filtered_answer_in_both_forms():
     assert types(frames) == ["created", "in_progress", "incomplete"]
     assert body_of(frames) == DIALECT.write_reply(fold(events), CLIENT, whole)
     assert body_of(frames)["incomplete_details"] == {"reason": "content_filter"}
-    assert losses(streamed) == losses(whole) == [("/stop_reason", "refusal", "identity")]
+    assert named_losses(streamed) == named_losses(whole) == [("/stop_reason", "refusal", "identity")]
 
 
 def test_signatures_that_have_no_field():
@@ -167,7 +168,7 @@ def test_signatures_that_have_no_field():
     output = body_of(frames)["output"]
     assert [item["type"] for item in output] == ["message", "reasoning", "message", "reasoning"]
     assert output[1]["encrypted_content"] == "sightline:gemini:next:kept"
-    assert losses(report) == [("", "signature", "identity")]
+    assert named_losses(report) == [("", "signature", "identity")]
 
 
 def test_identity_is_fixed_when_the_stream_opens():

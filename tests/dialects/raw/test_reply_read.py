@@ -5,7 +5,7 @@ import pytest
 from sightline.dialects.raw.names import FIRST_CALL, read_error
 from sightline.dialects.raw.reply_read import RawMachine, read_reply
 from sightline.dialects.streaming import StreamReader
-from sightline.errors import Code, Fault
+from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -27,6 +27,7 @@ from sightline.model.fold import fold
 from sightline.model.parts import Citation, Image, Link, Opaque, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Usage
 from sightline.wire.sse import Frame
+from tests.dialects.reports import refused_at
 
 
 def read(*frames, done=True):
@@ -384,9 +385,7 @@ def test_an_end_in_error_without_a_message_is_still_a_failure():
     ],
 )
 def test_what_is_no_reply_is_named(body, pointer):
-    with pytest.raises(Fault) as caught:
-        read_reply(body)
-    assert caught.value.pointer == pointer
+    assert refused_at(read_reply, body) == pointer
 
 
 def test_an_error_that_is_no_object_is_a_fault_with_its_words():

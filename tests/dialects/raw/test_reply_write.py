@@ -36,6 +36,7 @@ from sightline.model.parts import Citation, Image, Link, Opaque, Text, Thinking,
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
 from sightline.wire.sse import SseDecoder
+from tests.dialects.reports import added_at, losses
 
 CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "raw").glob("*/reply.json"))
 STOP = (Finished("stop"), Ended())
@@ -195,7 +196,7 @@ def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_li
     )  # fmt: skip
     report = assert_same(*events)
     assert [frame["delta"]["beginToolCalls"][0]["id"] for frame in frames(*events)[1:3]] == ["call_rid_0", "call_rid_1"]
-    assert [addition.pointer for addition in report.additions] == [
+    assert added_at(report) == [
         "/toolCalls/0/id",
         "/toolCalls/1/id",
         "/others/0/toolCalls/0/id",
@@ -212,7 +213,7 @@ def test_text_after_a_call_moves_before_it_and_is_reported():
         Finished("tool_calls"),
         Ended(),
     )
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/9", "content"), ("/10", "content")]
+    assert losses(report) == [("/9", "content"), ("/10", "content")]
 
 
 def test_choices_likelihoods_and_counts():
@@ -310,7 +311,7 @@ def test_words_behind_a_call_move_before_it_in_a_whole_reply_too():
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
         {"type": "mcp"},
     ]
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/x", "content")]
+    assert losses(report) == [("/x", "content")]
 
 
 def test_calls_without_ids_get_different_ones_that_are_listed():

@@ -1,0 +1,31 @@
+"""What a report or a fault says, briefly, for the tests of all dialects."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sightline.errors import Fault
+from sightline.model.report import Report
+
+
+def losses(report: Report) -> list[tuple[str, str]]:
+    """The place and the severity of each loss."""
+    return [(loss.pointer, loss.severity) for loss in report.losses]
+
+
+def named_losses(report: Report) -> list[tuple[str, str, str]]:
+    """The same with what was lost."""
+    return [(loss.pointer, loss.what, loss.severity) for loss in report.losses]
+
+
+def added_at(report: Report) -> list[str]:
+    """The places of what was added."""
+    return [addition.pointer for addition in report.additions]
+
+
+def refused_at(read: Callable[..., object], *given: Any, **named: Any) -> str | None:
+    """The place that the fault names with which this is refused."""
+    with pytest.raises(Fault) as caught:
+        read(*given, **named)
+    return caught.value.pointer
