@@ -7,10 +7,10 @@ from typing import Annotated, Literal, TypeVar, assert_never
 import msgspec
 
 from sightline.dialects.fields import as_object, opt_str, rest, str_of, whole_number, wrong
+from sightline.dialects.openai_chat.errors import read_error
 from sightline.dialects.openai_responses.client_tools import is_client_call
 from sightline.dialects.openai_responses.content import read_annotation
-from sightline.dialects.openai_responses.errors import read_error, read_failure
-from sightline.dialects.openai_responses.names import CALLS, STRIDE
+from sightline.dialects.openai_responses.names import CALLS, STRIDE, read_failure
 from sightline.dialects.openai_responses.snapshots import SnapshotReader, call_begun, client_call_begun, names_of
 from sightline.dialects.streaming import Machine
 from sightline.model.events import (

@@ -12,8 +12,8 @@ import msgspec
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.fields import as_object, object_at, objects_in
 from sightline.dialects.losses import lose_choices, lose_partial
-from sightline.dialects.openai_responses.errors import write_error, write_failure
-from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.openai_chat.errors import write_error
+from sightline.dialects.openai_responses.names import NAME, write_failure
 from sightline.dialects.openai_responses.output import Output
 from sightline.dialects.openai_responses.request import write_request
 from sightline.dialects.openai_responses.snapshots import write_usage
