@@ -19,7 +19,6 @@ from sightline.dialects.gemini.reply_fields import (
     write_usage,
 )
 from sightline.errors import Code
-from sightline.model.events import Finished
 from sightline.model.json import JsonObject
 from sightline.model.parts import Citation
 from sightline.model.reply import Choice, TokenLogprob, Usage
@@ -45,7 +44,7 @@ def test_every_reason_is_read(word, finish, detail):
 @pytest.mark.parametrize("word", sorted(FILTERS))
 def test_a_filter_is_written_by_its_own_word(word):
     report = Report()
-    assert write_finish(Finished("content_filter", detail=word), "content_filter", report) == word
+    assert write_finish(Choice(finish="content_filter", detail=word), "content_filter", report) == word
     assert report.losses == ()
 
 
@@ -66,12 +65,9 @@ def test_a_filter_is_written_by_its_own_word(word):
 )
 def test_every_finish_is_written(finish, detail, stop, word, lost):
     report = Report()
-    ending = Finished(finish, detail=detail, stop_sequence=stop, at="/f", stop_at="/s" if stop else "")
-    assert write_finish(ending, finish, report) == word
-    assert [loss.severity for loss in report.losses] == lost
-    assert all(loss.pointer == ("/s" if stop else "/f") for loss in report.losses)
-    choice = Choice(finish=finish, detail=detail, stop_sequence=stop, finish_at="/f")
+    choice = Choice(finish=finish, detail=detail, stop_sequence=stop, finish_at="/f", stop_at="/s" if stop else "")
     assert write_finish(choice, finish, report) == word
+    assert losses(report) == [("/s" if stop else "/f", severity) for severity in lost]
 
 
 def test_a_failure_keeps_the_words_of_the_provider():

@@ -162,6 +162,9 @@ def test_an_end_without_a_finish_is_a_failure():
 def test_a_choice_without_a_finish_has_none():
     frames, _ = write(TextReceived(0, "a"), TextReceived(0, "b", 1), Finished("stop", 1), Ended())
     assert [candidate.get("finishReason") for candidate in frames[-1]["candidates"]] == [None, "STOP"]
+    lost = PartReceived(0, Opaque("anthropic", {}), 1)
+    frames, _ = write(TextReceived(0, "a"), lost, Finished("stop"), Ended())
+    assert [candidate.get("finishReason") for candidate in frames[-1]["candidates"]] == ["STOP", None]
 
 
 def test_unsupported_parts_are_lost():

@@ -19,7 +19,6 @@ from sightline.dialects.fields import (
 )
 from sightline.dialects.gemini.field_names import both, either, spelling_of
 from sightline.errors import Code, Fault
-from sightline.model.events import Finished
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 from sightline.model.reply import Choice, Finish, TokenLogprob, Usage, unusual
@@ -243,19 +242,17 @@ def failure(word: str, message: str | None, at: str) -> Fault:
     )
 
 
-def write_finish(ending: Finished | Choice, finish: Finish, report: Report) -> str:
-    """The word for a finish; what it cannot say is reported."""
-    at = ending.at if isinstance(ending, Finished) else ending.finish_at
-    detail = ending.detail
-    word = _WORDS[finish]
+def write_finish(choice: Choice, finish: Finish, report: Report) -> str:
+    """The word for a choice's finish; what it cannot say is reported."""
+    at, detail, word = choice.finish_at, choice.detail, _WORDS[finish]
     if (finish == "content_filter" and detail in FILTERS) or (finish == "pause" and detail == _CONTINUATION):
         return str(detail)
     if finish in ("refusal", "pause"):
         report.lose(at, f"finish {finish!r}", f"gemini says {word}", "option")
     if detail is not None:
         report.lose(at, f"the provider's own word {detail!r}", f"gemini says {word}", "identity")
-    if ending.stop_sequence is not None:
-        report.lose(ending.stop_at or at, "stop sequence", "gemini does not say which one stopped it", "identity")
+    if choice.stop_sequence is not None:
+        report.lose(choice.stop_at or at, "stop sequence", "gemini does not say which one stopped it", "identity")
     return word
 
 
