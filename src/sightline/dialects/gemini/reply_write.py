@@ -151,25 +151,25 @@ def _candidate(choice: Choice, index: int, report: Report, *, same: bool) -> Jso
             carried = []
         if wire is not None:
             parts.append(wire)
-    return {"content": {"parts": parts, "role": "model"}, "index": index} | _about(choice, report)
+    return _with_parts(choice, index, parts, report)
 
 
-def _about(choice: Choice, report: Report) -> JsonObject:
-    """What a candidate says beside its content."""
-    fields: JsonObject = {}
+def _with_parts(choice: Choice, index: int, parts: list[Json], report: Report) -> JsonObject:
+    """The candidate of a choice with these parts, and what it says beside them."""
+    candidate: JsonObject = {"content": {"parts": parts, "role": "model"}, "index": index}
     if choice.finish is not None:
-        fields["finishReason"] = write_finish(choice, choice.finish, report)
+        candidate["finishReason"] = write_finish(choice, choice.finish, report)
     numbered = list(enumerate(choice.parts))
     texts = [(number, part.text) for number, part in numbered if isinstance(part, (Text, Refusal))]
     citations = [(number, each) for number, part in numbered if isinstance(part, Text) for each in part.citations]
     sources = write_citations(citations, texts, report)
     if sources:
-        fields["citationMetadata"] = {"citationSources": sources}
+        candidate["citationMetadata"] = {"citationSources": sources}
     if choice.logprobs:
-        fields["logprobsResult"] = write_logprobs(choice.logprobs)
+        candidate["logprobsResult"] = write_logprobs(choice.logprobs)
         if any(token.bytes is not None for token in choice.logprobs):
             report.lose(choice.logprobs_at, "bytes of the tokens", "gemini gives tokens as text", "identity")
-    return fields
+    return candidate
 
 
 def _with_thoughts(wire: JsonObject, carried: list[Part]) -> JsonObject:
@@ -377,8 +377,7 @@ class StreamWriter(TextFraming):
         signed = b"".join([self._write_signature(number) for number in numbers])
         self._is_over = True
         candidates: list[Json] = [
-            {"content": {"parts": [], "role": "model"}, "index": number} | _about(choice, self._report)
-            for number, choice in zip(numbers, reply.choices, strict=True)
+            _with_parts(choice, number, [], self._report) for number, choice in zip(numbers, reply.choices, strict=True)
         ]
         body: JsonObject = {"candidates": candidates}
         if reply.usage is not None:

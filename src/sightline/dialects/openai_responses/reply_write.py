@@ -298,10 +298,9 @@ class ResponsesStreamWriter(TextFraming):
                 # One terminal event, with the whole response. Codex reconnects five times and then fails where
                 # none comes, and takes `response.incomplete` for an error (codex 0.166).
                 self._is_over = True
-                fault = self._fault
-                if self._finished is None and fault is None:
-                    fault = truncation_fault()
-                response = self.response(self._finished, fault, self._usage)
+                if self._finished is None and self._fault is None:
+                    self._fault = truncation_fault()
+                response = self.response(self._finished, self._fault, self._usage)
                 self._emit(f"response.{response['status']}", {"response": response})
             case FieldReceived() | FrameBroken():
                 pass
