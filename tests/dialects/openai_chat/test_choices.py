@@ -20,8 +20,8 @@ from sightline.model.events import (
     ToolCallBegun,
     ToolCallCompleted,
 )
-from sightline.model.parts import Citation, Refusal
-from sightline.model.reply import Choice, TokenLogprob, Usage
+from sightline.model.parts import Citation
+from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
 from tests.dialects.openai_chat.telling import calling, chunk, heard
 from tests.dialects.reports import added_at, refused_at
@@ -50,20 +50,20 @@ def test_finish_matches_the_reply_content(word, has_calls, has_refusal, finish, 
 
 
 @pytest.mark.parametrize(
-    ("finish", "parts", "word"),
+    ("finish", "has_refusal", "word"),
     [
-        ("stop", (), "stop"),
-        ("tool_calls", (), "tool_calls"),
-        ("length", (), "length"),
-        ("content_filter", (), "content_filter"),
-        ("refusal", (Refusal("no"),), "stop"),
-        ("refusal", (), "content_filter"),
-        ("pause", (), "stop"),
-        (None, (), "stop"),
+        ("stop", False, "stop"),
+        ("tool_calls", False, "tool_calls"),
+        ("length", False, "length"),
+        ("content_filter", False, "content_filter"),
+        ("refusal", True, "stop"),
+        ("refusal", False, "content_filter"),
+        ("pause", False, "stop"),
+        (None, False, "stop"),
     ],
 )
-def test_every_finish_has_a_word(finish, parts, word):
-    assert chat.write_finish(Choice(finish=finish, parts=parts)) == word
+def test_every_finish_has_a_word(finish, has_refusal, word):
+    assert chat.write_finish(finish, has_refusal=has_refusal) == word
 
 
 def test_a_choice_has_its_number_or_its_position():

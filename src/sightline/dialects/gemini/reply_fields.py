@@ -15,6 +15,7 @@ from sightline.dialects.fields import (
     rest,
     str_of,
     whole_number,
+    word_of,
     wrong,
 )
 from sightline.dialects.gemini.field_names import both, either, spelling_of
@@ -147,7 +148,7 @@ class _Source:
         self.value, self.at, self.is_cited = value, at, False
         self._metadata = metadata
         self._key, self._holder = _inner(value)
-        self.url, self._title, self._words = (_word(self._holder, key) for key in ("uri", "title", "text"))
+        self.url, self._title, self._words = (word_of(self._holder, key) for key in ("uri", "title", "text"))
 
     def citation(self, start: int | None, end: int | None) -> Citation:
         """The citation of this source by the words at this place."""
@@ -168,11 +169,6 @@ def _inner(value: Json) -> tuple[str, JsonObject]:
             if isinstance(inner := value.get(key), dict):
                 return key, inner
     return "", {}
-
-
-def _word(holder: JsonObject, key: str) -> str:
-    value = holder.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _citations_of_support(support: Json, at: str, sources: list[_Source], texts: Texts) -> Found:

@@ -6,7 +6,7 @@ import msgspec
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact, object_at, objects_in, rest
-from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
+from sightline.dialects.losses import describe, lose_finish, lose_partial, lose_pieces, thinking_words
 from sightline.dialects.openai_chat.choices import (
     CALL,
     THOUGHT,
@@ -21,6 +21,7 @@ from sightline.dialects.openai_chat.errors import error_object, write_error
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SIGNATURE, SIGNATURE_ID
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.signatures import wrap
+from sightline.dialects.streaming import finish_of
 from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.dialects.tool_names import flat_name
 from sightline.model.events import (
@@ -70,7 +71,9 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 def _write_choice(choice: Choice, index: int, writer: "ChatStreamWriter", report: Report, *, own: bool) -> JsonObject:
     """The choice that the deltas of its parts come to."""
-    lose_finish(choice, report, own=own)
+    finished = finish_of(choice)
+    if finished is not None:
+        lose_finish(msgspec.structs.replace(finished, detail=None) if own else finished, NAME, report)
     message: JsonObject = {"content": None, "refusal": None}
     calls: list[JsonObject] = []
     for number, part in enumerate(choice.parts):
@@ -88,7 +91,7 @@ def _write_choice(choice: Choice, index: int, writer: "ChatStreamWriter", report
         "index": index,
         "message": {**message, "tool_calls": list(calls)} if calls else message,
         "logprobs": write_logprobs(choice.logprobs) if choice.logprobs else None,
-        "finish_reason": write_finish(choice),
+        "finish_reason": write_finish(choice.finish, has_refusal=Refusal in map(type, choice.parts)),
     }
 
 
@@ -120,17 +123,6 @@ def write_head(kind: str, started: Started, client: Client, report: Report) -> J
             head[key] = made
             report.add(f"/{key}", f"{key} of the reply", f"{NAME} demands it and it is not known", "identity")
     return head
-
-
-def lose_finish(choice: Choice, report: Report, *, own: bool) -> None:
-    """Report what the finish words of this dialect do not say."""
-    if choice.finish == "pause":
-        report.lose(choice.finish_at, "pause of the turn", f"{NAME} knows no pause", "option")
-    if choice.stop_sequence is not None:
-        place = choice.stop_at or choice.finish_at
-        report.lose(place, "the text that stopped it", f"{NAME} does not say which it was", "identity")
-    if choice.detail is not None and not own:
-        report.lose(choice.finish_at, f"finish {choice.detail!r}", f"{NAME} has a coarser word", "identity")
 
 
 def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
@@ -236,13 +228,16 @@ class ChatStreamWriter(TextFraming):
                 return b"" if entry is None else _frame(self._chunk([entry]))
         return b""
 
-    def entry(self, event: StreamEvent) -> JsonObject | None:  # noqa: C901 - one flat case per event is the readable form
+    def entry(self, event: StreamEvent) -> JsonObject | None:
         """The entry of `choices` that says an event of the content or the end of a choice."""
         match event:
-            case TextReceived(part, text, number):
+            case TextReceived(part, text, number) | RefusalReceived(part, text, number):
                 choice = self._choice(number)
                 if part not in choice.places:
                     choice.place(WORDS, part, event.at, has_words=bool(text))
+                if isinstance(event, RefusalReceived):
+                    choice.has_refused = True
+                    return self._delta(number, {"refusal": text})
                 choice.texts.setdefault(part, choice.length)
                 choice.length += len(text)
                 return self._delta(number, {"content": text})
@@ -253,12 +248,6 @@ class ChatStreamWriter(TextFraming):
                 return self._think(event)
             case ToolCallBegun():
                 return self._begin(event)
-            case RefusalReceived(part, text, number):
-                choice = self._choice(number)
-                choice.has_refused = True
-                if part not in choice.places:
-                    choice.place(WORDS, part, event.at, has_words=bool(text))
-                return self._delta(number, {"refusal": text})
             case SignatureReceived():
                 return self._sign(event)
             case CitationReceived():
@@ -389,16 +378,9 @@ class ChatStreamWriter(TextFraming):
     def _finish(self, event: Finished) -> JsonObject:
         choice = self._choice(event.choice)
         choice.has_finished = True
-        finished = Choice(
-            parts=(Refusal(),) if choice.has_refused else (),
-            finish=event.finish,
-            detail=event.detail,
-            stop_sequence=event.stop_sequence,
-            finish_at=event.at,
-            stop_at=event.stop_at,
-        )
-        lose_finish(finished, self._report, own=False)
-        return self._delta(event.choice, self.signature(event.choice), write_finish(finished))
+        lose_finish(event, NAME, self._report)
+        word = write_finish(event.finish, has_refusal=choice.has_refused)
+        return self._delta(event.choice, self.signature(event.choice), word)
 
     def _end(self) -> bytes:
         if self._has_failed:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from sightline.dialects.faults import provider_fault
+from sightline.dialects.fields import word_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 
@@ -105,8 +106,7 @@ _ALIASES: Mapping[str, str] = {
 def read_failure(error: Json) -> Fault:
     """The fault of an `error` object in a reply, or of an `error` frame."""
     holder = error if isinstance(error, dict) else {}
-    message, code = holder.get("message"), holder.get("code")
-    text = message if isinstance(message, str) else ""
+    text, code = word_of(holder, "message"), holder.get("code")
     if code == "cancelled":
         return cancellation_fault(text)
     word = _ALIASES.get(code, _image_word(code)) if isinstance(code, str) else None

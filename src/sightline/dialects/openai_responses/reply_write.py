@@ -11,13 +11,13 @@ import msgspec
 
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.fields import as_object, object_at, objects_in
-from sightline.dialects.losses import lose_choices, lose_partial
+from sightline.dialects.losses import lose_choices, lose_finish, lose_partial
 from sightline.dialects.openai_chat.errors import write_error
 from sightline.dialects.openai_responses.names import NAME, write_failure
 from sightline.dialects.openai_responses.output import Output
 from sightline.dialects.openai_responses.request import write_request
 from sightline.dialects.openai_responses.snapshots import write_usage
-from sightline.dialects.streaming import PartEvent, Sequencer, truncation_fault
+from sightline.dialects.streaming import PartEvent, Sequencer, finish_of, truncation_fault
 from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -186,11 +186,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     for number, part in enumerate(choice.parts):
         for event in _events_of(part, number):
             writer.take(event)
-    finished = None
-    if choice.finish is not None:
-        fields = (choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
-        finished = Finished(choice.finish, 0, *fields)
-    return writer.response(finished, reply.fault, reply.usage)
+    return writer.response(finish_of(choice), reply.fault, reply.usage)
 
 
 def _has_begun(reply: Reply) -> bool:
@@ -215,12 +211,7 @@ def end(output: Output, finished: Finished | None, fault: Fault | None, report: 
     if finished is None:
         output.end("in_progress")
         return Ending("in_progress")
-    if finished.finish == "pause":
-        report.lose(finished.at, "pause of the turn", f"{NAME} knows no pause", "option")
-    if finished.stop_sequence is not None:
-        report.lose(finished.stop_at, "the text that stopped it", f"{NAME} does not say which it was", "identity")
-    if finished.detail is not None:
-        report.lose(finished.at, f"finish {finished.detail!r}", f"{NAME} has a coarser word", "identity")
+    lose_finish(finished, NAME, report)
     if finished.finish in _REASONS:
         output.end("incomplete")
         return Ending("incomplete", _REASONS[finished.finish])
