@@ -273,11 +273,15 @@ def test_usage_is_written_where_it_is_known():
 
 
 def test_texts_are_joined_and_their_citations_moved_along():
-    cited = Text("b", citations=(Citation(url="u", title="t", start=0, end=1), Citation(cited_text="c", at="/c")))
-    choice, losses = write(Text("aa", signature="s", signed_by="gemini", at="/t"), cited)
+    cited, lost = Citation(url="u", title="t", start=0, end=1), Citation(cited_text="c", at="/c")
+    choice, losses = write(Text("aa", (cited,), signature="s", signed_by="gemini", at="/t"), Text("b", (cited, lost)))
     assert choice["message"]["content"] == "aab"
     assert choice["message"]["annotations"] == [
-        {"type": "url_citation", "url_citation": {"url": "u", "title": "t", "start_index": 2, "end_index": 3}}
+        {
+            "type": "url_citation",
+            "url_citation": {"url": "u", "title": "t", "start_index": start, "end_index": start + 1},
+        }
+        for start in (0, 2)
     ]
     assert losses == [("/t", "identity"), ("/c", "option")]
 
