@@ -284,22 +284,6 @@ def test_thinking_is_signed_before_it_ends():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("pieces", "lost"),
-    [
-        ([ThinkingReceived(0, "", at="/t"), ThinkingReceived(0, "a", summary=True)], []),
-        ([ThinkingReceived(0, "a", at="/t"), ThinkingReceived(0, "b", piece=1)], []),
-        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", summary=True, piece=1)], ["/t"]),
-        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", at="/u")], ["/t"]),
-    ],
-)
-def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pieces, lost):
-    events, report = [Started("m", "n"), *pieces, *DONE], Report()
-    write_reply(fold(events), Client(), report)
-    for told in (report, stream(*events)[1]):
-        assert [loss.pointer for loss in told.losses if loss.what == "pieces of the reasoning summary"] == lost
-
-
 def test_own_thinking_without_words_is_only_its_signature():
     events = [SignatureReceived(0, "EqQB", "anthropic"), ThinkingReceived(1, ""), TextReceived(2, "x"), *DONE]
     documents, _ = stream(*events)

@@ -203,24 +203,6 @@ def test_a_refusal_is_reported_once():
     assert losses(report) == [("/r", "identity"), ("/f", "option")]
 
 
-@pytest.mark.parametrize(
-    ("pieces", "lost"),
-    [
-        ([ThinkingReceived(0, "", at="/t"), ThinkingReceived(0, "a", summary=True)], []),
-        ([ThinkingReceived(0, "a", at="/t"), ThinkingReceived(0, "b", piece=1)], []),
-        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", summary=True, piece=1)], ["/t"]),
-        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", at="/u")], ["/t"]),
-    ],
-)
-def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pieces, lost):
-    report = Report()
-    write_reply(fold([*pieces, *END]), Client(), report)
-    for told in (report, write(*pieces, *END)[1]):
-        assert [(loss.pointer, loss.what) for loss in told.losses] == [
-            (at, "pieces of the reasoning summary") for at in lost
-        ]
-
-
 def test_client_id_names_an_unnamed_reply_and_no_call_id_is_invented():
     events = (ToolCallBegun(0, "", "f"), ToolCallCompleted(0), *END)
     frames, _ = write(*events, client=Client(id="c1"))
@@ -368,6 +350,11 @@ def test_own_signatures_are_exact():
         (Thinking("a", summary=("a",)), {"text": "a", "thought": True}, []),
         (Thinking("c", summary=("a", "b")), {"text": "a\n\nb\n\nc", "thought": True}, ["identity"]),
         (Refusal("no"), {"text": "no"}, ["identity"]),
+        (
+            ToolCall("c", "sql", "select 1", kind="custom"),
+            {"functionCall": {"id": "c", "name": "sql", "args": {"input": "select 1"}}},
+            ["identity"],
+        ),
         (Refusal(""), None, ["identity"]),
         (Image(FileId("f")), None, ["content"]),
         (Document(Link("gs://u", "x/y")), {"fileData": {"fileUri": "gs://u", "mimeType": "x/y"}}, []),
@@ -391,10 +378,3 @@ def test_the_same_dialect_gets_its_extras_back():
     assert part["thought"] is True
     reply = Reply(usage=Usage(input_tokens=1, extras={"trafficType": "x"}), dialect="gemini")
     assert write_whole(reply)[0]["usageMetadata"]["trafficType"] == "x"
-
-
-def test_free_text_call_becomes_a_function_call_with_a_loss():
-    report = Report()
-    wire = write_part(ToolCall("c", "sql", "select 1", kind="custom", at="/0"), report)
-    assert wire == {"functionCall": {"id": "c", "name": "sql", "args": {"input": "select 1"}}}
-    assert [(loss.pointer, loss.what) for loss in report.losses] == [("/0", "that the call takes free text")]

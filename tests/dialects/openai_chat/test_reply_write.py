@@ -103,8 +103,6 @@ def test_pieces_of_reasoning_are_parted_as_in_a_whole_reply():
     ]
     assert [delta["reasoning_content"] for delta in deltas(*events)] == ["a", "b", "\n\nc", "\n\nd"]
     assert lost(*events) == [("/s", "identity")]
-    assert lost(ThinkingReceived(0, "s", summary=True, at="/s"), ThinkingReceived(0, "raw")) == [("/s", "identity")]
-    assert lost(ThinkingReceived(0, "a"), ThinkingReceived(0, "b", piece=1)) == []
 
 
 def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_listed():
@@ -371,10 +369,10 @@ def test_what_a_reply_cannot_hold_is_a_loss():
     assert losses == [("/i", "content")]
 
 
-def test_finishes_are_words_and_finer_ones_are_losses():
-    choice, losses = write(finish="pause", detail="pause_turn", stop_sequence="END", finish_at="/f", stop_at="/s")
+def test_a_finer_finish_is_a_loss_unless_it_is_of_this_dialect():
+    choice, losses = write(finish="pause", detail="pause_turn", finish_at="/f")
     assert choice["finish_reason"] == "stop"
-    assert losses == [("/f", "option"), ("/s", "identity"), ("/f", "identity")]
+    assert losses == [("/f", "option"), ("/f", "identity")]
     own = Reply(choices=(Choice(finish="length", detail="model_length"),), dialect="openai-chat")
     report = Report()
     write_chat_reply(own, Client(), report)

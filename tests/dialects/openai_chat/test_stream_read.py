@@ -16,23 +16,9 @@ from sightline.model.events import (
 )
 from sightline.model.parts import Audio, Inline, Thinking
 from sightline.wire.sse import Frame
-from tests.dialects.openai_chat.telling import CASES, DIALECT, calling, chunk, fold, frames, heard, read_reply
+from tests.dialects.openai_chat.telling import DIALECT, calling, chunk, fold, heard, read_reply
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_stream_that_is_cut_before_its_finish_is_a_failure(case):
-    stream = (case / "stream.sse").read_bytes()
-    documents = [document for document in frames(stream) if document != b"[DONE]"]
-    last = next(
-        index
-        for index, document in enumerate(documents)
-        if any(choice.get("finish_reason") for choice in document["choices"])
-    )
-    events = heard(*documents[:last], done=False)
-    assert isinstance(events[-2], Failed)
-    assert fold(events).choice.finish == "error"
 
 
 def test_the_ordinary_chunk_is_one_event():

@@ -93,16 +93,6 @@ def test_a_refusal_is_its_words_and_without_any_a_filtered_answer():
     assert named_losses(report) == [("/f", "refusal", "identity")]
 
 
-def test_what_a_finish_says_besides_is_a_loss():
-    report = Report()
-    written(finish="pause", detail="pause_turn", stop_sequence="END", finish_at="/f", stop_at="/s", report=report)
-    assert named_losses(report) == [
-        ("/f", "pause of the turn", "option"),
-        ("/s", "the text that stopped it", "identity"),
-        ("/f", "finish 'pause_turn'", "identity"),
-    ]
-
-
 def test_a_reply_that_failed_says_so_and_keeps_what_had_arrived():
     reply = Reply(choices=(Choice(parts=(Text("so far"),)),), fault=Fault(Code.RATE_LIMITED, "slow"))
     body = write_reply(reply, CLIENT, Report())
