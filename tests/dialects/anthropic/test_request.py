@@ -12,7 +12,7 @@ from sightline.dialects.anthropic.request import read_request, with_turns, write
 from sightline.dialects.dialect import Target
 from sightline.dialects.losses import UnreadLosses
 from sightline.errors import Code, Fault
-from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, Image, Link, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
 from tests.dialects.reports import losses
@@ -133,17 +133,6 @@ def test_nothing_but_a_lost_system_prompt_leaves_no_system():
     assert lost == [("/i", "content"), ("/messages/0", "identity"), ("/messages/0", "content")]
 
 
-def test_mirrored_parts_are_not_losses():
-    body, lost = write(
-        Message("developer", (Opaque("openai-responses", {}, mirrored=True, at="/input/0"),), at="/input/0"),
-        Message("system", (Text("s"), Opaque("openai-chat", {}, mirrored=True, at="/m"))),
-        Message("assistant", (Opaque("openai-chat", {}, mirrored=True, at="/r"), Text("a"))),
-    )
-    assert body["system"] == [{"type": "text", "text": "s"}]
-    assert body["messages"] == [{"role": "assistant", "content": [{"type": "text", "text": "a"}]}]
-    assert lost == []
-
-
 @pytest.mark.parametrize("bare", [True, False])
 def test_an_answer_is_begun_without_trailing_white_space(bare):
     body, lost = write(
@@ -161,24 +150,6 @@ def test_an_answer_is_begun_without_trailing_white_space(bare):
 def test_an_answer_that_begins_with_a_call_is_left_alone():
     call = ToolCall("c", "f", "{}")
     assert write(Message("user", (Text("a"),)), Message("assistant", (Text("b "), call)))[1] == []
-
-
-def test_where_only_the_system_speaks_its_last_message_is_the_users():
-    body, lost = write(
-        Message("system", (Text("a"),), bare=True),
-        Message("developer", (Text("b"),), at="/messages/1", bare=True),
-        Message("user", (Text("  ", at="/c"),)),
-    )
-    assert (body["system"], body["messages"]) == ("a", [{"role": "user", "content": "b"}])
-    assert lost == [("/messages/1", "identity"), ("/c", "content"), ("", "identity"), ("/messages/1", "content")]
-
-
-def test_where_nothing_is_left_to_answer_it_is_a_loss_and_the_rules_say_so():
-    body, lost = write(Message("user", (Text("", at="/messages/0/content"),), at="/messages/0"))
-    assert body["messages"] == []
-    assert lost == [("/messages/0/content", "identity"), ("/messages/0", "identity"), ("/messages/0", "content")]
-    assert write()[1] == [("", "content")]
-    assert "/messages" in [problem.pointer for problem in problems(read_request(body))]
 
 
 def test_names_and_ids_of_messages_are_lost():

@@ -162,10 +162,6 @@ def test_unsupported_parts_are_losses(part, what, severity):
     assert written(part) == (None, [(what, severity)])
 
 
-def test_mirrored_part_is_not_a_loss():
-    assert written(Opaque("gemini", {}, mirrored=True)) == (None, [])
-
-
 def test_files_are_shared_between_the_apis_of_one_vendor():
     assert written(Image(FileId("f")), "openai-chat") == ({"type": "input_image", "file_id": "f"}, [])
     assert written(Document(FileId("f")), "openai-chat") == ({"type": "input_file", "file_id": "f"}, [])

@@ -145,12 +145,6 @@ def test_a_result_says_no_more_than_the_api_can_hear():
     ]
 
 
-def test_calls_without_ids_get_some():
-    body, report = foreign(assistant(ToolCall("", "f", "{}")), user(ToolResult("", (Text("r"),), "f")))
-    assert [item["call_id"] for item in body["input"]] == ["call_1", "call_1"]
-    assert len(report.additions) == 2
-
-
 def test_an_id_that_is_too_long_is_shortened_the_same_way_in_call_and_result():
     long = "toolu_" + "x" * 80
     body, report = foreign(assistant(ToolCall(long, "f", "{}", at="/c")), user(ToolResult(long, (Text("r"),), at="/r")))
@@ -208,23 +202,10 @@ def test_a_message_of_which_nothing_is_left_is_not_written():
     ]
 
 
-def test_mirrored_part_leaves_no_empty_message():
-    body, report = foreign(Message("tool", (Opaque("gemini", {}, mirrored=True),), at="/m"), user(Text("x")))
-    assert [item["role"] for item in body["input"]] == ["user"]
-    assert not report.losses
-
-
 def test_a_result_of_which_nothing_is_left_is_empty():
     body, report = foreign(assistant(ToolCall("c", "f", "{}")), user(ToolResult("c", (Audio(at="/a"),))))
     assert body["input"][1]["output"] == ""
     assert named_losses(report) == [("/a", "audio", "content")]
-
-
-def test_where_only_system_messages_stand_the_last_one_is_answered():
-    body, report = foreign(Message("system", (Text("Be brief."),)), Message("system", (Text("Hi"),), at="/s"))
-    assert body["instructions"] == "Be brief."
-    assert [item["role"] for item in body["input"]] == ["user"]
-    assert named_losses(report) == [("/s", "role of a system message", "content")]
 
 
 def test_words_of_a_tool_that_answer_nothing_are_the_users():

@@ -119,14 +119,6 @@ def test_a_cache_mark_behind_a_result_stays_with_it():
     assert report.losses == ()
 
 
-def test_ids_that_are_missing_are_made():
-    messages, report = messages_of(
-        Message("assistant", (ToolCall("", "f", "{}"),)), Message("tool", (ToolResult("", name="f"),))
-    )
-    assert messages[0]["toolCalls"][0]["id"] == messages[1]["toolCallId"] == "call_1"
-    assert {addition.severity for addition in report.additions} == {"identity"}
-
-
 def test_items_of_one_turn_are_one_message_and_their_ids_are_lost():
     messages, report = messages_of(
         Message("assistant", (Thinking("hm"),), id="rs_1", at="/input/0"),
@@ -177,13 +169,6 @@ def test_everything_else_is_carried():
     assert report.losses == ()
     again = read_request({"messages": messages}).messages[0].parts
     assert [msgspec.structs.replace(part, at="") for part in again] == list(parts)
-
-
-def test_system_messages_go_where_the_target_wants_them():
-    request = read_request([{"role": 0, "content": "a"}, {"role": 1, "content": "b"}, {"role": 0, "content": "c"}])
-    body, report = written(request, Target(system="merge_all"))
-    assert [message["role"] for message in body] == [0, 1]
-    assert len(report.losses) == 1
 
 
 def fault_of(document):
