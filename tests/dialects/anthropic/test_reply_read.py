@@ -98,13 +98,6 @@ def test_unmodelled_fields_are_reported_with_their_path():
     ]
 
 
-def test_an_error_body_is_a_failure():
-    events = read_reply({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
-    assert isinstance(events[0], Failed)
-    assert events[0].fault.code is Code.OVERLOADED
-    assert events[1:] == [Ended()]
-
-
 @pytest.mark.parametrize(
     ("document", "pointer"),
     [
@@ -419,13 +412,6 @@ def test_an_error_ends_the_stream():
     assert isinstance(events[-2], Failed)
     assert events[-2].fault.code is Code.OVERLOADED
     assert fold(events).choice.finish == "error"
-
-
-@pytest.mark.parametrize("frames", [[], [START], [START, block(0, type="text", text="a")], [START, END[1]]])
-def test_a_stream_that_stops_without_a_finish_has_failed(frames):
-    events = read(*frames)
-    assert isinstance(events[-2], Failed)
-    assert events[-2].fault.code is Code.UPSTREAM_PROTOCOL
 
 
 def test_a_marker_of_another_dialect_says_nothing():

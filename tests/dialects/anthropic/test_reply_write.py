@@ -182,14 +182,6 @@ def test_an_unfinished_reply_claims_no_end():
     assert write(Text("a"), finish=None)[0]["stop_reason"] is None
 
 
-def test_a_failed_reply_is_an_error_body():
-    fault = Fault(Code.OVERLOADED, "Overloaded")
-    body, report = write(Text("half", at="/t"), finish="error", fault=fault)
-    assert losses(report)[0] == ("/t", "content")
-    assert body == {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    assert write(finish="error")[0]["error"]["type"] == "api_error"
-
-
 # --- as a stream ------------------------------------------------------------------------------------
 
 DONE = (Finished("stop"), Ended())
@@ -456,10 +448,10 @@ def test_a_failure_is_an_error_and_nothing_comes_after(begun):
     assert "message_stop" not in [document["type"] for document in documents]
 
 
-@pytest.mark.parametrize("end", [[], [Finished("error")]])
-def test_no_finish_is_never_a_success(end):
-    documents, _ = stream(TextReceived(0, "half"), *end, Ended())
+def test_a_finish_that_is_a_failure_is_an_error():
+    documents, _ = stream(TextReceived(0, "half"), Finished("error"), Ended())
     assert documents[-1]["type"] == "error"
+    assert write(finish="error")[0]["error"]["type"] == "api_error"
 
 
 def test_a_frame_that_could_not_be_read_ends_the_translation():

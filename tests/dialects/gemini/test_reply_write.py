@@ -152,13 +152,6 @@ def test_a_failure_is_a_frame_of_its_own_and_the_last():
     assert [loss.pointer for loss in report.losses] == ["/c"]
 
 
-def test_an_end_without_a_finish_is_a_failure():
-    frames, _ = write(TextReceived(0, "a"), Ended())
-    assert frames[1]["error"]["status"] == "INTERNAL"
-    frames, _ = write(Ended())
-    assert "error" in frames[0]
-
-
 def test_a_choice_without_a_finish_has_none():
     frames, _ = write(TextReceived(0, "a"), TextReceived(0, "b", 1), Finished("stop", 1), Ended())
     assert [candidate.get("finishReason") for candidate in frames[-1]["candidates"]] == [None, "STOP"]
@@ -301,16 +294,6 @@ def test_the_client_supplies_what_the_provider_left_out():
     body, _ = write_whole(Reply(), Client(id="x", model="y", created=60))
     assert (body["responseId"], body["modelVersion"], body["createTime"]) == ("x", "y", "1970-01-01T00:01:00Z")
     assert write_whole(Reply(created=10**15))[0].keys() == {"candidates"}
-
-
-def test_a_failed_reply_is_an_error_body():
-    fault = Fault(Code.OVERLOADED, "busy")
-    body, lost = write_whole(Reply(fault=fault))
-    assert body == {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}
-    assert lost == []
-    report = Report()
-    write_reply(Reply(choices=(Choice(parts=(Text("a", at="/0/x"),)),), fault=fault), Client(), report)
-    assert [(loss.pointer, loss.what) for loss in report.losses] == [("/0/x", "what had arrived")]
 
 
 def test_foreign_signatures_are_wrapped_in_the_field_of_their_part():

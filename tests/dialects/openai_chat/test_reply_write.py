@@ -383,15 +383,3 @@ def test_logprobs_stand_beside_the_message():
     choice, _ = write(Text("a"), logprobs=(TokenLogprob("a", -1.0),))
     assert choice["logprobs"]["content"][0]["token"] == "a"
     assert write(Text("a"))[0]["logprobs"] is None
-
-
-def test_failed_reply_is_an_error_body_and_its_partial_text_is_a_loss():
-    report = Report()
-    reply = Reply(choices=(Choice(parts=(Text("part", at="/t"),)),), fault=Fault(Code.OVERLOADED, "busy"))
-    assert write_chat_reply(reply, Client(), report) == {
-        "error": {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}
-    }
-    assert losses(report) == [("/t", "content")]
-    bare = Report()
-    write_chat_reply(fold(read_reply({"error": {"message": "busy"}})), Client(), bare)
-    assert bare.losses == ()

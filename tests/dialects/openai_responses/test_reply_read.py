@@ -15,10 +15,7 @@ from sightline.dialects.signatures import NEXT, wrap
 from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,
-    Ended,
-    Failed,
     FieldReceived,
-    Finished,
     LogprobsReceived,
     PartReceived,
     SignatureReceived,
@@ -160,11 +157,6 @@ def test_a_reply_that_failed_keeps_what_had_arrived(fields, code):
     assert found.choice.parts == (Text("so far", at="/output/0/content/0"),)
 
 
-def test_an_error_body_is_a_failure():
-    events = read_reply({"error": {"message": "No.", "type": "invalid_request_error", "code": None, "param": None}})
-    assert [type(event) for event in events] == [Failed, Ended]
-
-
 @pytest.mark.parametrize(
     ("document", "pointer"),
     [
@@ -195,12 +187,6 @@ def test_signatures_of_other_makers_come_back_as_theirs():
     assert (following.id, following.signature, following.signed_by) == ("next", "sig", "gemini")
     assert (redacted.redacted, redacted.signature, redacted.signed_by) == (True, "data", "anthropic")
     assert (unsigned.id, unsigned.signature, unsigned.signed_by) == (None, None, "")
-
-
-def test_every_reply_ends_once():
-    events = read_reply(body(message(text("a"))))
-    assert isinstance(events[-2], Finished)
-    assert isinstance(events[-1], Ended)
 
 
 def test_what_the_provider_keeps_has_a_marker():

@@ -178,10 +178,6 @@ def test_a_failure_before_anything_came_is_a_stream_too():
     assert types(written([Failed(Fault(Code.AUTH, "no"))])) == ["created", "in_progress", "failed"]
 
 
-def test_an_end_without_a_finish_is_a_failure():
-    assert types(written([START, TextReceived(0, "a"), Ended()]))[-1] == "failed"
-
-
 texts = st.text(max_size=5)
 events = st.one_of(
     st.builds(TextReceived, st.integers(0, 3), texts),

@@ -345,13 +345,6 @@ def test_other_choices_follow_the_first():
     assert reply.choices[1].parts == (Text("b", at="/others/0/content"),)
 
 
-def test_an_error_body_is_a_failure():
-    failed, ended = read_reply({"error": {"code": "rate_limited", "message": "slow down"}})
-    assert isinstance(failed, Failed)
-    assert (failed.fault.code, failed.fault.message) == (Code.RATE_LIMITED, "slow down")
-    assert ended == Ended()
-
-
 def test_a_reply_that_failed_on_its_way_keeps_what_came():
     body = {"role": 2, "content": "a", "finishReason": "error", "error": {"code": "network", "message": "cut"}}
     events = read_reply(body)
