@@ -7,6 +7,7 @@ from sightline.dialects.registry import NAMES, dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, Finished, Started, StreamEvent, TextReceived
+from sightline.model.fold import fold
 from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report
@@ -47,6 +48,13 @@ def test_a_failed_reply_is_an_error_body_and_its_partial_text_is_a_loss(name: st
 @pytest.mark.parametrize("told", [[], [Started("r", "m")], [Started("r", "m"), TextReceived(0, "half")]])
 def test_a_stream_that_stops_without_a_finish_has_failed(name: str, told: list[StreamEvent]) -> None:
     assert fault_in(streamed(name, *told)).code is Code.UPSTREAM_PROTOCOL
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_failure_ends_a_stream_and_what_came_before_it_is_kept(name: str) -> None:
+    events = streamed(name, TextReceived(0, "half"), Failed(BUSY), Ended())
+    assert (fault_in(events).code, fault_in(events).message) == (Code.OVERLOADED, "busy")
+    assert [getattr(part, "text", "") for part in fold(events).choice.parts] == ["half"]
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-responses"])
