@@ -211,6 +211,9 @@ class ChatStreamWriter(TextFraming):
 
     def feed(self, event: StreamEvent) -> bytes:
         """The chunks of one more event."""
+        entry = self.entry(event)
+        if entry is not None:
+            return _frame(self._chunk([entry]))
         match event:
             case Started(started_id, model, created):
                 known = self._started
@@ -223,13 +226,12 @@ class ChatStreamWriter(TextFraming):
                 return _frame({"error": error_object(fault)})
             case Ended():
                 return self._end()
-            case _:
-                entry = self.entry(event)
-                return b"" if entry is None else _frame(self._chunk([entry]))
+            case _:  # that a call is complete, and what is not modelled, has no form here
+                pass
         return b""
 
     def entry(self, event: StreamEvent) -> JsonObject | None:
-        """The entry of `choices` that says an event of the content or the end of a choice."""
+        """The entry of `choices` that says an event of the content or the end of a choice; None for any other."""
         match event:
             case TextReceived(part, text, number) | RefusalReceived(part, text, number):
                 choice = self._choice(number)
@@ -258,7 +260,7 @@ class ChatStreamWriter(TextFraming):
                 return self._part(event)
             case Finished():
                 return self._finish(event)
-            case _:  # that a call is complete, and what is not modelled, has no form here
+            case _:
                 return None
 
     def text_frame(self, event: GrowingText) -> bytes:

@@ -180,9 +180,10 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
         return write_error(reply.fault)[1]
     choice = reply.choice
     lose_choices(reply, NAME, report)
-    writer = ResponsesStreamWriter(client, report)
+    writer = ResponsesStreamWriter(client, report, is_streamed=False)
     writer.take(Started(reply.id, reply.model, reply.created))
-    writer.take(LogprobsReceived(choice.logprobs))
+    if choice.logprobs:
+        writer.take(LogprobsReceived(choice.logprobs))
     for number, part in enumerate(choice.parts):
         for event in _events_of(part, number):
             writer.take(event)
@@ -228,9 +229,10 @@ _NUMBER = b'"sequence_number":'
 
 
 class ResponsesStreamWriter(TextFraming):
-    """Turns events into frames, numbered from 0."""
+    """Turns events into frames, numbered from 0; only into the last `response` unless it `is_streamed`."""
 
-    def __init__(self, client: Client, report: Report) -> None:
+    def __init__(self, client: Client, report: Report, *, is_streamed: bool = True) -> None:
+        self._is_streamed = is_streamed
         self._client = client
         self._report = report
         self._sequencer = Sequencer(report, NAME)
@@ -376,13 +378,14 @@ class ResponsesStreamWriter(TextFraming):
             started = self._started
             around = envelope(started.id, started.model, started.created, self._client)
             self._open = around, Output(around.shown_id, self._report, self._emit)
-            for kind in ("response.created", "response.in_progress"):
+            for kind in ("response.created", "response.in_progress") if self._is_streamed else ():
                 self._emit(kind, {"response": around.body([], Ending("in_progress"), None)})
         return self._open
 
     def _emit(self, kind: str, fields: JsonObject) -> None:
-        self._frames.append(self._frame(kind, fields))
-        self._number += 1
+        if self._is_streamed:
+            self._frames.append(self._frame(kind, fields))
+            self._number += 1
 
     def _frame(self, kind: str, fields: JsonObject) -> JsonObject:
         return {"type": kind, "sequence_number": self._number, **fields}
