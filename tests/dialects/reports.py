@@ -1,4 +1,4 @@
-"""What a report or a fault says, briefly, for the tests of all dialects."""
+"""What a report, a fault or a document says, briefly, for the tests of all dialects."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,3 +29,10 @@ def refused_at(read: Callable[..., object], *given: Any, **named: Any) -> str | 
     with pytest.raises(Fault) as caught:
         read(*given, **named)
     return caught.value.pointer
+
+
+def without_nulls(value: Any) -> Any:
+    """The same JSON, where a null says what absence says."""
+    if isinstance(value, dict):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value

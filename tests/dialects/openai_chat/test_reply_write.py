@@ -24,7 +24,8 @@ from sightline.model.parts import Audio, Citation, Image, Link, Opaque, Refusal,
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode
-from tests.dialects.openai_chat.telling import CASES, DIALECT, essence, fold, frames, read_bytes, read_reply, written
+from tests.contract.essence import essence
+from tests.dialects.openai_chat.telling import CASES, DIALECT, fold, frames, read_bytes, read_reply, written
 from tests.dialects.reports import added_at, losses
 
 END = [Finished("stop"), Ended()]

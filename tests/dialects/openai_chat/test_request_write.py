@@ -24,8 +24,8 @@ from sightline.model.parts import (
 )
 from sightline.model.report import Report
 from sightline.model.request import Message, Options, Request
-from tests.dialects.openai_chat.telling import DIALECT, without_nulls
-from tests.dialects.reports import added_at, losses
+from tests.dialects.openai_chat.telling import DIALECT
+from tests.dialects.reports import added_at, losses, without_nulls
 
 write_request = DIALECT.write_request
 PNG = Inline("image/png", "AAAA")
