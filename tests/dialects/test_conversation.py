@@ -14,10 +14,12 @@ from sightline.dialects.conversation import (
     with_words,
     without_private_lines,
 )
-from sightline.dialects.registry import dialect
+from sightline.dialects.dialect import SystemPolicy, Target
+from sightline.dialects.registry import NAMES, dialect
 from sightline.model.parts import Image, Link, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import Message, Request
+from sightline.model.request import Message, Request, parts_of
+from tests.dialects.reports import losses, named_losses
 
 SYSTEM = Message("system", (Text("be kind"),), at="/0")
 DEVELOPER = Message("developer", (Text("be brief"),), at="/1")
@@ -45,7 +47,7 @@ def test_merge_leading_joins_leading_messages_and_keeps_the_rest() -> None:
     report = Report()
     merged = with_policy((SYSTEM, DEVELOPER, USER, LATE), "merge_leading", report)
     assert merged == (Message("system", (Text("be kind"), Text("be brief")), at="/0"), USER, LATE)
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/1", "identity")]
+    assert losses(report) == [("/1", "identity")]
     assert with_policy((SYSTEM, USER), "merge_leading", report) == (SYSTEM, USER)
 
 
@@ -69,7 +71,7 @@ def test_where_only_system_messages_stand_the_last_one_speaks_as_the_user() -> N
     report = Report()
     spoken = with_user_message((SYSTEM, DEVELOPER), report, "anthropic")
     assert [message.role for message in spoken] == ["system", "user"]
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/1", "content")]
+    assert losses(report) == [("/1", "content")]
     assert with_user_message((SYSTEM, USER), report, "anthropic") == (SYSTEM, USER)
     assert with_user_message((), report, "anthropic") == ()
 
@@ -176,7 +178,7 @@ def test_part_with_a_text_form_is_sent_as_text_to_other_dialects() -> None:
     words = Text("words", at="/4")
     assert told[1].parts == (words, unknown, Text("a"), ToolResult("d", (Text("b"),)))
     assert told[2].parts == (ToolResult("c", (words, unknown)),)
-    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == [
+    assert named_losses(report) == [
         ("/4", "part 'search_result' of anthropic", "identity"),
         ("/4/citations", "citations of it", "option"),
     ]
@@ -264,7 +266,7 @@ BILLING = "x-anthropic-billing-header: cc_version=2.1.197.ccd; cch=12345;"
 def without(*messages: Message, source: str = "anthropic") -> tuple[tuple[Message, ...], list[tuple[str, str]]]:
     report = Report()
     request = without_private_lines(Request("m", messages), dialect(source), report)
-    return request.messages, [(loss.pointer, loss.severity) for loss in report.losses]
+    return request.messages, losses(report)
 
 
 def test_what_only_the_source_reads_is_left_out_of_the_system_prompt() -> None:
@@ -286,3 +288,56 @@ def test_nothing_else_is_left_out_with_it() -> None:
     assert without(empty, picture, SYSTEM, spoken) == ((empty, picture, SYSTEM, spoken), [])
     system = Message("system", (Text(BILLING),))
     assert without(system, USER, source="gemini") == ((system, USER), [])
+
+
+def written(name: str, *messages: Message, system: SystemPolicy = "in_place") -> tuple[Request, Report]:
+    """The request of another dialect as this one writes it and reads it again."""
+    report, spoken = Report(), dialect(name)
+    body = spoken.write_request(Request("m", messages, dialect="other"), Target(system), report)
+    return spoken.read_request(body), report
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_dialect_has_system_messages_where_the_target_wants_them(name: str) -> None:
+    request, report = written(name, USER, LATE, system="merge_all")
+    assert [message.role for message in request.messages] == ["system", "user"]
+    assert named_losses(report) == [("/3", "place of a system message", "option")]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-responses"])
+def test_what_needs_a_message_to_answer_gets_the_last_of_the_system(name: str) -> None:
+    request, report = written(name, SYSTEM, LATE)
+    assert [message.role for message in request.messages] == ["system", "user"]
+    assert named_losses(report) == [("/3", "role of a system message", "content")]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+def test_where_nothing_is_left_to_answer_it_is_a_loss_and_the_rules_say_so(name: str) -> None:
+    request, report = written(name, Message("user", (Text(""),), at="/messages/0"))
+    assert named_losses(report)[-1] == ("/messages/0", "every message", "content")
+    assert named_losses(written(name)[1]) == [("", "every message", "content")]
+    assert request.messages == ()
+    assert any("no message to answer" in problem.message for problem in dialect(name).problems(request))
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai-chat", "openai-responses", "raw"])
+def test_calls_and_results_without_ids_share_a_made_one(name: str) -> None:
+    call, result = ToolCall("", "f", "{}"), ToolResult("", (Text("r"),), "f")
+    request, report = written(name, USER, said(call), Message("tool", (result,)))
+    ids = [part.id for part in parts_of(request.messages) if isinstance(part, (ToolCall, ToolResult))]
+    assert ids == ["call_1", "call_1"]
+    made = [each for each in report.additions if each.what in ("id of a tool call", "id of a tool result")]
+    assert [each.severity for each in made] == ["identity", "identity"]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+def test_what_stands_elsewhere_too_is_no_loss(name: str) -> None:
+    mirror = Opaque("other", {}, mirrored=True, at="/m")
+    system = Message("system", (*SYSTEM.parts, mirror))
+    request, report = written(name, system, Message("developer", (mirror,), at="/m"), USER, said(mirror, Text("a")))
+    assert [(message.role, len(message.parts)) for message in request.messages] == [
+        ("system", 1),
+        ("user", 1),
+        ("assistant", 1),
+    ]
+    assert named_losses(report) == []

@@ -7,6 +7,7 @@ import pytest
 from sightline.dialects.embeddings import GEMINI, OPENAI, EmbeddingRequest, Embeddings, read_raw_usage
 from sightline.dialects.fault_codes import status_of
 from sightline.errors import Fault
+from tests.dialects.reports import losses
 
 BATCH = "/v1beta/models/m:batchEmbedContents"
 
@@ -17,7 +18,7 @@ def test_openais_request_is_one_text_or_several() -> None:
         {"input": ["a", "b"], "dimensions": 3, "encoding_format": "base64", "user": "u", "x": 1}, ""
     )
     assert (read.texts, read.dimensions, read.in_base64) == (("a", "b"), 3, True)
-    assert [(loss.pointer, loss.severity) for loss in read.report.losses] == [("/user", "identity"), ("/x", "option")]
+    assert losses(read.report) == [("/user", "identity"), ("/x", "option")]
     assert OPENAI.read_request({"input": "a", "dimensions": None, "user": None}, "").report.losses == ()
 
 

@@ -1,9 +1,26 @@
 import pytest
 
-from sightline.dialects.dialect import Unread
-from sightline.dialects.losses import UnreadLosses, describe, lose_call_kind, lose_choices, lose_counts, lose_partial
+from sightline.dialects.dialect import Client, Unread
+from sightline.dialects.losses import (
+    UnreadLosses,
+    describe,
+    lose_call_kind,
+    lose_choices,
+    lose_counts,
+    lose_finish,
+    lose_partial,
+)
 from sightline.dialects.registry import dialect
-from sightline.model.events import TextReceived, ToolCallBegun
+from sightline.model.events import (
+    Ended,
+    Finished,
+    Started,
+    StreamEvent,
+    TextReceived,
+    ThinkingReceived,
+    ToolCallBegun,
+)
+from sightline.model.fold import fold
 from sightline.model.parts import CacheBreakpoint, Citation, Opaque, Part, Text, ToolCall, ToolResult
 from sightline.model.reply import Choice, Reply, Unmodelled, Usage
 from sightline.model.report import Report
@@ -17,6 +34,7 @@ from sightline.model.request import (
     Request,
     ToolChoice,
 )
+from tests.dialects.reports import named_losses
 
 UNREAD = Unread(
     bookkeeping=frozenset({"status"}),
@@ -161,3 +179,39 @@ def test_a_call_of_a_built_in_tool_is_one_of_a_function_elsewhere() -> None:
     lose_call_kind(ToolCallBegun(2, "e", "shell", kind="shell", at="/output/2"), dialect("raw"), report)
     lose_call_kind(TextReceived(2, "a"), dialect("gemini"), report)
     assert pointers(report) == {"/output/0": "identity"}
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-chat"])
+@pytest.mark.parametrize(
+    ("pieces", "lost"),
+    [
+        ([ThinkingReceived(0, "", at="/t"), ThinkingReceived(0, "a", summary=True)], []),
+        ([ThinkingReceived(0, "a", at="/t"), ThinkingReceived(0, "b", piece=1)], []),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", summary=True, piece=1)], ["/t"]),
+        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", at="/u")], ["/t"]),
+    ],
+)
+def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(
+    name: str, pieces: list[StreamEvent], lost: list[str]
+) -> None:
+    streamed, whole = Report(), Report()
+    events = [Started("m", "n"), *pieces, Finished("stop"), Ended()]
+    writer = dialect(name).stream_writer(Client(), streamed)
+    for event in events:
+        writer.feed(event)
+    dialect(name).write_reply(fold(events), Client(), whole)
+    for report in (streamed, whole):
+        assert [loss.pointer for loss in report.losses if loss.what == "pieces of the reasoning summary"] == lost
+
+
+def test_what_a_finish_says_besides_its_word() -> None:
+    report = Report()
+    lose_finish(Finished("pause", 0, "pause_turn", "END", "/f", "/s"), "openai-chat", report)
+    lose_finish(Finished("stop", 0, None, "END", "/g"), "openai-chat", report)
+    lose_finish(Finished("length", at="/h"), "openai-chat", report)
+    assert named_losses(report) == [
+        ("/f", "pause of the turn", "option"),
+        ("/s", "the text that stopped it", "identity"),
+        ("/f", "finish 'pause_turn'", "identity"),
+        ("/g", "the text that stopped it", "identity"),
+    ]

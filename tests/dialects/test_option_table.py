@@ -33,6 +33,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Inline, Link
 from sightline.model.report import Report
 from sightline.model.request import Options
+from tests.dialects.reports import losses
 
 TABLE = {
     "max_tokens": (("config", "maxTokens"), ("max_tokens",)),
@@ -85,7 +86,7 @@ def test_a_conversation_that_the_provider_keeps_is_content() -> None:
     report = Report()
     options = Options(previous_response_id="resp_1")
     write_options(options, TABLE, {}, report, dialect="d", same=False, skip=frozenset())
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/previous_response_id", "content")]
+    assert losses(report) == [("/previous_response_id", "content")]
 
 
 def test_in_the_same_dialect_an_option_goes_back_where_it_stood() -> None:
@@ -179,7 +180,7 @@ def translated_user_ids(
     body: dict[str, object], source: str, target: str
 ) -> tuple[dict[str, object], list[tuple[str, str]]]:
     result = translate_request(json.dumps(body).encode(), source, target)
-    return json.loads(result.data), [(loss.pointer, loss.severity) for loss in result.report.losses]
+    return json.loads(result.data), losses(result.report)
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])

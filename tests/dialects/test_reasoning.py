@@ -9,6 +9,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.translate import ask_for_reasoning, is_wanted, translate_request
 from sightline.model.request import Options, Reasoning, Request, ToolChoice
 from sightline.wire.jsontext import decode, encode
+from tests.dialects.reports import losses
 
 ENCRYPTED = "reasoning.encrypted_content"
 
@@ -144,7 +145,7 @@ def test_a_model_without_efforts_gets_a_budget() -> None:
     assert isinstance(body, dict)
     assert body["thinking"] == {"type": "enabled", "budget_tokens": 1024}
     assert "output_config" not in body
-    assert [(loss.pointer, loss.severity) for loss in written.report.losses] == [("/reasoning/effort", "option")]
+    assert losses(written.report) == [("/reasoning/effort", "option")]
 
 
 def turn(*blocks: dict[str, object]) -> dict[str, object]:

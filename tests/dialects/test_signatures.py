@@ -22,6 +22,7 @@ from sightline.model.parts import Text, Thinking
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
 from sightline.wire.document import WireDocument
+from tests.dialects.reports import losses
 
 FOREIGN = wrap("abc", "openai-responses", "rs_1")
 CODED = base64.b64encode(wrap("abc", "anthropic").encode()).decode()
@@ -31,7 +32,7 @@ def left(body: Any, spoken: str) -> tuple[Any, list[tuple[str, str]]]:
     report = Report()
     data = json.dumps(body).encode()
     own = without_foreign_signatures(WireDocument(data), spoken, report)
-    return json.loads(own.data), [(loss.pointer, loss.severity) for loss in report.losses]
+    return json.loads(own.data), losses(report)
 
 
 def test_a_body_without_our_marks_needs_no_look() -> None:

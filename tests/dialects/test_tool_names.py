@@ -27,6 +27,7 @@ from sightline.model.events import (
 from sightline.model.parts import Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import CustomTool, FunctionTool, Grammar, Message, OpaqueTool, Request, ToolChoice
+from tests.dialects.reports import named_losses
 
 REQUEST = Request(
     tools=(
@@ -218,7 +219,7 @@ def test_unenforced_grammar_is_a_loss_and_its_description_an_addition() -> None:
     report = Report()
     tool = CustomTool("patch", "Patches.", Grammar("lark", "start: /x/"), at="/tools/3")
     assert function_instead(tool, "/tools/0", report, "gemini") == function_for(tool)
-    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == [
+    assert named_losses(report) == [
         ("/tools/3", "that the tool takes free text", "identity"),
         ("/tools/3", "that a grammar is enforced", "option"),
     ]
@@ -277,4 +278,4 @@ def test_a_choice_is_kept_as_far_as_its_tools_are(
 ) -> None:
     report = Report()
     assert fit_choice(choice, known, report, "target", has_tools=bool(known)) == fitting
-    assert [(loss.pointer, loss.what, loss.severity) for loss in report.losses] == lost
+    assert named_losses(report) == lost

@@ -24,6 +24,7 @@ from sightline.model.parts import Text
 from sightline.model.report import Report
 from sightline.model.request import CustomTool, Message, Request
 from sightline.wire.jsontext import decode
+from tests.dialects.reports import added_at, losses
 
 CHAT = b'{ "model": "gpt", "messages": [{"role":"user","content":"hi"}], "seed": 1.0e0, "x": 1 }'
 
@@ -237,7 +238,7 @@ def test_placeholder_signature_is_an_addition() -> None:
     for target, place in (("anthropic", "/content/0/signature"), ("openai-responses", "/output/0/encrypted_content")):
         translation = StreamTranslation("openai-chat", target)
         assert b"sightline:" in translation.feed(stream) + translation.close()
-        assert place in [addition.pointer for addition in translation.report.additions]
+        assert place in added_at(translation.report)
 
 
 def test_what_the_target_model_refuses_is_left_out_of_a_translation_only() -> None:
@@ -352,7 +353,7 @@ def test_event_translation_continues_after_a_broken_frame() -> None:
     assert kinds[0] == "frame_broken"
     assert kinds[-1] == "ended"
     assert translation.reply.choice.finish == "stop"
-    assert [(loss.pointer, loss.severity) for loss in translation.report.losses] == [("/0", "content")]
+    assert losses(translation.report) == [("/0", "content")]
 
 
 def test_an_unfinished_last_frame_is_still_read() -> None:

@@ -23,6 +23,7 @@ from sightline.wire.sse import Frame, SseDecoder
 from tests.contract.cases import Case, cases
 from tests.contract.essence import essence
 from tests.contract.generated import TARGET, requests
+from tests.dialects.reports import without_nulls
 
 T = TypeVar("T")
 CLIENT = Client(id="client-id", model="client-model", created=1700000000)
@@ -32,13 +33,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=6,
 )
-
-
-def without_nulls(value: Any) -> Any:
-    """The same JSON, where a null says what absence says."""
-    if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def pointers(value: Any) -> Iterator[str]:

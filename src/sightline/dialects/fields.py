@@ -86,6 +86,12 @@ def str_of(holder: JsonObject, key: str, at: str) -> str:
     return value
 
 
+def word_of(holder: JsonObject, key: str) -> str:
+    """The string under this key; an empty one where there is none."""
+    value = holder.get(key)
+    return value if type(value) is str else ""
+
+
 def opt_str(holder: JsonObject, key: str, at: str) -> str | None:
     """The string under this key, or None if it is absent or null."""
     value = holder.get(key)

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.tool_names import BUILT_IN
-from sightline.model.events import StreamEvent, ToolCallBegun
+from sightline.model.events import Finished, StreamEvent, ToolCallBegun
 from sightline.model.json import Json, JsonObject, Value
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolResult
 from sightline.model.reply import Choice, Reply, Usage
@@ -124,6 +124,17 @@ def thinking_words(part: Thinking) -> str:
 def lose_pieces(at: str, target: str, report: Report) -> None:
     """Report that reasoning in several pieces becomes one text."""
     report.lose(at, "pieces of the reasoning summary", f"{target} has one text for it", "identity")
+
+
+def lose_finish(finished: Finished, target: str, report: Report) -> None:
+    """Report what the finish words of a dialect do not say that knows no pause and no finer words."""
+    if finished.finish == "pause":
+        report.lose(finished.at, "pause of the turn", f"{target} knows no pause", "option")
+    if finished.stop_sequence is not None:
+        place = finished.stop_at or finished.at
+        report.lose(place, "the text that stopped it", f"{target} does not say which it was", "identity")
+    if finished.detail is not None:
+        report.lose(finished.at, f"finish {finished.detail!r}", f"{target} has a coarser word", "identity")
 
 
 def lose_choices(reply: Reply, target: str, report: Report) -> None:

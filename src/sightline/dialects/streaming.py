@@ -41,7 +41,7 @@ from sightline.model.events import (
     ToolCallCompleted,
 )
 from sightline.model.json import JsonObject
-from sightline.model.reply import Finish
+from sightline.model.reply import Choice, Finish
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode
 from sightline.wire.pointer import join
@@ -401,6 +401,13 @@ def finish_for_content(finish: Finish, *, has_calls: bool) -> Finish:
     if finish == "tool_calls" and not has_calls:
         return "stop"
     return finish
+
+
+def finish_of(choice: Choice) -> Finished | None:
+    """How a choice of a whole reply ended, as its stream would have told it; None if it has not ended."""
+    if choice.finish is None:
+        return None
+    return Finished(choice.finish, 0, choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
 
 
 _FIRST = re.compile(rb"(?:event: [a-z_.]+\n)?data: ")

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sightline.dialects.anthropic.errors import error_body, error_fields, frame_fault, is_error, read_error, write_error
+from sightline.dialects.anthropic.errors import error_body, error_fields, is_error, read_error, write_error
 from sightline.errors import Code, Fault
 from sightline.model.events import FieldReceived
 
@@ -91,7 +91,7 @@ def test_context_overflow_uses_the_message_clients_recognise():
 
 
 def test_an_error_that_came_in_a_stream_keeps_its_kind():
-    fault = frame_fault(body("not_found_error", "no such file"))
+    fault = read_error(200, body("not_found_error", "no such file"), {})
     assert error_of(fault)["type"] == "not_found_error"
     assert write_error(fault)[0] == 404
 
@@ -111,4 +111,3 @@ def test_an_error_in_place_of_an_answer():
     assert is_error(body("api_error"))
     assert is_error({"error": {"message": "relayed"}})
     assert not is_error({"type": "message", "error": {}})
-    assert frame_fault(body("overloaded_error")).code is Code.OVERLOADED

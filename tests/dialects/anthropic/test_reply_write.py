@@ -34,6 +34,7 @@ from sightline.model.parts import Audio, Citation, Image, Link, Opaque, Refusal,
 from sightline.model.reply import Choice, Reply, TokenLogprob, Unmodelled, Usage
 from sightline.model.report import Report
 from sightline.wire.sse import SseDecoder
+from tests.dialects.reports import added_at, losses
 
 CASES = sorted((Path(__file__).parents[2] / "wire_cases" / "anthropic").glob("*/reply.json"))
 
@@ -42,10 +43,6 @@ def write(*parts, finish="stop", client=None, **more):
     report = Report()
     reply = Reply(choices=(Choice(parts=parts, finish=finish, finish_at="/finish"),), **more)
     return write_reply(reply, client or Client(), report), report
-
-
-def losses(report):
-    return [(loss.pointer, loss.severity) for loss in report.losses]
 
 
 def without_nulls(value):
@@ -121,7 +118,7 @@ def test_calls_of_every_kind():
     ]
     assert body["stop_reason"] == "tool_use"
     assert losses(report) == [("/0", "identity"), ("/1", "identity"), ("/2", "content")]
-    assert "/content/0/id" in [addition.pointer for addition in report.additions]
+    assert "/content/0/id" in added_at(report)
 
 
 def test_details_that_are_no_object_stay_as_they_are():
@@ -183,14 +180,6 @@ def test_every_finish_has_its_stop_reason(finish, detail, word, lost):
 
 def test_an_unfinished_reply_claims_no_end():
     assert write(Text("a"), finish=None)[0]["stop_reason"] is None
-
-
-def test_a_failed_reply_is_an_error_body():
-    fault = Fault(Code.OVERLOADED, "Overloaded")
-    body, report = write(Text("half", at="/t"), finish="error", fault=fault)
-    assert losses(report)[0] == ("/t", "content")
-    assert body == {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    assert write(finish="error")[0]["error"]["type"] == "api_error"
 
 
 # --- as a stream ------------------------------------------------------------------------------------
@@ -287,22 +276,6 @@ def test_thinking_is_signed_before_it_ends():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("pieces", "lost"),
-    [
-        ([ThinkingReceived(0, "", at="/t"), ThinkingReceived(0, "a", summary=True)], []),
-        ([ThinkingReceived(0, "a", at="/t"), ThinkingReceived(0, "b", piece=1)], []),
-        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", summary=True, piece=1)], ["/t"]),
-        ([ThinkingReceived(0, "a", summary=True, at="/t"), ThinkingReceived(0, "b", at="/u")], ["/t"]),
-    ],
-)
-def test_a_summary_in_pieces_becomes_one_text_in_a_stream_as_in_a_whole_reply(pieces, lost):
-    events, report = [Started("m", "n"), *pieces, *DONE], Report()
-    write_reply(fold(events), Client(), report)
-    for told in (report, stream(*events)[1]):
-        assert [loss.pointer for loss in told.losses if loss.what == "pieces of the reasoning summary"] == lost
-
-
 def test_own_thinking_without_words_is_only_its_signature():
     events = [SignatureReceived(0, "EqQB", "anthropic"), ThinkingReceived(1, ""), TextReceived(2, "x"), *DONE]
     documents, _ = stream(*events)
@@ -329,24 +302,15 @@ def test_a_signature_on_text_that_has_no_words_yet():
 
 
 @pytest.mark.parametrize(
-    "events",
+    ("events", "at"),
     [
-        [TextReceived(0, "words"), SignatureReceived(0, "s", "gemini")],
-        [ThinkingReceived(0, "a"), TextReceived(1, "b"), SignatureReceived(0, "s", "gemini")],
-        [
-            TextReceived(0, "a"),
-            PartReceived(1, Opaque("anthropic", {"type": "x"})),
-            SignatureReceived(1, "s", "gemini"),
-        ],
+        ([TextReceived(0, "", at="/t"), TextReceived(0, "words"), SignatureReceived(0, "s", "gemini")], "/t"),
+        ([ThinkingReceived(0, "a"), TextReceived(1, "b"), SignatureReceived(0, "s", "gemini")], ""),
+        ([PartReceived(0, Opaque("anthropic", {"type": "x"})), SignatureReceived(0, "s", "gemini")], ""),
     ],
 )
-def test_a_signature_that_comes_too_late_is_lost(events):
-    assert losses(stream(*events, *DONE)[1]) == [("", "identity")]
-
-
-def test_a_signature_over_words_that_have_left_is_lost_where_they_stood():
-    events = [TextReceived(0, "", at="/0/text"), TextReceived(0, "words"), SignatureReceived(0, "s", "gemini"), *DONE]
-    assert losses(stream(*events)[1]) == [("/0/text", "identity")]
+def test_a_signature_that_comes_too_late_is_lost_where_its_part_stood(events, at):
+    assert losses(stream(*events, *DONE)[1]) == [(at, "identity")]
 
 
 @pytest.mark.parametrize("identity", [{"id": "r1"}, {"client": "c1"}])
@@ -385,21 +349,6 @@ def test_a_call_without_arguments_has_no_delta():
     documents, _ = stream(*events)
     assert shape(documents)[1:3] == [(0, "tool_use"), (0, "stop")]
     assert documents[1]["content_block"] == {"type": "tool_use", "id": "a", "name": "f", "input": {}}
-
-
-def test_a_custom_call_is_one_string_and_an_id_is_invented_where_none_came():
-    events = [
-        ToolCallBegun(0, "", "patch", kind="custom", namespace="fs", item="ctc_1", at="/1"),
-        ArgumentsReceived(0, "*** "),
-        ArgumentsReceived(0, 'Begin "x"'),
-        *DONE,
-    ]
-    documents, report = stream(*events)
-    call = documents[1]["content_block"]
-    assert call["name"] == "fs__patch"
-    assert call["id"].startswith("toolu_")
-    assert documents[2]["delta"]["partial_json"] == '{"input":"*** Begin \\"x\\""}'
-    assert losses(report) == [("/1", "identity"), ("/1", "identity")]
 
 
 def test_arguments_of_no_open_call_are_nothing():
@@ -443,14 +392,15 @@ def test_a_refusal_is_text_and_its_own_stop_reason():
     details: Any = {"type": "refusal"}
     edits: Any = {"applied_edits": []}
     documents, report = stream(
-        RefusalReceived(0, "I cannot.", at="/r"),
+        RefusalReceived(0, "I ", at="/r"),
+        RefusalReceived(0, "cannot."),
         FieldReceived("/7/delta/stop_details", details),
         FieldReceived("/7/context_management", edits),
         FieldReceived("/7/system_fingerprint", "fp"),
         Finished("refusal"),
         Ended(),
     )
-    assert shape(documents)[1:4] == [(0, "text"), (0, "I cannot."), (0, "stop")]
+    assert shape(documents)[1:5] == [(0, "text"), (0, "I "), (0, "cannot."), (0, "stop")]
     assert documents[-2]["delta"] == {"stop_reason": "refusal", "stop_sequence": None, "stop_details": details}
     assert documents[-2]["context_management"] == edits
     assert losses(report) == [("/r", "identity")]
@@ -477,16 +427,6 @@ def test_the_time_of_a_reply_is_lost_once():
     assert losses(stream(Started("m"), *again, *DONE)[1]) == [("/0/created", "identity")]
 
 
-def test_refusal_in_pieces_is_one_loss_at_its_first_piece():
-    pieces = [RefusalReceived(0, "I ", at="/1/refusal"), RefusalReceived(0, "cannot")]
-    documents, report = stream(*pieces, *DONE)
-    assert [document["delta"]["text"] for document in documents if "text" in document.get("delta", {})] == [
-        "I ",
-        "cannot",
-    ]
-    assert losses(report) == [("/1/refusal", "identity")]
-
-
 def test_an_explanation_goes_back_to_the_end_of_the_message():
     documents, report = stream(
         TextReceived(0, "I "),
@@ -508,10 +448,10 @@ def test_a_failure_is_an_error_and_nothing_comes_after(begun):
     assert "message_stop" not in [document["type"] for document in documents]
 
 
-@pytest.mark.parametrize("end", [[], [Finished("error")]])
-def test_no_finish_is_never_a_success(end):
-    documents, _ = stream(TextReceived(0, "half"), *end, Ended())
+def test_a_finish_that_is_a_failure_is_an_error():
+    documents, _ = stream(TextReceived(0, "half"), Finished("error"), Ended())
     assert documents[-1]["type"] == "error"
+    assert write(finish="error")[0]["error"]["type"] == "api_error"
 
 
 def test_a_frame_that_could_not_be_read_ends_the_translation():

@@ -12,15 +12,16 @@ from sightline.dialects.anthropic.request import read_request, with_turns, write
 from sightline.dialects.dialect import Target
 from sightline.dialects.losses import UnreadLosses
 from sightline.errors import Code, Fault
-from sightline.model.parts import CacheBreakpoint, Image, Link, Opaque, Text, Thinking, ToolCall, ToolResult
+from sightline.model.parts import CacheBreakpoint, Image, Link, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
+from tests.dialects.reports import losses
 
 
 def write(*messages, target=None, dialect="openai-chat", **more):
     report = Report()
     body = write_request(Request(messages=messages, dialect=dialect, **more), target or Target(), report)
-    return body, [(loss.pointer, loss.severity) for loss in report.losses]
+    return body, losses(report)
 
 
 def test_a_system_message_that_leads_the_messages_stays_there():
@@ -132,17 +133,6 @@ def test_nothing_but_a_lost_system_prompt_leaves_no_system():
     assert lost == [("/i", "content"), ("/messages/0", "identity"), ("/messages/0", "content")]
 
 
-def test_mirrored_parts_are_not_losses():
-    body, lost = write(
-        Message("developer", (Opaque("openai-responses", {}, mirrored=True, at="/input/0"),), at="/input/0"),
-        Message("system", (Text("s"), Opaque("openai-chat", {}, mirrored=True, at="/m"))),
-        Message("assistant", (Opaque("openai-chat", {}, mirrored=True, at="/r"), Text("a"))),
-    )
-    assert body["system"] == [{"type": "text", "text": "s"}]
-    assert body["messages"] == [{"role": "assistant", "content": [{"type": "text", "text": "a"}]}]
-    assert lost == []
-
-
 @pytest.mark.parametrize("bare", [True, False])
 def test_an_answer_is_begun_without_trailing_white_space(bare):
     body, lost = write(
@@ -162,24 +152,6 @@ def test_an_answer_that_begins_with_a_call_is_left_alone():
     assert write(Message("user", (Text("a"),)), Message("assistant", (Text("b "), call)))[1] == []
 
 
-def test_where_only_the_system_speaks_its_last_message_is_the_users():
-    body, lost = write(
-        Message("system", (Text("a"),), bare=True),
-        Message("developer", (Text("b"),), at="/messages/1", bare=True),
-        Message("user", (Text("  ", at="/c"),)),
-    )
-    assert (body["system"], body["messages"]) == ("a", [{"role": "user", "content": "b"}])
-    assert lost == [("/messages/1", "identity"), ("/c", "content"), ("", "identity"), ("/messages/1", "content")]
-
-
-def test_where_nothing_is_left_to_answer_it_is_a_loss_and_the_rules_say_so():
-    body, lost = write(Message("user", (Text("", at="/messages/0/content"),), at="/messages/0"))
-    assert body["messages"] == []
-    assert lost == [("/messages/0/content", "identity"), ("/messages/0", "identity"), ("/messages/0", "content")]
-    assert write()[1] == [("", "content")]
-    assert "/messages" in [problem.pointer for problem in problems(read_request(body))]
-
-
 def test_names_and_ids_of_messages_are_lost():
     _, lost = write(Message("user", (Text("a"),), name="ann", id="msg_1", at="/messages/0"))
     assert lost == [("/messages/0", "identity"), ("/messages/0/name", "option")]
@@ -197,9 +169,7 @@ def test_the_scope_of_a_cache_mark_is_no_content_of_its_own():
     request = read_request({"max_tokens": 9, "messages": [{"role": "user", "content": [text]}]})
     report = Report()
     UnreadLosses(DIALECT.unread, "gemini", report).of_request(request)
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [
-        ("/messages/0/content/0/cache_control/scope", "option")
-    ]
+    assert losses(report) == [("/messages/0/content/0/cache_control/scope", "option")]
 
 
 def call(call_id):
@@ -211,7 +181,7 @@ def test_results_come_first_in_their_message_with_their_cache_marks():
     asked = Message("user", (Text("a"), result, mark, Text("b")))
     turns = with_turns((Message("assistant", (call("1"),)), asked), report)
     assert turns[1].parts == (result, mark, Text("a"), Text("b"))
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/r", "content")]
+    assert losses(report) == [("/r", "content")]
 
 
 # --- system messages inside the conversation --------------------------------------------------------

@@ -4,12 +4,9 @@ from sightline.dialects.gemini.options import read_format, read_reasoning, write
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.model.request import JsonFormat, Options, PlainFormat, Reasoning, SchemaFormat
+from tests.dialects.reports import named_losses
 
 AT = "/generationConfig"
-
-
-def lost(report):
-    return [(loss.pointer, loss.what, loss.severity) for loss in report.losses]
 
 
 def written(options, *, same=False):
@@ -62,22 +59,22 @@ def test_other_formats_are_not_ours(config):
 def test_formats_from_elsewhere():
     document, report = written(Options(format=PlainFormat()))
     assert document == {"generationConfig": {"responseMimeType": "text/plain"}}
-    assert lost(report) == []
+    assert named_losses(report) == []
     schema = SchemaFormat({"type": "object", "$schema": "x"}, "n", "d", strict=True, at="/response_format")
     document, report = written(Options(format=schema))
     assert document == {
         "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}}
     }
-    assert lost(report) == [
+    assert named_losses(report) == [
         ("/response_format", "$schema at the root of the schema", "identity"),
         ("/response_format", "name of the schema", "identity"),
         ("/response_format", "description of the schema", "option"),
         ("/response_format", "strict", "identity"),
     ]
     _, report = written(Options(format=SchemaFormat({"type": "object"}, strict=False)))
-    assert lost(report) == [("/format", "strict", "identity")]
+    assert named_losses(report) == [("/format", "strict", "identity")]
     _, report = written(Options(format=SchemaFormat({"type": "object"})))
-    assert lost(report) == []
+    assert named_losses(report) == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +103,7 @@ def test_thinking_is_read_and_written_back(thinking, reasoning):
     assert found == Reasoning(**reasoning, places=places, at=at)
     document, report = written(Options(reasoning=found), same=True)
     assert document == {"generationConfig": {"thinkingConfig": thinking}}
-    assert lost(report) == []
+    assert named_losses(report) == []
 
 
 def test_thinking_in_the_other_spelling():
@@ -140,7 +137,7 @@ def test_thinking_in_the_other_spelling():
 def test_foreign_reasoning_options_map_to_the_nearest_thinking_config(reasoning, thinking, losses):
     document, report = written(Options(reasoning=Reasoning(**reasoning, places={"effort": "/r/effort"})))
     assert document == ({} if thinking is None else {"generationConfig": {"thinkingConfig": thinking}})
-    assert lost(report) == [
+    assert named_losses(report) == [
         ("/r/effort" if name == "effort" else "/reasoning", f"reasoning {name}", "option") for name in losses
     ]
 
@@ -160,7 +157,7 @@ def test_options_go_to_their_places():
         "safetySettings": [{}],
         "serviceTier": "standard",
     }  # fmt: skip
-    assert lost(report) == []
+    assert named_losses(report) == []
 
 
 def test_what_has_no_place_is_lost():
@@ -170,7 +167,7 @@ def test_what_has_no_place_is_lost():
     )  # fmt: skip
     document, report = written(options)
     assert document == {"generationConfig": {"stopSequences": ["a", "b", "c", "d", "e"]}}
-    assert lost(report) == [
+    assert named_losses(report) == [
         ("/stop", "stop sequence 'f'", "option"),
         ("/service_tier", "service tier 'scale'", "option"),
         ("/logit_bias", "logit_bias", "option"),
@@ -185,4 +182,4 @@ def test_what_would_happen_anyway_is_no_loss_of_an_option():
     document, report = written(Options(logit_bias={}, verbosity="medium", service_tier="auto", n=1))
     assert document == {"generationConfig": {"candidateCount": 1}}
     names = ("service_tier", "logit_bias", "verbosity")
-    assert lost(report) == [(f"/{name}", name, "identity") for name in names]
+    assert named_losses(report) == [(f"/{name}", name, "identity") for name in names]

@@ -5,7 +5,7 @@ import pytest
 
 from sightline.dialects.gemini.parts import for_client
 from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, stream_reader
-from sightline.errors import Code, Fault
+from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,
     CitationReceived,
@@ -28,6 +28,7 @@ from sightline.model.fold import fold
 from sightline.model.parts import Document, Link, Text, Thinking
 from sightline.model.reply import TokenLogprob, Usage
 from sightline.wire.sse import Frame, SseDecoder
+from tests.dialects.reports import refused_at
 
 PARTS = "/candidates/0/content/parts"
 
@@ -240,14 +241,6 @@ def test_the_other_spelling_of_a_reply():
     assert [field.at for field in reply.unmodelled] == ["/new"]
 
 
-@pytest.mark.parametrize("wrap", [lambda body: body, lambda body: [body]])
-def test_an_error_body_is_a_failure(wrap):
-    body = wrap({"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})
-    events = read_reply(body)
-    assert isinstance(events[-2], Failed)
-    assert (events[-2].fault.code, events[-2].fault.status, events[-1]) == (Code.OVERLOADED, 503, Ended())
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -289,9 +282,7 @@ def test_an_answer_without_an_end_is_a_failure(body, message):
     ],
 )
 def test_what_is_no_reply_is_refused_with_a_pointer(body, pointer):
-    with pytest.raises(Fault) as caught:
-        read_reply(body)
-    assert caught.value.pointer == pointer
+    assert refused_at(read_reply, body) == pointer
 
 
 @pytest.mark.parametrize(("wrap", "at"), [(lambda body: body, ""), (lambda body: [body], "/0")])
@@ -374,14 +365,6 @@ def test_repeated_finish_reason_gives_one_finish_event():
     told = feed(chunk(finishReason="STOP"), chunk(finishReason="STOP"), {"usageMetadata": {"promptTokenCount": 1}})
     assert told[1] == []
     assert told[3] == [Finished("stop", at="/1/candidates/0/finishReason"), Ended()]
-
-
-def test_an_error_frame_ends_the_stream():
-    told = feed(chunk({"text": "a"}), {"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}}, {})
-    assert isinstance(told[1][-2], Failed)
-    assert told[1][-2].fault.code is Code.RATE_LIMITED
-    assert told[1][-1] == Ended()
-    assert told[2:] == [[], []]
 
 
 @pytest.mark.parametrize("marker", [b"", b"data: [DONE]\n\n"])

@@ -15,11 +15,11 @@ from sightline.dialects.gemini.tools import (
     write_schema,
     write_tools,
 )
-from sightline.errors import Fault
 from sightline.model.json import JsonObject
 from sightline.model.parts import CacheBreakpoint
 from sightline.model.report import Addition, Loss, Report
 from sightline.model.request import CustomTool, FunctionTool, OpaqueTool, Request, ToolChoice
+from tests.dialects.reports import named_losses, refused_at
 
 WIRE: Any = [
     {
@@ -35,10 +35,6 @@ WIRE: Any = [
     {},
     {"functionDeclarations": [{"name": "d", "parameters": {"type": "object"}, "parametersJsonSchema": {"type": "x"}}]},
 ]
-
-
-def lost(report):
-    return [(loss.pointer, loss.what, loss.severity) for loss in report.losses]
 
 
 def test_declarations_are_functions_and_everything_else_is_opaque_in_place():
@@ -78,9 +74,7 @@ def test_a_composed_tool_is_written_beside_the_ones_that_were_read():
     ],
 )
 def test_wrong_shapes_are_named(value, pointer):
-    with pytest.raises(Fault) as caught:
-        read_tools(value, "/tools")
-    assert caught.value.pointer == pointer
+    assert refused_at(read_tools, value, "/tools") == pointer
 
 
 def test_foreign_tools_become_declarations():
@@ -108,7 +102,7 @@ def test_foreign_tools_become_declarations():
             ]
         }
     ]
-    assert lost(report) == [
+    assert named_losses(report) == [
         ("/tools/0", "$schema at the root of the schema of f", "identity"),
         ("/tools/0", "strict", "option"),
         ("/tools/1", "tool 'web_search' of openai-responses", "option"),
@@ -167,9 +161,10 @@ def test_no_choice_is_made_by_an_empty_config():
 
 
 def test_a_name_is_a_string():
-    with pytest.raises(Fault) as caught:
-        read_tool_config({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [5]}}, "/t")
-    assert caught.value.pointer == "/t/functionCallingConfig/allowedFunctionNames/0"
+    assert (
+        refused_at(read_tool_config, {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [5]}}, "/t")
+        == "/t/functionCallingConfig/allowedFunctionNames/0"
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from sightline.dialects import openai_chat
 from sightline.dialects.dialect import Client
 from sightline.model import fold as folding
-from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode, encode
 from sightline.wire.sse import Frame, SseDecoder
@@ -19,8 +16,6 @@ DIALECT: Any = openai_chat.DIALECT
 fold: Any = folding.fold
 read_reply: Any = DIALECT.read_reply
 read_request: Any = DIALECT.read_request
-
-PLACES = {"at", "places", "finish_at", "stop_at", "logprobs_at", "unmodelled", "dialect"}
 
 
 def chunk(delta: Any = None, finish: str | None = None, *, index: int = 0, **more: Any) -> dict[str, Any]:
@@ -67,21 +62,3 @@ def whole(message: Any, finish: str | None = "stop", **more: Any) -> Any:
     """The reply whose one choice has this message."""
     body = {"choices": [{"index": 0, "message": message, "finish_reason": finish}], **more}
     return fold(DIALECT.read_reply(body))
-
-
-def essence(reply: Reply) -> Any:
-    """What a reader sees of a reply: no places, no bookkeeping."""
-    return _bare(msgspec.json.decode(msgspec.json.encode(reply, enc_hook=repr)))
-
-
-def _bare(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _bare(inner) for key, inner in value.items() if key not in PLACES and inner not in (None, {})}
-    return [_bare(item) for item in value] if isinstance(value, list) else value
-
-
-def without_nulls(value: Any) -> Any:
-    """The same JSON, where a null says what absence says."""
-    if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value

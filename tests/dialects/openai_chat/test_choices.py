@@ -20,10 +20,11 @@ from sightline.model.events import (
     ToolCallBegun,
     ToolCallCompleted,
 )
-from sightline.model.parts import Citation, Refusal
-from sightline.model.reply import Choice, TokenLogprob, Usage
+from sightline.model.parts import Citation
+from sightline.model.reply import TokenLogprob, Usage
 from sightline.model.report import Report
 from tests.dialects.openai_chat.telling import calling, chunk, heard
+from tests.dialects.reports import added_at, refused_at
 
 chat: Any = choices
 
@@ -49,20 +50,20 @@ def test_finish_matches_the_reply_content(word, has_calls, has_refusal, finish, 
 
 
 @pytest.mark.parametrize(
-    ("finish", "parts", "word"),
+    ("finish", "has_refusal", "word"),
     [
-        ("stop", (), "stop"),
-        ("tool_calls", (), "tool_calls"),
-        ("length", (), "length"),
-        ("content_filter", (), "content_filter"),
-        ("refusal", (Refusal("no"),), "stop"),
-        ("refusal", (), "content_filter"),
-        ("pause", (), "stop"),
-        (None, (), "stop"),
+        ("stop", False, "stop"),
+        ("tool_calls", False, "tool_calls"),
+        ("length", False, "length"),
+        ("content_filter", False, "content_filter"),
+        ("refusal", True, "stop"),
+        ("refusal", False, "content_filter"),
+        ("pause", False, "stop"),
+        (None, False, "stop"),
     ],
 )
-def test_every_finish_has_a_word(finish, parts, word):
-    assert chat.write_finish(Choice(finish=finish, parts=parts)) == word
+def test_every_finish_has_a_word(finish, has_refusal, word):
+    assert chat.write_finish(finish, has_refusal=has_refusal) == word
 
 
 def test_a_choice_has_its_number_or_its_position():
@@ -72,9 +73,7 @@ def test_a_choice_has_its_number_or_its_position():
 
 @pytest.mark.parametrize("index", [-1, 128, 10**30, "x", 1.5])
 def test_a_number_that_no_choice_has_is_a_fault(index):
-    with pytest.raises(Fault) as caught:
-        chat.read_index({"index": index}, 0, "/c")
-    assert caught.value.pointer == "/c/index"
+    assert refused_at(chat.read_index, {"index": index}, 0, "/c") == "/c/index"
 
 
 def test_content_is_a_string_or_a_list_of_words_and_reasoning():
@@ -263,9 +262,10 @@ def test_total_that_is_not_the_sum_is_kept_as_reported():
 
 
 def test_a_count_that_is_no_number_is_a_fault_with_its_place():
-    with pytest.raises(Fault) as caught:
-        read_usage({"prompt_tokens_details": {"cached_tokens": "many"}}, "/usage")
-    assert caught.value.pointer == "/usage/prompt_tokens_details/cached_tokens"
+    assert (
+        refused_at(read_usage, {"prompt_tokens_details": {"cached_tokens": "many"}}, "/usage")
+        == "/usage/prompt_tokens_details/cached_tokens"
+    )
 
 
 @given(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS)
@@ -281,7 +281,7 @@ def test_counts_survive_writing_and_reading(said, written, cached, stored, thoug
     again = read_usage(write_usage(usage, report), "")
     assert (again.input_tokens, again.output_tokens) == (said or 0, written or 0)
     assert (again.cached_tokens, again.cache_write_tokens, again.reasoning_tokens) == (cached, stored, thought)
-    assert [addition.pointer for addition in report.additions] == [
+    assert added_at(report) == [
         f"/usage/{key}" for key, count in (("prompt_tokens", said), ("completion_tokens", written)) if count is None
     ]
 

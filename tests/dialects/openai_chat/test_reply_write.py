@@ -4,7 +4,6 @@ from sightline.dialects.dialect import Client
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
-    CitationReceived,
     Ended,
     Failed,
     FieldReceived,
@@ -21,11 +20,13 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.parts import Audio, Citation, Image, Inline, Link, Opaque, Refusal, Text, Thinking, ToolCall
+from sightline.model.parts import Audio, Citation, Image, Link, Opaque, Refusal, Text, Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
 from sightline.wire.jsontext import decode
-from tests.dialects.openai_chat.telling import CASES, DIALECT, essence, fold, frames, read_bytes, read_reply, written
+from tests.contract.essence import essence
+from tests.dialects.openai_chat.telling import CASES, DIALECT, fold, frames, read_bytes, read_reply, written
+from tests.dialects.reports import added_at, losses
 
 END = [Finished("stop"), Ended()]
 
@@ -35,8 +36,8 @@ def deltas(*events):
     return [document["choices"][0]["delta"] for document in documents[:-2]]
 
 
-def losses(*events):
-    return [(loss.pointer, loss.severity) for loss in written([*events, *END])[1].losses]
+def lost(*events):
+    return losses(written([*events, *END])[1])
 
 
 def test_a_stream_opens_with_the_role_and_closes_with_finish_usage_and_done():
@@ -90,7 +91,7 @@ def test_parallel_calls_have_indexes_of_their_own():
         [{"index": 0, "function": {"arguments": "{}"}}],
         [{"index": 1, "custom": {"input": "x"}}],
     ]
-    assert losses(*events) == [("/c", "identity")]
+    assert lost(*events) == [("/c", "identity")]
 
 
 def test_pieces_of_reasoning_are_parted_as_in_a_whole_reply():
@@ -102,56 +103,33 @@ def test_pieces_of_reasoning_are_parted_as_in_a_whole_reply():
         ThinkingReceived(2, "d"),
     ]
     assert [delta["reasoning_content"] for delta in deltas(*events)] == ["a", "b", "\n\nc", "\n\nd"]
-    assert losses(*events) == [("/s", "identity")]
-
-
-def test_summary_and_differing_reasoning_are_both_written():
-    events = [ThinkingReceived(0, "s1", summary=True, at="/s"), ThinkingReceived(0, "raw"), *END]
-    assert losses(*events[:2]) == [("/s", "identity")]
-    whole = PartReceived(0, Thinking("raw", summary=("s1",), at="/s"))
-    assert deltas(whole) == [{"role": "assistant", "reasoning_content": "s1\n\nraw"}]
-    assert losses(whole) == [("/s", "identity")]
-    assert losses(ThinkingReceived(0, "a"), ThinkingReceived(0, "b", piece=1)) == []
-    assert losses(PartReceived(0, Thinking("s", summary=("s",)))) == []
+    assert lost(*events) == [("/s", "identity")]
 
 
 def test_calls_without_ids_get_the_same_ones_as_in_a_whole_reply_and_they_are_listed():
-    started = Started("rid", "m", 1)
     calls = [ToolCallBegun(0, "", "f"), ToolCallBegun(1, "", "f")]
-    events = [started, *calls, Finished("tool_calls"), Ended()]
-    data, report = written(events)
+    data, report = written([Started("rid", "m", 1), *calls, Finished("tool_calls"), Ended()])
     assert [call.id for call in fold(read_bytes(data)).choice.tool_calls] == ["call_rid_0", "call_rid_1"]
-    assert [(addition.pointer, addition.severity) for addition in report.additions] == [
-        ("/choices/0/delta/tool_calls/0/id", "identity"),
-        ("/choices/0/delta/tool_calls/1/id", "identity"),
-    ]
+    assert added_at(report) == ["/choices/0/delta/tool_calls/0/id", "/choices/0/delta/tool_calls/1/id"]
 
 
 def test_what_is_made_up_is_listed_once():
     _, report = written([TextReceived(0, "a"), TextReceived(0, "b"), UsageReceived(Usage(output_tokens=1)), *END])
-    assert [addition.pointer for addition in report.additions] == ["/id", "/created", "/model", "/usage/prompt_tokens"]
+    assert added_at(report) == ["/id", "/created", "/model", "/usage/prompt_tokens"]
 
 
-def test_made_ids_follow_from_the_clients_id_where_the_reply_has_none():
-    events = [ToolCallBegun(0, "", "f"), Finished("tool_calls"), Ended()]
-    data, _ = written(events, Client(id="exchange-7"))
-    assert [call.id for call in fold(read_bytes(data)).choice.tool_calls] == ["call_exchange-7_0"]
-
-
-def test_part_keeps_its_starting_position_even_if_its_text_comes_later():
-    thoughts = [ThinkingReceived(1, "", at="/t"), ThinkingReceived(1, "hm")]
-    assert losses(TextReceived(0, "a"), *thoughts) == [("/t", "content")]
-    words = [TextReceived(1, "", at="/w"), TextReceived(1, "b")]
-    assert losses(ToolCallBegun(0, "c", "f"), *words) == [("/w", "content")]
-    refusal = [RefusalReceived(1, "", at="/r"), RefusalReceived(1, "no")]
-    assert losses(ToolCallBegun(0, "c", "f"), *refusal) == [("/r", "content")]
-
-
-def test_words_behind_a_call_lose_their_place():
-    call = ToolCallBegun(1, "c", "f")
-    words = [TextReceived(2, ""), TextReceived(2, "b", at="/b"), TextReceived(2, "c")]
-    assert losses(TextReceived(0, "a"), call, *words) == [("/b", "content")]
-    assert losses(call, RefusalReceived(2, "no", at="/r"), RefusalReceived(2, "!")) == [("/r", "content")]
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        (TextReceived(0, "a"), [ThinkingReceived(1, "", at="/t"), ThinkingReceived(1, "hm")]),
+        (ToolCallBegun(0, "c", "f"), [TextReceived(1, "", at="/t"), TextReceived(1, "b")]),
+        (ToolCallBegun(0, "c", "f"), [TextReceived(2, ""), TextReceived(2, "b", at="/t"), TextReceived(2, "c")]),
+        (ToolCallBegun(0, "c", "f"), [RefusalReceived(1, "", at="/t"), RefusalReceived(1, "no")]),
+        (ToolCallBegun(0, "c", "f"), [RefusalReceived(1, "no", at="/t"), RefusalReceived(1, "!")]),
+    ],
+)
+def test_what_begins_behind_its_place_loses_it_even_if_its_text_comes_later(before, behind):
+    assert lost(before, *behind) == [("/t", "content")]
 
 
 def test_a_signature_goes_out_with_the_finish_if_it_is_the_only_one():
@@ -169,23 +147,12 @@ def test_a_signature_that_comes_after_the_finish_still_goes_out():
     assert frames(written(events)[0])[-2]["choices"][0]["delta"] == {"cot_id": "cot"}
 
 
-def test_gemini_signature_is_written_with_its_call_and_others_are_losses():
-    begun = ToolCallBegun(0, "c", "f")
-    assert deltas(begun, SignatureReceived(0, "s", "gemini"))[1] == {
+def test_gemini_signature_is_written_with_its_call():
+    assert deltas(ToolCallBegun(0, "c", "f"), SignatureReceived(0, "s", "gemini"))[1] == {
         "tool_calls": [
             {"index": 0, "function": {"arguments": ""}, "extra_content": {"google": {"thought_signature": "s"}}}
         ]
     }
-    placed = ToolCallBegun(0, "c", "f", at="/c")
-    assert losses(placed, SignatureReceived(0, "s", "anthropic")) == [("/c", "identity")]
-    assert losses(TextReceived(0, "a", at="/t"), SignatureReceived(0, "s", "gemini")) == [("/t", "identity")]
-
-
-def test_citations_move_with_their_text():
-    cited = CitationReceived(1, Citation(url="u", title="t", start=0, end=1))
-    (note,) = deltas(TextReceived(0, "aa"), TextReceived(1, "b"), cited)[-1]["annotations"]
-    assert (note["url_citation"]["start_index"], note["url_citation"]["end_index"]) == (2, 3)
-    assert losses(CitationReceived(0, Citation(cited_text="c", at="/c"))) == [("/c", "option")]
 
 
 def test_refusals_and_logprobs_have_their_places():
@@ -193,16 +160,7 @@ def test_refusals_and_logprobs_have_their_places():
     assert frames(written(events)[0])[1]["choices"][0]["logprobs"]["content"][0]["token"] == "no"
 
 
-def test_parts_that_come_whole():
-    audio = Audio(Inline("audio/wav", "AA"), "a1", "hey")
-    spoken = {"id": "a1", "data": "AA", "transcript": "hey"}
-    assert deltas(PartReceived(0, audio)) == [{"role": "assistant", "audio": spoken}]
-    hidden = PartReceived(0, Thinking(signature="s", signed_by="anthropic", redacted=True, at="/r"))
-    assert losses(hidden) == []
-    assert deltas(hidden) == []
-    assert b'"reasoning_opaque":"sightline:anthropic:redacted:s"' in written([hidden, *END])[0]
-    assert losses(hidden, ThinkingReceived(1, "b")) == [("/r", "content")]
-    assert losses(PartReceived(0, Image(Link("u"), at="/i"))) == [("/i", "content")]
+def test_a_call_of_an_unknown_kind_has_an_index():
     opaque = Opaque("openai-chat", {"type": "mcp", "id": "c"}, at="/choices/0/message/tool_calls/0")
     assert deltas(PartReceived(0, opaque)) == [
         {"role": "assistant", "tool_calls": [{"index": 0, "type": "mcp", "id": "c"}]}
@@ -218,7 +176,7 @@ def test_several_choices_are_kept_apart():
         Finished("length", 1, "max_tokens", at="/f"),
         Ended(),
     ]
-    assert [(loss.pointer, loss.severity) for loss in written(events)[1].losses] == [
+    assert losses(written(events)[1]) == [
         ("", "content"),
         ("/f", "identity"),
     ]
@@ -235,7 +193,7 @@ def write(*parts, client=None, **choice):
     report = Report()
     reply = Reply(choices=(Choice(parts=parts, **{"finish": "stop", **choice}),))
     document = write_chat_reply(reply, client or Client(), report)
-    return document["choices"][0], [(loss.pointer, loss.severity) for loss in report.losses]
+    return document["choices"][0], losses(report)
 
 
 def message(*parts):
@@ -314,11 +272,15 @@ def test_usage_is_written_where_it_is_known():
 
 
 def test_texts_are_joined_and_their_citations_moved_along():
-    cited = Text("b", citations=(Citation(url="u", title="t", start=0, end=1), Citation(cited_text="c", at="/c")))
-    choice, losses = write(Text("aa", signature="s", signed_by="gemini", at="/t"), cited)
+    cited, lost = Citation(url="u", title="t", start=0, end=1), Citation(cited_text="c", at="/c")
+    choice, losses = write(Text("aa", (cited,), signature="s", signed_by="gemini", at="/t"), Text("b", (cited, lost)))
     assert choice["message"]["content"] == "aab"
     assert choice["message"]["annotations"] == [
-        {"type": "url_citation", "url_citation": {"url": "u", "title": "t", "start_index": 2, "end_index": 3}}
+        {
+            "type": "url_citation",
+            "url_citation": {"url": "u", "title": "t", "start_index": start, "end_index": start + 1},
+        }
+        for start in (0, 2)
     ]
     assert losses == [("/t", "identity"), ("/c", "option")]
 
@@ -408,10 +370,10 @@ def test_what_a_reply_cannot_hold_is_a_loss():
     assert losses == [("/i", "content")]
 
 
-def test_finishes_are_words_and_finer_ones_are_losses():
-    choice, losses = write(finish="pause", detail="pause_turn", stop_sequence="END", finish_at="/f", stop_at="/s")
+def test_a_finer_finish_is_a_loss_unless_it_is_of_this_dialect():
+    choice, losses = write(finish="pause", detail="pause_turn", finish_at="/f")
     assert choice["finish_reason"] == "stop"
-    assert losses == [("/f", "option"), ("/s", "identity"), ("/f", "identity")]
+    assert losses == [("/f", "option"), ("/f", "identity")]
     own = Reply(choices=(Choice(finish="length", detail="model_length"),), dialect="openai-chat")
     report = Report()
     write_chat_reply(own, Client(), report)
@@ -422,15 +384,3 @@ def test_logprobs_stand_beside_the_message():
     choice, _ = write(Text("a"), logprobs=(TokenLogprob("a", -1.0),))
     assert choice["logprobs"]["content"][0]["token"] == "a"
     assert write(Text("a"))[0]["logprobs"] is None
-
-
-def test_failed_reply_is_an_error_body_and_its_partial_text_is_a_loss():
-    report = Report()
-    reply = Reply(choices=(Choice(parts=(Text("part", at="/t"),)),), fault=Fault(Code.OVERLOADED, "busy"))
-    assert write_chat_reply(reply, Client(), report) == {
-        "error": {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}
-    }
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/t", "content")]
-    bare = Report()
-    write_chat_reply(fold(read_reply({"error": {"message": "busy"}})), Client(), bare)
-    assert bare.losses == ()

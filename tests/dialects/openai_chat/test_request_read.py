@@ -4,7 +4,6 @@ import pytest
 
 from sightline.dialects.openai_chat import request_read
 from sightline.dialects.signatures import wrap
-from sightline.errors import Fault
 from sightline.model.parts import (
     Audio,
     Document,
@@ -21,6 +20,7 @@ from sightline.model.parts import (
 )
 from sightline.model.request import Message
 from tests.dialects.openai_chat.telling import read_request
+from tests.dialects.reports import refused_at
 
 read_call: Any = request_read.read_call
 
@@ -227,6 +227,4 @@ def test_arguments_are_kept_as_they_were_written():
     ],
 )
 def test_a_body_that_is_not_of_this_dialect_is_a_fault_with_its_place(body, pointer):
-    with pytest.raises(Fault) as caught:
-        read_request(body)
-    assert caught.value.pointer == pointer
+    assert refused_at(read_request, body) == pointer

@@ -24,7 +24,8 @@ from sightline.model.parts import (
 )
 from sightline.model.report import Report
 from sightline.model.request import Message, Options, Request
-from tests.dialects.openai_chat.telling import DIALECT, without_nulls
+from tests.dialects.openai_chat.telling import DIALECT
+from tests.dialects.reports import added_at, losses, without_nulls
 
 write_request = DIALECT.write_request
 PNG = Inline("image/png", "AAAA")
@@ -33,7 +34,7 @@ PNG = Inline("image/png", "AAAA")
 def write(*messages, source="anthropic", system="in_place", **quirks):
     report = Report()
     document = write_request(Request(messages=messages, dialect=source), Target(system, Quirks(**quirks)), report)
-    return document["messages"], [(loss.pointer, loss.severity) for loss in report.losses]
+    return document["messages"], losses(report)
 
 
 def same(document):
@@ -160,7 +161,7 @@ def test_pictures_and_files_of_results_follow_in_a_user_message():
     assert messages[0]["content"] == [{"type": "text", "text": "see"}, {"type": "text", "text": "p"}]
     assert [part["type"] for part in messages[2]["content"]] == ["image_url", "file"]
     assert [loss.pointer for loss in report.losses] == ["/r", "/i", "/d"]
-    assert [addition.pointer for addition in report.additions] == ["/messages/2"]
+    assert added_at(report) == ["/messages/2"]
 
 
 def test_a_result_of_others_is_a_tool_message_and_what_it_cannot_say_is_a_loss():
@@ -241,7 +242,7 @@ def test_no_more_stop_texts_are_written_than_the_api_takes():
     options = Options(stop=("a", "b", "c", "d", "e", "f"), places={"stop": "/stop_sequences"})
     request = Request(messages=(Message("user", (Text("u"),)),), options=options, dialect="anthropic")
     assert write_request(request, Target(), report)["stop"] == ["a", "b", "c", "d"]
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/stop_sequences", "option")] * 2
+    assert losses(report) == [("/stop_sequences", "option")] * 2
     assert same({"messages": [], "stop": list("abcdef")})["stop"] == list("abcdef")
 
 
@@ -275,13 +276,13 @@ def test_max_tokens_field_is_renamed_for_the_provider_and_reported():
     target = Target(quirks=Quirks(max_tokens_field="max_tokens"))
     request = DIALECT.read_request({"messages": [], "max_completion_tokens": 7})
     assert write_request(request, target, report) == {"messages": [], "max_tokens": 7}
-    assert [addition.pointer for addition in report.additions] == ["/max_tokens"]
+    assert added_at(report) == ["/max_tokens"]
     assert not report.losses
     older = DIALECT.read_request({"messages": [], "max_tokens": 7})
     assert write_request(older, Target(), Report()) == {"messages": [], "max_tokens": 7}
     both = DIALECT.read_request({"messages": [], "max_completion_tokens": 7, "max_tokens": 9})
     assert write_request(both, target, report) == {"messages": [], "max_tokens": 9}
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/max_completion_tokens", "option")]
+    assert losses(report) == [("/max_completion_tokens", "option")]
 
 
 @pytest.mark.parametrize("source", ["openai-responses", "openai-chat"])
@@ -291,7 +292,7 @@ def test_a_provider_without_developers_gets_their_words_from_the_system(source):
     request = Request(messages=messages, dialect=source)
     document = write_request(request, Target(quirks=Quirks(developer_role=False)), report)
     assert document["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert [addition.pointer for addition in report.additions] == ["/messages/0/role"]
+    assert added_at(report) == ["/messages/0/role"]
     assert not report.losses
     assert write_request(request, Target(), Report())["messages"][0]["role"] == "developer"
 
@@ -304,13 +305,13 @@ def test_include_usage_is_not_sent_to_a_provider_that_rejects_it():
     assert not report.losses
     own = DIALECT.read_request({"messages": [], "stream": True, "stream_options": {"include_usage": True}})
     assert write_request(own, target, report) == {"messages": [], "stream": True}
-    assert [(loss.pointer, loss.severity) for loss in report.losses] == [("/stream_options/include_usage", "identity")]
+    assert losses(report) == [("/stream_options/include_usage", "identity")]
 
 
 def write_content(*parts, source="other", bare=False, words_only=False):
     report = Report()
     content = ContentWriter(report, source).write(parts, bare=bare, words_only=words_only)
-    return content, [(loss.pointer, loss.severity) for loss in report.losses]
+    return content, losses(report)
 
 
 def test_one_text_of_another_dialect_is_a_string():

@@ -15,24 +15,9 @@ from sightline.model.events import (
     ToolCallBegun,
 )
 from sightline.model.parts import Audio, Inline, Thinking
-from sightline.wire.sse import Frame
-from tests.dialects.openai_chat.telling import CASES, DIALECT, calling, chunk, fold, frames, heard, read_reply
+from tests.dialects.openai_chat.telling import calling, chunk, fold, heard
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_stream_that_is_cut_before_its_finish_is_a_failure(case):
-    stream = (case / "stream.sse").read_bytes()
-    documents = [document for document in frames(stream) if document != b"[DONE]"]
-    last = next(
-        index
-        for index, document in enumerate(documents)
-        if any(choice.get("finish_reason") for choice in document["choices"])
-    )
-    events = heard(*documents[:last], done=False)
-    assert isinstance(events[-2], Failed)
-    assert fold(events).choice.finish == "error"
 
 
 def test_the_ordinary_chunk_is_one_event():
@@ -262,14 +247,6 @@ BEGUN = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "a
 GROWN = {"index": 0, "function": {"arguments": "{}"}}
 
 
-def test_logprobs_of_another_form_do_no_harm():
-    first = {"choices": [{"index": 0, "delta": {"tool_calls": [BEGUN]}, "finish_reason": None, "logprobs": []}]}
-    events = heard(first, calling(GROWN), chunk({}, "tool_calls"))
-    [call] = fold(events).choice.tool_calls
-    assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
-    assert not [event for event in events if isinstance(event, FrameBroken)]
-
-
 @pytest.mark.parametrize(
     ("document", "place"),
     [
@@ -287,39 +264,6 @@ def test_content_before_the_fault_in_a_chunk_is_kept(document, place):
     assert (call.id, call.name, call.arguments) == ("a", "f", "{}")
 
 
-def test_calls_without_ids_have_none_as_in_a_whole_reply():
-    unnamed = {"function": {"name": "f", "arguments": "{}"}}
-    chunks = [
-        {**calling({"index": 0, **unnamed}), "id": "chatcmpl-1"},
-        calling({"index": 1, **unnamed}),
-        chunk({}, "tool_calls"),
-    ]
-    ids = [call.id for call in fold(heard(*chunks)).choice.tool_calls]
-    message = {"message": {"tool_calls": [unnamed, unnamed]}, "finish_reason": "tool_calls"}
-    whole = fold(read_reply({"id": "chatcmpl-1", "choices": [message]}))
-    assert ids == [call.id for call in whole.choice.tool_calls] == ["", ""]
-
-
-def test_the_id_of_the_reply_may_come_behind_the_first_words():
-    reply = fold(heard(chunk({"content": "a"}), {**chunk({"content": "b"}), "id": "r"}, chunk({}, "stop")))
-    assert (reply.id, reply.choice.parts[0].text) == ("r", "ab")
-
-
 def test_missing_finish_is_placed_at_the_chunk_where_its_choice_began():
     finished = [event for event in heard(chunk({}), chunk({"content": "b"}, index=1)) if isinstance(event, Finished)]
     assert [event.at for event in finished] == ["/0/choices/0/finish_reason", "/1/choices/0/finish_reason"]
-
-
-def test_frames_after_done_are_ignored():
-    reader = DIALECT.stream_reader()
-    reader.feed(Frame(b"[DONE]"))
-    assert reader.feed(Frame(b'{"choices":[]}')) == []
-
-
-def test_a_call_of_a_kind_without_a_name_is_still_a_call():
-    [begun] = [
-        event
-        for event in heard(calling({"index": 0, "id": "c", "type": "function"}), chunk({}, "stop"))
-        if isinstance(event, ToolCallBegun)
-    ]
-    assert (begun.id, begun.name) == ("c", "")

@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.openai_responses import DIALECT
 from sightline.model.events import Ended, Failed, Finished, StreamEvent
-from sightline.model.fold import fold
 from sightline.model.json import Json
-from sightline.model.reply import Reply
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.wire.jsontext import decode, encode
@@ -34,10 +30,6 @@ def read(body: Any) -> Request:
 
 def write(request: Request, report: Report | None = None, target: Target | None = None) -> Any:
     return DIALECT.write_request(request, target or Target(), report or Report())
-
-
-def losses(report: Report) -> list[tuple[str, str, str]]:
-    return [(loss.pointer, loss.what, loss.severity) for loss in report.losses]
 
 
 def streamed(*frames: Json) -> list[StreamEvent]:
@@ -64,21 +56,3 @@ def written(events: list[StreamEvent], report: Report | None = None, client: Cli
 
 def types(frames: list[Any]) -> list[str]:
     return [frame["type"].removeprefix("response.") for frame in frames]
-
-
-def bare(reply: Reply) -> Any:
-    """The reply without the places where its parts stood."""
-    shown = msgspec.to_builtins(msgspec.structs.replace(reply, unmodelled=(), places={}), enc_hook=repr)
-    return _without_places(shown)
-
-
-def _without_places(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_places(inner) for key, inner in value.items() if not key.endswith("at")}
-    if isinstance(value, (list, tuple)):
-        return [_without_places(inner) for inner in value]
-    return value
-
-
-def folded_body(body: Any) -> Any:
-    return bare(fold(DIALECT.read_reply(body)))

@@ -23,7 +23,8 @@ from sightline.model.events import ToolCallBegun
 from sightline.model.parts import FileId, Image, Link, PlainText, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Message, Request
-from tests.dialects.openai_responses.cases import losses, read, write
+from tests.dialects.openai_responses.cases import read, write
+from tests.dialects.reports import added_at, named_losses
 
 ACTIONS: list[dict[str, Any]] = [
     {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls"], "env": {}}},
@@ -157,7 +158,7 @@ def test_a_call_of_another_model_gets_what_clients_rely_on() -> None:
     item = write_call("local_shell", '{"command":["ls"]}', {"call_id": "c"})
     assert item is not None
     assert complete_call(item, "/output/0", report)["action"] == {"command": ["ls"], "type": "exec", "env": {}}
-    assert [addition.pointer for addition in report.additions] == [
+    assert added_at(report) == [
         "/output/0/id",
         "/output/0/action/type",
         "/output/0/action/env",
@@ -221,7 +222,7 @@ def test_words_of_our_own_loop_become_the_item_that_the_call_wants() -> None:
     assert made(said, "apply_patch")[0]["status"] == "failed"
     item, report = made(said, "local_shell")
     assert item["output"] == "ab"
-    assert losses(report) == [("/messages/3", "error flag of a tool result", "option")]
+    assert named_losses(report) == [("/messages/3", "error flag of a tool result", "option")]
     assert made(ToolResult("c", structured={"a": 1}), "local_shell")[0]["output"] == '{"a":1}'
 
 

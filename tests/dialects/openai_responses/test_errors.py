@@ -1,6 +1,7 @@
 import pytest
 
-from sightline.dialects.openai_responses.errors import read_error, read_failure, write_error, write_failure
+from sightline.dialects.openai_chat.errors import read_error, write_error
+from sightline.dialects.openai_responses.names import read_failure, write_failure
 from sightline.errors import Code, Fault
 
 

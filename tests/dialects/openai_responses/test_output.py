@@ -8,7 +8,7 @@ from sightline.model.events import SignatureReceived, ToolCallBegun
 from sightline.model.parts import Audio, Citation, Image, Inline, Link, Opaque, Thinking
 from sightline.model.reply import TokenLogprob
 from sightline.model.report import Report
-from tests.dialects.openai_responses.cases import losses
+from tests.dialects.reports import added_at, named_losses
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_ids_are_made_of_the_replys_id_and_are_always_the_same(output):
 def test_a_call_without_an_id_gets_one(output, report):
     output.call(ToolCallBegun(0, "", "f"))
     output.call(ToolCallBegun(1, "", "f"))
-    assert [addition.pointer for addition in report.additions] == ["/output/0/call_id", "/output", "/output/1/call_id"]
+    assert added_at(report) == ["/output/0/call_id", "/output", "/output/1/call_id"]
 
 
 def test_a_refusal_without_words_is_nothing(output, told):
@@ -102,7 +102,7 @@ def test_unsupported_citation_opens_no_item(output, report):
     output.cite(0, Citation(title="t", at="/c"))
     output.close()
     assert output.items == []
-    assert losses(report) == [("/c", "a citation", "option")]
+    assert named_losses(report) == [("/c", "a citation", "option")]
     output.cite(0, Citation(url="u", start=0, end=1))
     output.close()
     assert output.items[0]["content"][0]["annotations"][0]["url"] == "u"
@@ -122,7 +122,7 @@ def test_logprobs_wait_for_their_text(output, report):
 def test_logprobs_of_no_text_are_a_loss(output, report):
     output.logprobs((TokenLogprob("a", -1.0),))
     output.end("completed")
-    assert losses(report) == [("", "logprobs", "option")]
+    assert named_losses(report) == [("", "logprobs", "option")]
 
 
 def test_parts_that_come_whole(output, report):
@@ -157,7 +157,7 @@ def test_parts_that_come_whole(output, report):
 def test_parts_that_have_no_item_are_a_loss(output, report, part):
     output.part(part)
     assert output.items == []
-    assert [(pointer, severity) for pointer, _, severity in losses(report)] == [("/p", "content")]
+    assert [(pointer, severity) for pointer, _, severity in named_losses(report)] == [("/p", "content")]
 
 
 def test_built_in_tool_call_is_written_once_complete(output, told, report):
@@ -179,7 +179,7 @@ def test_a_call_whose_arguments_are_no_action_reaches_the_client_as_a_function(o
     (item,) = output.items
     assert (item["type"], item["name"], item["arguments"]) == ("function_call", "shell", '{"commands":')
     assert item["status"] == "incomplete"
-    assert losses(report) == [("/0", "that shell is a built-in tool", "option")]
+    assert named_losses(report) == [("/0", "that shell is a built-in tool", "option")]
     assert [kind.removeprefix("response.") for kind, _ in told] == [
         *("output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done")
     ]

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.dialects.openai_responses.rules import problems, vendor_problems
+from sightline.dialects.openai_responses import problems, vendor_problems
 from tests.dialects.openai_responses.cases import read
 
 

@@ -194,7 +194,7 @@ class RunConversation:
 
     def replace(self, request: Request) -> None:
         """Go on with this request, which is another than was asked for or is the first."""
-        from sightline.dialects.openai_responses.rules import brings_state  # no dialect is loaded before it is needed
+        from sightline.dialects.openai_responses import brings_state  # no dialect is loaded before it is needed
 
         stateful = brings_state(request) or bool(
             request.dialect and any(request.extras.get(key) for key in dialect(request.dialect).unread.stateful)

@@ -19,6 +19,7 @@ from sightline.dialects.fields import (
     opt_str,
     rest,
     str_of,
+    word_of,
     wrong,
 )
 from sightline.dialects.losses import lose_unknown
@@ -48,17 +49,12 @@ def read_citation(value: Json, at: str) -> Citation:
     """One citation, whole, with its address, title and quotation beside it."""
     citation = as_object(value, at)
     return Citation(
-        url=_word(citation, "url"),
-        title=_word(citation, "title") or _word(citation, "document_title"),
-        cited_text=_word(citation, "cited_text"),
+        url=word_of(citation, "url"),
+        title=word_of(citation, "title") or word_of(citation, "document_title"),
+        cited_text=word_of(citation, "cited_text"),
         value=citation,
         at=at,
     )
-
-
-def _word(citation: JsonObject, key: str) -> str:
-    value = citation.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def write_citation(citation: Citation, report: Report) -> Json:

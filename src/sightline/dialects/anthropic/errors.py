@@ -56,11 +56,6 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     )
 
 
-def frame_fault(frame: JsonObject) -> Fault:
-    """The fault of an error that came where an answer was begun, and so without a status of its own."""
-    return read_error(200, frame, {})
-
-
 def error_fields(body: JsonObject, at: str) -> list[StreamEvent]:
     """What an error says besides its kind and its words."""
     error = body.get("error")

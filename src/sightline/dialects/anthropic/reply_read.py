@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sightline.dialects.anthropic.blocks import BLOCKS, read_citation, read_content
-from sightline.dialects.anthropic.errors import error_fields, extra_fields, frame_fault, is_error
+from sightline.dialects.anthropic.errors import error_fields, extra_fields, is_error, read_error
 from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of, whole_number, wrong
@@ -42,7 +42,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
     """The events of this body."""
     body = as_object(document, "")
     if is_error(body):
-        return [*error_fields(body, ""), Failed(frame_fault(body)), Ended()]
+        return [*error_fields(body, ""), Failed(read_error(200, body, {})), Ended()]
     parts, _ = read_content(as_list(body.get("content"), "/content"), "/content")
     parts = tuple(part for part in parts if not isinstance(part, CacheBreakpoint))
     events: list[StreamEvent] = [read_identity(body, "")]
@@ -154,7 +154,7 @@ class MessagesMachine(Machine):
                     return [ArgumentsReceived(number, text)]
         at = f"/{index}"
         if is_error(document):
-            return [*error_fields(document, at), Failed(frame_fault(document))]
+            return [*error_fields(document, at), Failed(read_error(200, document, {}))]
         kind = str_of(document, "type", at)
         handler = self._handlers.get(kind)
         return self._once(kind, at, document) if handler is None else handler(document, at)

@@ -14,7 +14,7 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.fields import object_at, opt_list, rest
 from sightline.dialects.losses import lose_choices, lose_partial, lose_pieces, lose_unknown
 from sightline.dialects.signatures import NEXT, wrap
-from sightline.dialects.streaming import Sequencer, fault_of_broken_frame, truncation_fault
+from sightline.dialects.streaming import Sequencer, fault_of_broken_frame, finish_of, truncation_fault
 from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.dialects.tool_names import INPUT, arguments_object, flat_name
 from sightline.errors import Fault
@@ -77,8 +77,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
         writer.write(FieldReceived(unread.at, unread.value))
     if reply.usage is not None:
         writer.write(UsageReceived(reply.usage))
-    ended = (choice.detail, choice.stop_sequence, choice.finish_at)
-    writer.end(None if choice.finish is None else Finished(choice.finish, 0, *ended))
+    writer.end(finish_of(choice))
     return _message_of(writer.frames)
 
 

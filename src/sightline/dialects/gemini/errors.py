@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from sightline.dialects.fault_codes import HINTS, status_of
 from sightline.dialects.faults import provider_fault
+from sightline.dialects.fields import word_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 
@@ -47,12 +48,10 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     error = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(error, dict):
         return provider_fault(status, error if isinstance(error, str) else "", details=error, headers=headers)
-    message, word, code = error.get("message"), error.get("status"), error.get("code")
+    word, code = error.get("status"), error.get("code")
     details = list(_details(error))
     known_status = status or (code if type(code) is int else 0)
-    fault = provider_fault(
-        known_status, message if isinstance(message, str) else "", words=(word,), details=error, headers=headers
-    )
+    fault = provider_fault(known_status, word_of(error, "message"), words=(word,), details=error, headers=headers)
     delay = next((seconds for detail in details if (seconds := _delay(detail)) is not None), None)
     if delay is not None and fault.retry_after is None:
         fault.retry_after = delay

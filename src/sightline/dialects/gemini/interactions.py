@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from sightline.dialects.fields import object_at, objects_in, whole_number
+from sightline.dialects.fields import object_at, objects_in, whole_number, word_of
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.field_names import NAME
 from sightline.errors import Fault
@@ -140,18 +140,18 @@ class _Reading:
         kind = delta.get("type")
         match kind:
             case "text":
-                if text := _text(delta.get("text")):
+                if text := word_of(delta, "text"):
                     yield TextReceived(self._part(index, "text"), text)
             case "thought_summary":
-                if text := _text(object_at(delta, "content").get("text")):
+                if text := word_of(object_at(delta, "content"), "text"):
                     yield ThinkingReceived(self._part(index, "thought"), text, summary=True)
             case "thought_signature":
-                if signature := _text(delta.get("signature")):
+                if signature := word_of(delta, "signature"):
                     yield SignatureReceived(self._part(index, "thought"), signature, NAME)
             case "function_call":
                 yield from self._call(index, delta)
             case "arguments_delta":
-                yield ArgumentsReceived(self._part(index, "call"), _text(delta.get("arguments")))
+                yield ArgumentsReceived(self._part(index, "call"), word_of(delta, "arguments"))
             case _:
                 yield PartReceived(self._part(index, f"{kind} {self._count}"), Opaque(NAME, delta))
 
@@ -159,15 +159,15 @@ class _Reading:
         part, arguments = self._part(index, "call"), call.get("arguments")
         if part not in self._calls:
             self._calls.add(part)
-            yield ToolCallBegun(part, _text(call.get("id")), _text(call.get("name")))
+            yield ToolCallBegun(part, word_of(call, "id"), word_of(call, "name"))
         if arguments:  # a stream begins with none, and sends them in pieces
             yield ArgumentsReceived(part, arguments if isinstance(arguments, str) else encode(arguments).decode())
 
 
 def _read_identity(interaction: JsonObject) -> Started:
-    named = [_text(interaction.get(key)) or None for key in ("id", "model", "agent")]
+    named = [word_of(interaction, key) or None for key in ("id", "model", "agent")]
     try:
-        created = int(datetime.fromisoformat(_text(interaction.get("created"))).timestamp())
+        created = int(datetime.fromisoformat(word_of(interaction, "created")).timestamp())
     except ValueError:
         created = None
     return Started(named[0], named[1] or named[2], created)
@@ -196,7 +196,3 @@ def _read_end(interaction: JsonObject) -> Iterator[StreamEvent]:
 def _sum(counts: list[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

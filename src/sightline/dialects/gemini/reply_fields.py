@@ -15,11 +15,11 @@ from sightline.dialects.fields import (
     rest,
     str_of,
     whole_number,
+    word_of,
     wrong,
 )
 from sightline.dialects.gemini.field_names import both, either, spelling_of
 from sightline.errors import Code, Fault
-from sightline.model.events import Finished
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Citation
 from sightline.model.reply import Choice, Finish, TokenLogprob, Usage, unusual
@@ -148,7 +148,7 @@ class _Source:
         self.value, self.at, self.is_cited = value, at, False
         self._metadata = metadata
         self._key, self._holder = _inner(value)
-        self.url, self._title, self._words = (_word(self._holder, key) for key in ("uri", "title", "text"))
+        self.url, self._title, self._words = (word_of(self._holder, key) for key in ("uri", "title", "text"))
 
     def citation(self, start: int | None, end: int | None) -> Citation:
         """The citation of this source by the words at this place."""
@@ -169,11 +169,6 @@ def _inner(value: Json) -> tuple[str, JsonObject]:
             if isinstance(inner := value.get(key), dict):
                 return key, inner
     return "", {}
-
-
-def _word(holder: JsonObject, key: str) -> str:
-    value = holder.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _citations_of_support(support: Json, at: str, sources: list[_Source], texts: Texts) -> Found:
@@ -243,19 +238,17 @@ def failure(word: str, message: str | None, at: str) -> Fault:
     )
 
 
-def write_finish(ending: Finished | Choice, finish: Finish, report: Report) -> str:
-    """The word for a finish; what it cannot say is reported."""
-    at = ending.at if isinstance(ending, Finished) else ending.finish_at
-    detail = ending.detail
-    word = _WORDS[finish]
+def write_finish(choice: Choice, finish: Finish, report: Report) -> str:
+    """The word for a choice's finish; what it cannot say is reported."""
+    at, detail, word = choice.finish_at, choice.detail, _WORDS[finish]
     if (finish == "content_filter" and detail in FILTERS) or (finish == "pause" and detail == _CONTINUATION):
         return str(detail)
     if finish in ("refusal", "pause"):
         report.lose(at, f"finish {finish!r}", f"gemini says {word}", "option")
     if detail is not None:
         report.lose(at, f"the provider's own word {detail!r}", f"gemini says {word}", "identity")
-    if ending.stop_sequence is not None:
-        report.lose(ending.stop_at or at, "stop sequence", "gemini does not say which one stopped it", "identity")
+    if choice.stop_sequence is not None:
+        report.lose(choice.stop_at or at, "stop sequence", "gemini does not say which one stopped it", "identity")
     return word
 
 

@@ -85,8 +85,9 @@ def _empty() -> Fault:
 
 @dataclass(slots=True)
 class _Choice:
-    """One candidate so far: the kind of text that still grows, and the number of the last part."""
+    """One candidate so far: its number, the kind of text that still grows, and the number of the last part."""
 
+    number: int
     grows: str = ""
     part: int = -1
     has_calls: bool = False
@@ -187,62 +188,58 @@ class ReplyMachine(Machine):
             events.append(Finished("content_filter", detail=reason, at=f"{at}/{key}"))
 
     def _candidate(self, candidate: Json, position: int, frame: str, events: list[StreamEvent]) -> None:
+        at = f"{frame}/candidates/{position}"
         if type(candidate) is not dict:
-            raise wrong(candidate, f"{frame}/candidates/{position}", "an object")
+            raise wrong(candidate, at, "an object")
         index = candidate.get("index")
         number = position if index is None else whole_number(index)
         if number is None or not 0 <= number < _MOST_CHOICES:
-            raise wrong(index, f"{frame}/candidates/{position}/index", f"a number below {_MOST_CHOICES}")
+            raise wrong(index, f"{at}/index", f"a number below {_MOST_CHOICES}")
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _Choice()
+            choice = self._choices[number] = _Choice(number)
         content = candidate.get("content")
         if content is not None:
-            self._content(content, choice, number, frame, position, events)
+            self._content(content, choice, f"{at}/content", events)
         if not candidate.keys() <= _QUIET:
-            self._about(candidate, choice, number, f"{frame}/candidates/{position}", events)
+            self._about(candidate, choice, at, events)
 
-    def _content(
-        self, content: Json, choice: _Choice, number: int, frame: str, position: int, events: list[StreamEvent]
-    ) -> None:
+    def _content(self, content: Json, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if type(content) is not dict:
-            raise wrong(content, f"{frame}/candidates/{position}/content", "an object")
+            raise wrong(content, at, "an object")
         parts = content.get("parts")
         if type(parts) is list:
             for index, part in enumerate(parts):
                 if type(part) is dict and choice.grows and type(text := part.get("text")) is str and text:
                     if len(part) == 1 and choice.grows == "text":
                         choice.texts[-1][1].append(text)
-                        events.append(TextReceived(choice.part, text, number))
+                        events.append(TextReceived(choice.part, text, choice.number))
                         continue
                     if len(part) == 2 and choice.grows == "thought" and part.get("thought") is True:
-                        events.append(ThinkingReceived(choice.part, text, number))
+                        events.append(ThinkingReceived(choice.part, text, choice.number))
                         continue
-                place = f"{frame}/candidates/{position}/content/parts/{index}"
-                self._part(read_part(part, place), choice, number, events)
+                self._part(read_part(part, f"{at}/parts/{index}"), choice, events)
         elif parts is not None:
-            place = f"{frame}/candidates/{position}/content/parts"
-            self._part(read_part(parts, place), choice, number, events)
+            self._part(read_part(parts, f"{at}/parts"), choice, events)
         if not content.keys() <= _CONTENT:
-            place = f"{frame}/candidates/{position}/content"
-            self._unknown(content, _CONTENT, number, place, events)
+            self._unknown(content, _CONTENT, choice.number, at, events)
 
-    def _part(self, part: Part, choice: _Choice, number: int, events: list[StreamEvent]) -> None:
+    def _part(self, part: Part, choice: _Choice, events: list[StreamEvent]) -> None:
         match part:
             case Text() | Thinking(redacted=False):
-                self._text(part, choice, number, events)
+                self._text(part, choice, events)
             case ToolCall():
                 choice.has_calls = True
-                events += part_events(part, choice.begin(), number)
+                events += part_events(part, choice.begin(), choice.number)
             case _:
-                events += part_events(part, choice.begin(), number)
+                events += part_events(part, choice.begin(), choice.number)
                 return
         for key, value in part.extras.items():
             nested = value if key in ("functionCall", "function_call") and type(value) is dict else {key: value}
             place = part.at if nested is not value else f"{part.at}/{key}"
-            self._unknown(nested, frozenset(), number, place, events)
+            self._unknown(nested, frozenset(), choice.number, place, events)
 
-    def _text(self, part: Text | Thinking, choice: _Choice, number: int, events: list[StreamEvent]) -> None:
+    def _text(self, part: Text | Thinking, choice: _Choice, events: list[StreamEvent]) -> None:
         if not part.text and part.signed_by is None:
             return
         kind = "thought" if isinstance(part, Thinking) else "text"
@@ -250,30 +247,30 @@ class ReplyMachine(Machine):
             choice.begin(kind)
         if kind == "text":
             choice.texts[-1][1].append(part.text)
-            events.append(TextReceived(choice.part, part.text, number, at=part.at))
+            events.append(TextReceived(choice.part, part.text, choice.number, at=part.at))
         else:
-            events.append(ThinkingReceived(choice.part, part.text, number, at=part.at))
+            events.append(ThinkingReceived(choice.part, part.text, choice.number, at=part.at))
         if part.signed_by is not None:
             item = part.id if isinstance(part, Thinking) else None
-            events.append(SignatureReceived(choice.part, part.signature, part.signed_by, number, item))
+            events.append(SignatureReceived(choice.part, part.signature, part.signed_by, choice.number, item))
             choice.grows = ""
 
-    def _about(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+    def _about(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         """What a candidate says besides its content: citations, probabilities, its end."""
-        self._cite(candidate, choice, number, at, events)
-        self._ground(candidate, choice, number, at, events)
+        self._cite(candidate, choice, at, events)
+        self._ground(candidate, choice, at, events)
         key = spelling_of(candidate, "logprobsResult")
         result = candidate.get(key)
         if result is not None:
             place = f"{at}/{key}"
             tokens, unknown = read_logprobs(as_object(result, place), place)
-            events.append(LogprobsReceived(tokens, number, at=place))
+            events.append(LogprobsReceived(tokens, choice.number, at=place))
             for field_at, value in unknown:
-                self._note(number, field_at, value, events)
-        self._unknown(candidate, _CANDIDATE, number, at, events)
-        self._finish(candidate, choice, number, at, events)
+                self._note(choice.number, field_at, value, events)
+        self._unknown(candidate, _CANDIDATE, choice.number, at, events)
+        self._finish(candidate, choice, at, events)
 
-    def _cite(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+    def _cite(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         key = spelling_of(candidate, "citationMetadata")
         metadata = candidate.get(key)
         if metadata is None:
@@ -288,18 +285,18 @@ class ReplyMachine(Machine):
             choice.citations.append(value)
             part, citation = read_citation(value, f"{place}/{name}/{index}", texts)
             if part is None:
-                self._note(number, f"{place}/{name}/{index}", value, events)
+                self._note(choice.number, f"{place}/{name}/{index}", value, events)
             else:
-                events.append(CitationReceived(part, citation, number))
-        self._unknown(holder, frozenset({name}), number, place, events)
+                events.append(CitationReceived(part, citation, choice.number))
+        self._unknown(holder, frozenset({name}), choice.number, place, events)
 
-    def _ground(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+    def _ground(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         """What a search found, as citations; later frames of a stream may repeat what earlier ones said."""
         key = spelling_of(candidate, "groundingMetadata")
         metadata = candidate.get(key)
         if not isinstance(metadata, dict):
             if metadata is not None:
-                self._note(number, f"{at}/{key}", metadata, events)
+                self._note(choice.number, f"{at}/{key}", metadata, events)
             return
         queries = either(metadata, "webSearchQueries")
         self._searches.update({query: None for query in queries if type(query) is str} if type(queries) is list else {})
@@ -309,11 +306,11 @@ class ReplyMachine(Machine):
             mark: Json = [citation.url, part, citation.start, citation.end]
             if mark not in choice.citations:
                 choice.citations.append(mark)
-                events.append(CitationReceived(part, citation, number))
+                events.append(CitationReceived(part, citation, choice.number))
         for place, value in left:
-            self._note(number, place, value, events)
+            self._note(choice.number, place, value, events)
 
-    def _finish(self, candidate: JsonObject, choice: _Choice, number: int, at: str, events: list[StreamEvent]) -> None:
+    def _finish(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         message_key, key = spelling_of(candidate, "finishMessage"), spelling_of(candidate, "finishReason")
         message = opt_str(candidate, message_key, at)
         word = opt_str(candidate, key, at)
@@ -322,11 +319,11 @@ class ReplyMachine(Machine):
             events.append(Failed(failure(str(word), message, place)))
             return
         if message is not None:
-            self._note(number, f"{at}/{message_key}", message, events)
+            self._note(choice.number, f"{at}/{message_key}", message, events)
         if word is None:
             return
         finish, detail = read_finish(word)
-        events.append(Finished(finish_for_content(finish, has_calls=choice.has_calls), number, detail, at=place))
+        events.append(Finished(finish_for_content(finish, has_calls=choice.has_calls), choice.number, detail, at=place))
 
     def _unknown(
         self, holder: JsonObject, known: frozenset[str], number: int, at: str, events: list[StreamEvent]

@@ -6,7 +6,6 @@ which nothing comes.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import assert_never
@@ -45,7 +44,6 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
-    Citation,
     Document,
     Image,
     Opaque,
@@ -56,7 +54,7 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.reply import Choice, Reply, TokenLogprob
+from sightline.model.reply import Choice, Reply
 from sightline.model.report import Report
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
@@ -141,31 +139,10 @@ def add_signature(wire: JsonObject, signing: str | None) -> JsonObject:
     return wire
 
 
-def about(
-    citations: Iterable[tuple[int, Citation]],
-    texts: list[tuple[int, str]],
-    logprobs: tuple[TokenLogprob, ...],
-    at: str,
-    report: Report,
-) -> JsonObject:
-    """What a candidate says beside its content and its finish."""
-    fields: JsonObject = {}
-    sources = write_citations(list(citations), texts, report)
-    if sources:
-        fields["citationMetadata"] = {"citationSources": sources}
-    if logprobs:
-        fields["logprobsResult"] = write_logprobs(logprobs)
-        if any(token.bytes is not None for token in logprobs):
-            report.lose(at, "bytes of the tokens", "gemini gives tokens as text", "identity")
-    return fields
-
-
 def _candidate(choice: Choice, index: int, report: Report, *, same: bool) -> JsonObject:
     parts: list[Json] = []
-    texts: list[tuple[int, str]] = []
-    citations: list[tuple[int, Citation]] = []
     carried: list[Part] = []
-    for number, part in enumerate(choice.parts):
+    for part in choice.parts:
         wire = write_part(part, report, same=same)
         if is_carried(part):
             carried.append(part)
@@ -174,15 +151,25 @@ def _candidate(choice: Choice, index: int, report: Report, *, same: bool) -> Jso
             carried = []
         if wire is not None:
             parts.append(wire)
-        if isinstance(part, (Text, Refusal)):
-            texts.append((number, part.text))
-        if isinstance(part, Text):
-            citations.extend((number, citation) for citation in part.citations)
-    candidate: JsonObject = {"content": {"parts": parts, "role": "model"}}
+    return _with_parts(choice, index, parts, report)
+
+
+def _with_parts(choice: Choice, index: int, parts: list[Json], report: Report) -> JsonObject:
+    """The candidate of a choice with these parts, and what it says beside them."""
+    candidate: JsonObject = {"content": {"parts": parts, "role": "model"}, "index": index}
     if choice.finish is not None:
         candidate["finishReason"] = write_finish(choice, choice.finish, report)
-    candidate["index"] = index
-    return candidate | about(citations, texts, choice.logprobs, choice.logprobs_at, report)
+    numbered = list(enumerate(choice.parts))
+    texts = [(number, part.text) for number, part in numbered if isinstance(part, (Text, Refusal))]
+    citations = [(number, each) for number, part in numbered if isinstance(part, Text) for each in part.citations]
+    sources = write_citations(citations, texts, report)
+    if sources:
+        candidate["citationMetadata"] = {"citationSources": sources}
+    if choice.logprobs:
+        candidate["logprobsResult"] = write_logprobs(choice.logprobs)
+        if any(token.bytes is not None for token in choice.logprobs):
+            report.lose(choice.logprobs_at, "bytes of the tokens", "gemini gives tokens as text", "identity")
+    return candidate
 
 
 def _with_thoughts(wire: JsonObject, carried: list[Part]) -> JsonObject:
@@ -203,44 +190,25 @@ def _thought(part: Thinking, report: Report) -> JsonObject | None:
 
 @dataclass(slots=True)
 class _Call:
-    """A call that is still being written."""
+    """A call that is still being written: where it begins, its events so far, and the thoughts before it."""
 
-    begun: ToolCallBegun
-    fragments: list[str] = field(default_factory=list)
-    signing: SignatureReceived | None = None
+    at: str
+    carried: list[Part]
+    fold: Fold = field(default_factory=Fold)
     is_complete: bool = False
-    carried: list[Part] = field(default_factory=list)
-
-    def whole(self) -> ToolCall:
-        begun, signing = self.begun, self.signing
-        return ToolCall(
-            begun.id,
-            begun.name,
-            "".join(self.fragments),
-            kind=begun.kind,
-            namespace=begun.namespace,
-            item=begun.item,
-            signature=None if signing is None else signing.signature,
-            signed_by=None if signing is None else signing.signed_by,
-            at=begun.at,
-        )
 
 
 @dataclass(slots=True)
 class _Choice:
-    """What one choice still owes, and what its last frame needs."""
+    """What one choice still owes."""
 
     waiting: list[_Call | JsonObject] = field(default_factory=list)
     calls: dict[int, _Call] = field(default_factory=dict)
-    texts: dict[int, list[str]] = field(default_factory=dict)
+    texts: set[int] = field(default_factory=set)
     pieces: dict[int, tuple[bool, int]] = field(default_factory=dict)
     thoughts: dict[int, str] = field(default_factory=dict)
     words: dict[int, str] = field(default_factory=dict)
     carried: list[Part] = field(default_factory=list)
-    citations: list[tuple[int, Citation]] = field(default_factory=list)
-    logprobs: list[TokenLogprob] = field(default_factory=list)
-    logprobs_at: str = ""
-    finished: Finished | None = None
     signing: SignatureReceived | None = None
 
 
@@ -260,17 +228,19 @@ class StreamWriter(TextFraming):
         """The bytes that can leave now."""
         if self._is_over:
             return b""
+        self._known.add(event)
         match event:
             case TextReceived(part, text, choice):
-                self._choices[choice].texts.setdefault(part, []).append(text)
+                self._choices[choice].texts.add(part)
                 return self._say(choice, part, {"text": text}) if text else b""
             case ThinkingReceived():
                 return self._think(event)
-            case ArgumentsReceived(part, fragment, choice):
-                self._choices[choice].calls[part].fragments.append(fragment)
+            case ArgumentsReceived(part, choice=choice):
+                self._choices[choice].calls[part].fold.add(event)
             case ToolCallBegun(part, choice=choice):
                 signed, state = self._write_signature(choice), self._choices[choice]
-                call = state.calls[part] = _Call(event, carried=state.carried)
+                call = state.calls[part] = _Call(event.at, state.carried)
+                call.fold.add(event)
                 state.carried = []
                 state.waiting.append(call)
                 return signed
@@ -283,37 +253,30 @@ class StreamWriter(TextFraming):
                 texts = self._choices[event.choice].texts
                 if event.part not in texts:
                     write_part(Refusal(event.text, at=event.at), self._report)
-                texts.setdefault(event.part, []).append(event.text)
+                texts.add(event.part)
                 return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
             case PartReceived(part, value, choice):
-                wire = write_part(value, self._report)
+                carried, wire = self._choices[choice].carried, write_part(value, self._report)
                 if is_carried(value):
-                    self._choices[choice].carried.append(value)
+                    carried.append(value)
                 return b"" if wire is None else self._say(choice, part, wire)
-            case CitationReceived(part, citation, choice):
-                self._choices[choice].citations.append((part, citation))
-            case LogprobsReceived(tokens, choice, at):
-                state = self._choices[choice]
-                state.logprobs.extend(tokens)
-                state.logprobs_at = state.logprobs_at or at
             case Started() | UsageReceived():
-                self._learn(event)
-            case Finished(choice=choice):
+                reply, client = self._known.reply, self._client
+                named = reply.id or client.id, reply.model or client.model, reply.created or client.created
+                self._identity = identity(*named)
+            case Finished():
                 return self._finish(event)
             case Failed(fault):
                 return self._fail(fault)
             case Ended():
                 return self._end()
+            case CitationReceived(choice=choice) | LogprobsReceived(choice=choice):
+                self._choices.setdefault(choice, _Choice())  # it is told with the end
             case FieldReceived() | FrameBroken():
                 pass
             case unreachable:
                 assert_never(unreachable)
         return b""
-
-    def _learn(self, event: Started | UsageReceived) -> None:
-        self._known.add(event)
-        reply, client = self._known.reply, self._client
-        self._identity = identity(reply.id or client.id, reply.model or client.model, reply.created or client.created)
 
     def text_frame(self, event: GrowingText) -> bytes | None:
         """The frame of one more piece of words. Reasoning, and elements of an array, are written in full."""
@@ -324,7 +287,7 @@ class StreamWriter(TextFraming):
 
     def note_text(self, event: GrowingText) -> None:
         """Citations need the whole text."""
-        self._choices[event.choice].texts[event.part].append(event.text)
+        self._known.add(event)
 
     def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
         """Say some of a part now, or when the calls before it are complete."""
@@ -369,7 +332,7 @@ class StreamWriter(TextFraming):
         choice = self._choices[event.choice]
         call = choice.calls.get(event.part)
         if call is not None:
-            call.signing = event
+            call.fold.add(event)
             return b""
         before = (
             b"" if choice.signing is None or choice.signing.part == event.part else self._write_signature(event.choice)
@@ -384,16 +347,14 @@ class StreamWriter(TextFraming):
         while waiting and (not isinstance(waiting[0], _Call) or waiting[0].is_complete):
             first = waiting.pop(0)
             if isinstance(first, _Call):
-                wire = write_part(first.whole(), self._report)
+                wire = write_part(first.fold.reply.choice.parts[0], self._report)
                 assert wire is not None  # a call can always be said
                 first = _with_thoughts(wire, first.carried)
             parts.append(first)
         return self._content(number, parts) if parts else b""
 
     def _finish(self, event: Finished) -> bytes:
-        choice = self._choices[event.choice]
-        choice.finished = event
-        for call in choice.calls.values():
+        for call in self._choices[event.choice].calls.values():
             call.is_complete = True
         return self._write_signature(event.choice) + self._release(event.choice)
 
@@ -402,31 +363,26 @@ class StreamWriter(TextFraming):
         for number, choice in self._choices.items():
             for call in choice.calls.values():
                 if not call.is_complete:
-                    self._report.lose(call.begun.at, "an unfinished call", "gemini has whole calls only", "content")
+                    self._report.lose(call.at, "an unfinished call", "gemini has whole calls only", "content")
             choice.waiting = [one for one in choice.waiting if not isinstance(one, _Call) or one.is_complete]
             data += self._release(number) + self._write_signature(number)
         self._is_over = True
         return data + self._frame(write_error(fault)[1])
 
     def _end(self) -> bytes:
-        if not any(choice.finished for choice in self._choices.values()):
+        reply = self._known.reply
+        if not any(choice.finish for choice in reply.choices):
             return self._fail(truncation_fault())
-        signed = b"".join([self._write_signature(number) for number in sorted(self._choices)])
+        numbers = sorted(self._choices)
+        signed = b"".join([self._write_signature(number) for number in numbers])
         self._is_over = True
-        candidates = [self._last(number, choice) for number, choice in sorted(self._choices.items())]
-        usage = self._known.reply.usage
-        body: JsonObject = {"candidates": list[Json](candidates)}
-        if usage is not None:
-            body["usageMetadata"] = write_usage(usage, self._report)
+        candidates: list[Json] = [
+            _with_parts(choice, number, [], self._report) for number, choice in zip(numbers, reply.choices, strict=True)
+        ]
+        body: JsonObject = {"candidates": candidates}
+        if reply.usage is not None:
+            body["usageMetadata"] = write_usage(reply.usage, self._report)
         return signed + self._frame(body | self._identity)
-
-    def _last(self, number: int, choice: _Choice) -> JsonObject:
-        candidate: JsonObject = {"content": {"parts": [], "role": "model"}, "index": number}
-        finished = choice.finished
-        if finished is not None:
-            candidate["finishReason"] = write_finish(finished, finished.finish, self._report)
-        texts = [(part, "".join(fragments)) for part, fragments in sorted(choice.texts.items())]
-        return candidate | about(choice.citations, texts, tuple(choice.logprobs), choice.logprobs_at, self._report)
 
     def _content(self, number: int, parts: list[Json]) -> bytes:
         candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": number}

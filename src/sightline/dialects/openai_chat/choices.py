@@ -42,8 +42,8 @@ from sightline.model.events import (
     ToolCallCompleted,
 )
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Citation, Refusal, Thinking, ToolKind
-from sightline.model.reply import Choice, Finish, TokenLogprob
+from sightline.model.parts import Citation, Thinking, ToolKind
+from sightline.model.reply import Finish, TokenLogprob
 from sightline.model.report import Report
 from sightline.wire.partial_json import PartialJson
 
@@ -272,11 +272,11 @@ def finish_detail(word: str) -> str | None:
     return None if FINISHES.get(word) == word else word
 
 
-def write_finish(choice: Choice) -> str:
+def write_finish(finish: Finish | None, *, has_refusal: bool) -> str:
     """The word for a finish. A refusal in words of its own is a stop; one without is what a filter does."""
-    if choice.finish == "refusal":
-        return "stop" if any(isinstance(part, Refusal) for part in choice.parts) else "content_filter"
-    return choice.finish if choice.finish in ("length", "tool_calls", "content_filter") else "stop"
+    if finish == "refusal":
+        return "stop" if has_refusal else "content_filter"
+    return finish if finish in ("length", "tool_calls", "content_filter") else "stop"
 
 
 def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from sightline.dialects.dialect import Client
-from sightline.dialects.fields import compact
-from sightline.dialects.losses import describe, lose_partial, lose_pieces, thinking_words
+from sightline.dialects.fields import compact, object_at, objects_in, rest
+from sightline.dialects.losses import describe, lose_finish, lose_partial, lose_pieces, thinking_words
 from sightline.dialects.openai_chat.choices import (
     CALL,
     THOUGHT,
@@ -21,6 +21,7 @@ from sightline.dialects.openai_chat.errors import error_object, write_error
 from sightline.dialects.openai_chat.names import GEMINI, NAME, REDACTED, SIGNATURE, SIGNATURE_ID
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.signatures import wrap
+from sightline.dialects.streaming import finish_of
 from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.dialects.tool_names import flat_name
 from sightline.model.events import (
@@ -40,10 +41,10 @@ from sightline.model.events import (
     ToolCallBegun,
     UsageReceived,
 )
-from sightline.model.fold import update_usage
-from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Audio, Inline, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolKind
-from sightline.model.reply import Choice, Reply, Usage
+from sightline.model.fold import part_events, update_usage
+from sightline.model.json import JsonObject
+from sightline.model.parts import Audio, Inline, Opaque, Refusal, Thinking, ToolKind
+from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
 from sightline.wire.jsontext import encode
 
@@ -55,15 +56,58 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     if reply.fault is not None:
         lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
-    document = write_head("chat.completion", Started(reply.id, reply.model, reply.created), client, report)
-    reply_id, own = reply.id or client.id, reply.dialect == NAME
+    started = Started(reply.id, reply.model, reply.created)
+    writer = ChatStreamWriter(client, report, "message")
+    writer.feed(started)
+    document = write_head("chat.completion", started, client, report)
+    own = reply.dialect == NAME
     document["choices"] = [
-        _write_choice(choice, _Message(report, index, reply_id), report, own=own)
-        for index, choice in enumerate(reply.choices)
+        _write_choice(choice, index, writer, report, own=own) for index, choice in enumerate(reply.choices)
     ]
     if reply.usage is not None:
         document["usage"] = write_usage(reply.usage, report)
     return document
+
+
+def _write_choice(choice: Choice, index: int, writer: "ChatStreamWriter", report: Report, *, own: bool) -> JsonObject:
+    """The choice that the deltas of its parts come to."""
+    finished = finish_of(choice)
+    if finished is not None:
+        lose_finish(msgspec.structs.replace(finished, detail=None) if own else finished, NAME, report)
+    message: JsonObject = {"content": None, "refusal": None}
+    calls: list[JsonObject] = []
+    for number, part in enumerate(choice.parts):
+        # Reasoning comes whole, because its events do not tell an id that no signature goes with.
+        is_thought = isinstance(part, Thinking)
+        for event in [PartReceived(number, part, index)] if is_thought else part_events(part, number, index):
+            delta = {**object_at(writer.entry(event), "delta")}
+            for _, call in objects_in(delta.pop("tool_calls", None)):
+                if isinstance(event, (ToolCallBegun, PartReceived)):
+                    calls.append({})
+                _grow(calls[-1], rest(call, _INDEX))
+            _grow(message, delta)
+    message = {**message, "role": "assistant", **writer.signature(index)}
+    return {
+        "index": index,
+        "message": {**message, "tool_calls": list(calls)} if calls else message,
+        "logprobs": write_logprobs(choice.logprobs) if choice.logprobs else None,
+        "finish_reason": write_finish(choice.finish, has_refusal=Refusal in map(type, choice.parts)),
+    }
+
+
+_INDEX = frozenset({"index"})
+
+
+def _grow(holder: JsonObject, delta: JsonObject) -> None:
+    """Add a delta to a message or to a call of it."""
+    for key, value in delta.items():
+        before = holder.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            _grow(before, value)
+        elif isinstance(before, list) and isinstance(value, list):
+            before.extend(value)
+        else:
+            holder[key] = before + value if isinstance(before, str) and isinstance(value, str) else value
 
 
 def write_head(kind: str, started: Started, client: Client, report: Report) -> JsonObject:
@@ -81,133 +125,9 @@ def write_head(kind: str, started: Started, client: Client, report: Report) -> J
     return head
 
 
-def note_call_id(place: str, report: Report) -> None:
-    """List an id that was made for a call which came without one."""
-    report.add(f"{place}/id", "id of a tool call", "a call and its result must share an id", "identity")
-
-
-def _write_choice(choice: Choice, message: "_Message", report: Report, *, own: bool) -> JsonObject:
-    lose_finish(choice, report, own=own)
-    document: JsonObject = {
-        "index": message.index,
-        "message": message.write(choice.parts),
-        "logprobs": None,
-        "finish_reason": write_finish(choice),
-    }
-    if choice.logprobs:
-        document["logprobs"] = {"content": [write_token(token) for token in choice.logprobs], "refusal": None}
-    return document
-
-
-def lose_finish(choice: Choice, report: Report, *, own: bool) -> None:
-    """Report what the finish words of this dialect do not say."""
-    if choice.finish == "pause":
-        report.lose(choice.finish_at, "pause of the turn", f"{NAME} knows no pause", "option")
-    if choice.stop_sequence is not None:
-        place = choice.stop_at or choice.finish_at
-        report.lose(place, "the text that stopped it", f"{NAME} does not say which it was", "identity")
-    if choice.detail is not None and not own:
-        report.lose(choice.finish_at, f"finish {choice.detail!r}", f"{NAME} has a coarser word", "identity")
-
-
-class _Message:
-    def __init__(self, report: Report, index: int, reply_id: str) -> None:
-        self.index = index
-        self._report = report
-        self._reply_id = reply_id
-        self._ids = CallIds(index)
-        self._order = Order(report)
-        self._texts: list[str] = []
-        self._thoughts: list[Thinking] = []
-        self._calls: list[Json] = []
-        self._annotations: list[Json] = []
-        self._beside: JsonObject = {}
-
-    def write(self, parts: tuple[Part, ...]) -> JsonObject:
-        for number, part in enumerate(parts):
-            match part:
-                case Thinking() if thinking_words(part):
-                    self._order.note(THOUGHT, number, part.at)
-                case Text(text) | Refusal(text) if text:
-                    self._order.note(WORDS, number, part.at)
-                case ToolCall():
-                    self._order.note(CALL, number, part.at)
-                case _:
-                    pass
-            self._part(part)
-        message: JsonObject = {
-            "role": "assistant",
-            "content": "".join(self._texts) if self._texts else None,
-            "refusal": None,
-        }
-        message |= write_thinking(self._thoughts, self._report)
-        if self._annotations:
-            message["annotations"] = self._annotations
-        message |= self._beside
-        if self._calls:
-            message["tool_calls"] = self._calls
-        return message
-
-    def _part(self, part: Part) -> None:
-        match part:
-            case Text(text):
-                self._text(part, text)
-            case Thinking():
-                self._thoughts.append(part)
-            case Refusal(text):
-                self._beside["refusal"] = f"{self._beside.get('refusal', '')}{text}"
-            case ToolCall():
-                number = len(self._calls)
-                if not part.id:
-                    note_call_id(f"/choices/{self.index}/message/tool_calls/{number}", self._report)
-                self._calls.append(write_call(part, self._ids.of(part.id, number, self._reply_id), self._report))
-            case Audio():
-                self._beside["audio"] = write_audio(part)
-            case Opaque(dialect="openai-chat", value=value) if "/tool_calls/" in part.at:
-                self._calls.append(value)
-            case _:
-                self._report.lose(part.at, describe(part), f"a {NAME} reply has none", "content")
-
-    def _text(self, part: Text, text: str) -> None:
-        offset = sum(map(len, self._texts))
-        self._texts.append(text)
-        if part.signature is not None:
-            self._report.lose(part.at, "signature", f"{NAME} has no field for it", "identity")
-        for citation in part.citations:
-            annotation = write_citation(citation, offset)
-            if annotation is None:
-                self._report.lose(
-                    citation.at or part.at, "citation", f"{NAME} cites URLs with their place only", "option"
-                )
-            else:
-                self._annotations.append(annotation)
-
-
-def write_call(call: ToolCall, call_id: str, report: Report) -> JsonObject:
-    """An entry of `tool_calls`."""
-    kind, words = ("custom", "input") if call.kind == "custom" else ("function", "arguments")
-    document: JsonObject = {
-        "id": call_id,
-        "type": kind,
-        kind: {"name": flat_name(call.name, call.namespace), words: call.arguments},
-    }
-    if call.item is not None:
-        report.lose(call.at, "id of an item", f"{NAME} calls have one id", "identity")
-    if call.signature is not None:
-        if call.signed_by == GEMINI:
-            document["extra_content"] = {"google": {"thought_signature": call.signature}}
-        else:
-            report.lose(call.at, "signature", f"{NAME} has no field for it", "identity")
-    return document
-
-
-def write_thinking(thoughts: list[Thinking], report: Report) -> JsonObject:
-    """The fields for reasoning: one text, and its signature."""
-    texts = [words for part in thoughts if (words := thinking_words(part))]
-    for part in thoughts:
-        if part.summary and thinking_words(part) != part.summary[0]:
-            lose_pieces(part.at, NAME, report)
-    return compact({"reasoning_content": "\n\n".join(texts) or None, **write_signature(thoughts, report)})
+def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
+    """How likely the tokens of the content were."""
+    return {"content": [write_token(token) for token in tokens], "refusal": None}
 
 
 def write_signature(thoughts: list[Thinking], report: Report) -> JsonObject:
@@ -278,22 +198,48 @@ class _Choice:
 class ChatStreamWriter(TextFraming):
     """Turns events into chunks."""
 
-    def __init__(self, client: Client, report: Report) -> None:
+    def __init__(self, client: Client, report: Report, holder: str = "delta") -> None:
         self._client = client
         self._report = report
+        self._holder = holder
+        """What the reader knows the content under, for the places of what is added."""
         self._started = Started()
         self._head: JsonObject | None = None
         self._choices: dict[int, _Choice] = {}
         self._usage: Usage | None = None
         self._has_failed = False
 
-    def feed(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event is the readable form
+    def feed(self, event: StreamEvent) -> bytes:
         """The chunks of one more event."""
+        entry = self.entry(event)
+        if entry is not None:
+            return _frame(self._chunk([entry]))
         match event:
-            case TextReceived(part, text, number):
+            case Started(started_id, model, created):
+                known = self._started
+                self._started = Started(known.id or started_id, known.model or model, known.created or created)
+                self._head = None
+            case UsageReceived(usage):
+                self._usage = update_usage(self._usage, usage)
+            case Failed(fault):
+                self._has_failed = True
+                return _frame({"error": error_object(fault)})
+            case Ended():
+                return self._end()
+            case _:  # that a call is complete, and what is not modelled, has no form here
+                pass
+        return b""
+
+    def entry(self, event: StreamEvent) -> JsonObject | None:
+        """The entry of `choices` that says an event of the content or the end of a choice; None for any other."""
+        match event:
+            case TextReceived(part, text, number) | RefusalReceived(part, text, number):
                 choice = self._choice(number)
                 if part not in choice.places:
                     choice.place(WORDS, part, event.at, has_words=bool(text))
+                if isinstance(event, RefusalReceived):
+                    choice.has_refused = True
+                    return self._delta(number, {"refusal": text})
                 choice.texts.setdefault(part, choice.length)
                 choice.length += len(text)
                 return self._delta(number, {"content": text})
@@ -304,42 +250,23 @@ class ChatStreamWriter(TextFraming):
                 return self._think(event)
             case ToolCallBegun():
                 return self._begin(event)
-            case RefusalReceived(part, text, number):
-                choice = self._choice(number)
-                choice.has_refused = True
-                if part not in choice.places:
-                    choice.place(WORDS, part, event.at, has_words=bool(text))
-                return self._delta(number, {"refusal": text})
             case SignatureReceived():
                 return self._sign(event)
             case CitationReceived():
                 return self._cite(event)
             case LogprobsReceived(tokens, number):
-                logprobs: JsonObject = {"content": [write_token(token) for token in tokens], "refusal": None}
-                return self._delta(number, {}, logprobs=logprobs)
+                return {**self._delta(number, {}), "logprobs": write_logprobs(tokens)}
             case PartReceived():
                 return self._part(event)
-            case Started(started_id, model, created):
-                known = self._started
-                self._started = Started(known.id or started_id, known.model or model, known.created or created)
-                self._head = None
-            case UsageReceived(usage):
-                self._usage = update_usage(self._usage, usage)
             case Finished():
                 return self._finish(event)
-            case Failed(fault):
-                self._has_failed = True
-                return _frame({"error": error_object(fault)})
-            case Ended():
-                return self._end()
-            case _:  # that a call is complete, and what is not modelled, has no form here
-                pass
-        return b""
+            case _:
+                return None
 
     def text_frame(self, event: GrowingText) -> bytes:
         """The chunk of one more piece."""
         key = "content" if isinstance(event, TextReceived) else "reasoning_content"
-        return self._delta(event.choice, {key: event.text})
+        return _frame(self._chunk([self._delta(event.choice, {key: event.text})]))
 
     def note_text(self, event: GrowingText) -> None:
         """Citations say where they stand in the text."""
@@ -357,27 +284,22 @@ class ChatStreamWriter(TextFraming):
             self._head = write_head("chat.completion.chunk", self._started, self._client, self._report)
         return {**self._head, "choices": list(choices)}
 
-    def _delta(
-        self, number: int, delta: JsonObject, finish: str | None = None, logprobs: JsonObject | None = None
-    ) -> bytes:
+    def _delta(self, number: int, delta: JsonObject, finish: str | None = None) -> JsonObject:
         choice = self._choice(number)
         if not choice.is_open:
             choice.is_open = True
             delta = {"role": "assistant", **delta}
-        entry: JsonObject = {"index": number, "delta": delta, "finish_reason": finish}
-        if logprobs is not None:
-            entry["logprobs"] = logprobs
-        return _frame(self._chunk([entry]))
+        return {"index": number, "delta": delta, "finish_reason": finish}
 
-    def _call(self, number: int, index: int, fields: JsonObject) -> bytes:
+    def _call(self, number: int, index: int, fields: JsonObject) -> JsonObject:
         return self._delta(number, {"tool_calls": [{"index": index, **fields}]})
 
-    def _think(self, event: ThinkingReceived) -> bytes:
+    def _think(self, event: ThinkingReceived) -> JsonObject | None:
         """Pieces of reasoning, a blank line between them as in a whole reply."""
         choice = self._choice(event.choice)
         thought = choice.thoughts.setdefault(event.part, Thinking(at=event.at))
         if not event.text:
-            return b""
+            return None
         here, before = (event.part, event.summary, event.piece), choice.thinks
         choice.thinks = here
         if event.part not in choice.places:
@@ -387,7 +309,7 @@ class ChatStreamWriter(TextFraming):
         gap = "\n\n" if before is not None and before != here else ""
         return self._delta(event.choice, {"reasoning_content": gap + event.text})
 
-    def _begin(self, event: ToolCallBegun) -> bytes:
+    def _begin(self, event: ToolCallBegun) -> JsonObject:
         choice = self._choice(event.choice)
         index = choice.call_count
         choice.call_count += 1
@@ -395,14 +317,15 @@ class ChatStreamWriter(TextFraming):
         choice.calls[event.part] = (index, kind)
         choice.place(CALL, event.part, event.at)
         if not event.id:
-            note_call_id(f"/choices/{event.choice}/delta/tool_calls/{index}", self._report)
+            place = f"/choices/{event.choice}/{self._holder}/tool_calls/{index}/id"
+            self._report.add(place, "id of a tool call", "a call and its result must share an id", "identity")
         call_id = choice.ids.of(event.id, index, self._started.id or self._client.id)
         if event.item is not None:
             self._report.lose(event.at, "id of an item", f"{NAME} calls have one id", "identity")
         inner: JsonObject = {"name": flat_name(event.name, event.namespace), _words(kind): ""}
         return self._call(event.choice, index, {"id": call_id, "type": kind, kind: inner})
 
-    def _sign(self, event: SignatureReceived) -> bytes:
+    def _sign(self, event: SignatureReceived) -> JsonObject | None:
         choice = self._choice(event.choice)
         call = choice.calls.get(event.part)
         if call is not None and event.signed_by == GEMINI:
@@ -411,24 +334,29 @@ class ChatStreamWriter(TextFraming):
             # The vendor's own reader wants arguments in every fragment, be they empty.
             return self._call(event.choice, index, {kind: {_words(kind): ""}, "extra_content": content})
         if call is not None or event.part in choice.texts:
-            self._report.lose(choice.places.get(event.part, ""), "signature", f"{NAME} has no field for it", "identity")
-            return b""
+            place = choice.places.get(event.part) or choice.begun.get(event.part, "")
+            self._report.lose(place, "signature", f"{NAME} has no field for it", "identity")
+            return None
         thought = choice.thoughts.get(event.part, Thinking())
         signed = {"signature": event.signature, "signed_by": event.signed_by, "id": event.id}
         choice.thoughts[event.part] = msgspec.structs.replace(thought, **signed)
-        if not choice.has_finished:  # it goes out with the finish, when it is known that there is no other
-            return b""
-        return self._delta(event.choice, write_signature(list(choice.thoughts.values()), self._report))
+        # It goes out with the finish, when it is known that there is no other.
+        return self._delta(event.choice, self.signature(event.choice)) if choice.has_finished else None
 
-    def _cite(self, event: CitationReceived) -> bytes:
+    def signature(self, number: int) -> JsonObject:
+        """The fields for the signature of a choice's reasoning."""
+        return write_signature(list(self._choice(number).thoughts.values()), self._report)
+
+    def _cite(self, event: CitationReceived) -> JsonObject | None:
         offset = self._choice(event.choice).texts.get(event.part, 0)
         annotation = write_citation(event.citation, offset)
         if annotation is None:
-            self._report.lose(event.citation.at, "citation", f"{NAME} cites URLs with their place only", "option")
-            return b""
+            place = event.citation.at or self._choice(event.choice).places.get(event.part, "")
+            self._report.lose(place, "citation", f"{NAME} cites URLs with their place only", "option")
+            return None
         return self._delta(event.choice, {"annotations": [annotation]})
 
-    def _part(self, event: PartReceived) -> bytes:
+    def _part(self, event: PartReceived) -> JsonObject | None:
         """A part that comes whole, as the pieces in which this dialect tells it."""
         number, part, value = event.choice, event.part, event.value
         choice = self._choice(number)
@@ -437,32 +365,24 @@ class ChatStreamWriter(TextFraming):
                 return self._delta(number, {"audio": write_audio(value)})
             case Thinking():
                 words = thinking_words(value)
-                data = self.feed(ThinkingReceived(part, words, number, at=value.at)) if words else b""
+                entry = self._think(ThinkingReceived(part, words, number, at=value.at)) if words else None
                 if value.summary and words != value.summary[0]:
                     lose_pieces(value.at, NAME, self._report)
                 choice.thoughts[part] = value
-                return data
+                return entry
             case Opaque(dialect="openai-chat", value=dict(call)) if "/tool_calls/" in value.at:
                 choice.call_count += 1
                 return self._call(number, choice.call_count - 1, call)
             case _:
                 self._report.lose(value.at, describe(value), f"a {NAME} reply has none", "content")
-                return b""
+                return None
 
-    def _finish(self, event: Finished) -> bytes:
+    def _finish(self, event: Finished) -> JsonObject:
         choice = self._choice(event.choice)
         choice.has_finished = True
-        finished = Choice(
-            parts=(Refusal(),) if choice.has_refused else (),
-            finish=event.finish,
-            detail=event.detail,
-            stop_sequence=event.stop_sequence,
-            finish_at=event.at,
-            stop_at=event.stop_at,
-        )
-        lose_finish(finished, self._report, own=False)
-        signed = write_signature(list(choice.thoughts.values()), self._report)
-        return self._delta(event.choice, signed, write_finish(finished))
+        lose_finish(event, NAME, self._report)
+        word = write_finish(event.finish, has_refusal=choice.has_refused)
+        return self._delta(event.choice, self.signature(event.choice), word)
 
     def _end(self) -> bytes:
         if self._has_failed:

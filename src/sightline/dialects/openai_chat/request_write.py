@@ -10,8 +10,8 @@ from sightline.dialects.fields import compact, merge
 from sightline.dialects.losses import thinking_words
 from sightline.dialects.openai_chat.content import ContentWriter, is_media
 from sightline.dialects.openai_chat.names import GEMINI, NAME, SIGNATURE, SIGNATURE_ID, THINKING_TEXT
-from sightline.dialects.openai_chat.rules import MOST_STOPS
 from sightline.dialects.openai_chat.settings import (
+    MOST_STOPS,
     READ_TABLE,
     RENAMED,
     TABLE,

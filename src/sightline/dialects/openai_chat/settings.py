@@ -67,6 +67,7 @@ RENAMED: Mapping[str, str] = {"max_tokens_field": "max_completion_tokens"}
 OTHER_NAMES = tuple((name, path[0]) for name, paths in READ_TABLE.items() for path in paths[1:])
 """The second names of options."""
 
+MOST_STOPS = 4
 RESPONSE_NAME = "response"
 FORMATS: Mapping[str, type[PlainFormat | JsonFormat]] = {"text": PlainFormat, "json_object": JsonFormat}
 _SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})

@@ -6,11 +6,11 @@ from typing import Annotated, Literal, TypeVar, assert_never
 
 import msgspec
 
-from sightline.dialects.fields import as_object, opt_str, rest, str_of, whole_number, wrong
+from sightline.dialects.fields import as_object, opt_int, opt_str, rest, str_of, wrong
+from sightline.dialects.openai_chat.errors import read_error
 from sightline.dialects.openai_responses.client_tools import is_client_call
 from sightline.dialects.openai_responses.content import read_annotation
-from sightline.dialects.openai_responses.errors import read_error, read_failure
-from sightline.dialects.openai_responses.names import CALLS, STRIDE
+from sightline.dialects.openai_responses.names import CALLS, STRIDE, read_failure
 from sightline.dialects.openai_responses.snapshots import SnapshotReader, call_begun, client_call_begun, names_of
 from sightline.dialects.streaming import Machine
 from sightline.model.events import (
@@ -241,7 +241,7 @@ class ResponsesMachine(Machine):
         return [CitationReceived(part, citation)]
 
     def _piece(self, document: JsonObject, index: int, *, key: str, summary: bool) -> list[StreamEvent]:
-        part, piece = self._place(document, "reasoning", index) * STRIDE, _number(document, key, index, 0)
+        part, piece = self._place(document, "reasoning", index) * STRIDE, opt_int(document, key, f"/{index}") or 0
         at = f"/{index}/{_key(document, 'text')}"
 
         def tell(words: str) -> ThinkingReceived:
@@ -270,7 +270,7 @@ class ResponsesMachine(Machine):
         return [Failed(read_failure(document if error is None else error))]
 
     def _content_part(self, document: JsonObject, index: int) -> int:
-        return self._place(document, "message", index) * STRIDE + _number(document, "content_index", index, 0)
+        return self._place(document, "message", index) * STRIDE + (opt_int(document, "content_index", f"/{index}") or 0)
 
     # Servers that follow the API loosely leave the place of an item out of some frames (llama.cpp out of all). Then its
     # ids tell which item is meant. Frames without an id go on with the item that was spoken of last, if it is of the
@@ -279,7 +279,7 @@ class ResponsesMachine(Machine):
     def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
         """The place in the output of an item that begins, or that comes whole."""
         family, names = _family(item.get("type")), names_of(item)
-        place = self._output_index(document, index)
+        place = opt_int(document, "output_index", f"/{index}")
         if place is None:
             place = self._hearing.place_of(names)
         if place is None and not is_new:
@@ -292,7 +292,7 @@ class ResponsesMachine(Machine):
 
     def _place(self, document: JsonObject, family: str, index: int) -> int:
         """The place in the output of the item that a frame is about."""
-        place, name = self._output_index(document, index), document.get("item_id")
+        place, name = opt_int(document, "output_index", f"/{index}"), document.get("item_id")
         if place is None and isinstance(name, str) and name:
             place = self._hearing.place_of([name])
             if place is None:
@@ -310,9 +310,6 @@ class ResponsesMachine(Machine):
             place = self._unnamed[family] = self._next
         return self._remember(place, family)
 
-    def _output_index(self, document: JsonObject, index: int) -> int | None:
-        return None if document.get("output_index") is None else _number(document, "output_index", index)
-
     def _remember(self, place: int, family: str) -> int:
         self._last = place, family
         self._latest[family] = place
@@ -323,16 +320,6 @@ class ResponsesMachine(Machine):
 def _family(kind: Json) -> str:
     """What a frame without any id has in common with those before it that are about the same item."""
     return _CALL if str(kind) in CALLS else str(kind)
-
-
-def _number(document: JsonObject, key: str, index: int, default: int | None = None) -> int:
-    value = document.get(key)
-    if value is None and default is not None:
-        return default
-    number = whole_number(value)
-    if number is None:
-        raise wrong(value, f"/{index}/{key}", "a whole number")
-    return number
 
 
 def _key(document: JsonObject, whole: str) -> str:

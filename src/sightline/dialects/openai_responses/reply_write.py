@@ -11,13 +11,13 @@ import msgspec
 
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.fields import as_object, object_at, objects_in
-from sightline.dialects.losses import lose_choices, lose_partial
-from sightline.dialects.openai_responses.errors import write_error, write_failure
-from sightline.dialects.openai_responses.names import NAME
+from sightline.dialects.losses import lose_choices, lose_finish, lose_partial
+from sightline.dialects.openai_chat.errors import write_error
+from sightline.dialects.openai_responses.names import NAME, write_failure
 from sightline.dialects.openai_responses.output import Output
 from sightline.dialects.openai_responses.request import write_request
 from sightline.dialects.openai_responses.snapshots import write_usage
-from sightline.dialects.streaming import PartEvent, Sequencer, truncation_fault
+from sightline.dialects.streaming import PartEvent, Sequencer, finish_of, truncation_fault
 from sightline.dialects.text_runs import GrowingText, TextFraming
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -40,9 +40,9 @@ from sightline.model.events import (
     ToolCallCompleted,
     UsageReceived,
 )
-from sightline.model.fold import update_usage
+from sightline.model.fold import part_events, update_usage
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Part, Refusal, Text, Thinking, ToolCall
+from sightline.model.parts import Part, Text, Thinking
 from sightline.model.reply import Reply, Usage
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -178,19 +178,16 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     if reply.fault is not None and not _has_begun(reply):
         lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
-    around = envelope(reply.id, reply.model, reply.created, client)
-    output = Output(around.shown_id, report, _unheard)
     choice = reply.choice
     lose_choices(reply, NAME, report)
-    output.logprobs(choice.logprobs)
-    for block, part in enumerate(choice.parts):
-        _write_part(output, block, part, report)
-    finished = None
-    if choice.finish is not None:
-        fields = (choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
-        finished = Finished(choice.finish, 0, *fields)
-    ending = end(output, finished, reply.fault, report)
-    return around.whole(output.items, ending, reply.usage, report)
+    writer = ResponsesStreamWriter(client, report, is_streamed=False)
+    writer.take(Started(reply.id, reply.model, reply.created))
+    if choice.logprobs:
+        writer.take(LogprobsReceived(choice.logprobs))
+    for number, part in enumerate(choice.parts):
+        for event in _events_of(part, number):
+            writer.take(event)
+    return writer.response(finish_of(choice), reply.fault, reply.usage)
 
 
 def _has_begun(reply: Reply) -> bool:
@@ -198,45 +195,13 @@ def _has_begun(reply: Reply) -> bool:
     return any(choice.parts for choice in reply.choices) or (reply.dialect == NAME and bool(reply.id))
 
 
-def _unheard(kind: str, fields: JsonObject) -> None:
-    """A whole reply has no events."""
-
-
-def _write_part(output: Output, block: int, part: Part, report: Report) -> None:
-    match part:
-        case Text("", citations=(), signature=str(signature)):
-            output.sign_next(signature, part.signed_by)
-        case Text(text):
-            if part.signature is not None:
-                lose_signature(part.at, report)
-            output.text(block, text)
-            for citation in part.citations:
-                output.cite(block, citation)
-        case Refusal(text):
-            output.refusal(block, text)
-        case Thinking() if not part.redacted:
-            _write_thinking(output, block, part)
-        case ToolCall():
-            if part.signature is not None:
-                output.sign_next(part.signature, part.signed_by)
-            output.call(ToolCallBegun(block, part.id, part.name, 0, part.kind, part.namespace, part.item, part.at))
-            output.arguments(part.arguments)
-            output.complete(part.extras)
-        case _:
-            output.part(part)
-
-
-def _write_thinking(output: Output, block: int, part: Thinking) -> None:
-    output.sign(SignatureReceived(block, part.signature, part.signed_by or "", id=part.id))
-    for index, text in enumerate(part.summary):
-        output.thinking(block, text, piece=index, summary=True)
-    if part.text and part.text != "\n\n".join(part.summary):
-        output.thinking(block, part.text)
-
-
-def lose_signature(at: str, report: Report) -> None:
-    """Words leave before their signature is known, and behind them it would belong to something else."""
-    report.lose(at, "signature", f"{NAME} has no field for it on a part that comes in pieces", "identity")
+def _events_of(part: Part, number: int) -> list[StreamEvent]:
+    """A part as events. The item of reasoning has the id that it is signed with, so the signature comes first."""
+    events = part_events(part, number)
+    if not isinstance(part, Thinking) or part.redacted:
+        return events
+    signing = SignatureReceived(number, part.signature, part.signed_by or "", id=part.id)
+    return [signing, *(event for event in events if isinstance(event, ThinkingReceived))]
 
 
 def end(output: Output, finished: Finished | None, fault: Fault | None, report: Report) -> Ending:
@@ -247,12 +212,7 @@ def end(output: Output, finished: Finished | None, fault: Fault | None, report: 
     if finished is None:
         output.end("in_progress")
         return Ending("in_progress")
-    if finished.finish == "pause":
-        report.lose(finished.at, "pause of the turn", f"{NAME} knows no pause", "option")
-    if finished.stop_sequence is not None:
-        report.lose(finished.stop_at, "the text that stopped it", f"{NAME} does not say which it was", "identity")
-    if finished.detail is not None:
-        report.lose(finished.at, f"finish {finished.detail!r}", f"{NAME} has a coarser word", "identity")
+    lose_finish(finished, NAME, report)
     if finished.finish in _REASONS:
         output.end("incomplete")
         return Ending("incomplete", _REASONS[finished.finish])
@@ -269,19 +229,21 @@ _NUMBER = b'"sequence_number":'
 
 
 class ResponsesStreamWriter(TextFraming):
-    """Turns events into frames, numbered from 0."""
+    """Turns events into frames, numbered from 0; only into the last `response` unless it `is_streamed`."""
 
-    def __init__(self, client: Client, report: Report) -> None:
+    def __init__(self, client: Client, report: Report, *, is_streamed: bool = True) -> None:
+        self._is_streamed = is_streamed
         self._client = client
         self._report = report
         self._sequencer = Sequencer(report, NAME)
-        self._frames: list[bytes] = []
+        self._frames: list[JsonObject] = []
         self._number = 0
         self._open: tuple[Envelope, Output] | None = None
         self._started = Started()
         self._usage: Usage | None = None
         self._held: ToolCallBegun | TextReceived | None = None
-        self._spoken: set[int] = set()
+        self._spoken: dict[int, str] = {}
+        """Where the parts stand in the source of which something is written."""
         self._finished: Finished | None = None
         self._fault: Fault | None = None
         self._is_over = False
@@ -291,15 +253,16 @@ class ResponsesStreamWriter(TextFraming):
         if self._is_over:
             return b""
         for placed in self._sequencer.feed(event):
-            self._take(placed)
+            self.take(placed)
         frames, self._frames = self._frames, []
-        return b"".join(frames)
+        return b"".join([_encode(frame) for frame in frames])
 
     def text_frame(self, event: GrowingText) -> bytes | None:
         """The frame of one more piece of words; reasoning is written in full."""
         if not isinstance(event, TextReceived):
             return None
-        return self._frame("response.output_text.delta", self._output().open_message().next_words(event.text))
+        words = self._output().open_message().next_words(event.text)
+        return _encode(self._frame("response.output_text.delta", words))
 
     def note_text(self, event: GrowingText) -> None:
         """The whole text is repeated at its end."""
@@ -313,7 +276,8 @@ class ResponsesStreamWriter(TextFraming):
         frames = [b"%b%d%b%b%b" % (before, first + n, behind, each, closing) for n, each in enumerate(pieces)]
         return b"".join(frames)
 
-    def _take(self, event: StreamEvent) -> None:
+    def take(self, event: StreamEvent) -> None:
+        """Make the frames of one more event, which comes in an order without overlaps."""
         match event:
             case Started():
                 self._start(event)
@@ -327,15 +291,10 @@ class ResponsesStreamWriter(TextFraming):
                 # One terminal event, with the whole response. Codex reconnects five times and then fails where
                 # none comes, and takes `response.incomplete` for an error (codex 0.166).
                 self._is_over = True
-                self._release()
                 if self._finished is None and self._fault is None:
                     self._fault = truncation_fault()
-                around, output = self._open_output()
-                ending = end(output, self._finished, self._fault, self._report)
-                self._emit(
-                    f"response.{ending.status}",
-                    {"response": around.whole(output.items, ending, self._usage, self._report)},
-                )
+                response = self.response(self._finished, self._fault, self._usage)
+                self._emit(f"response.{response['status']}", {"response": response})
             case FieldReceived() | FrameBroken():
                 pass
             case SignatureReceived() if self._held is not None and self._held.part == event.part:
@@ -354,14 +313,21 @@ class ResponsesStreamWriter(TextFraming):
                 self._release()
                 self._write(event)
 
+    def response(self, finished: Finished | None, fault: Fault | None, usage: Usage | None) -> JsonObject:
+        """The last `response` object, which has all that was written."""
+        self._release()
+        around, output = self._open_output()
+        ending = end(output, finished, fault, self._report)
+        return around.whole(output.items, ending, usage, self._report)
+
     def _write(self, event: PartEvent | LogprobsReceived) -> None:
         output = self._output()
         match event:
             case TextReceived(part, text):
-                self._spoken.add(part)
+                self._spoken[part] = event.at
                 output.text(part, text)
             case RefusalReceived(part, text):
-                self._spoken.add(part)
+                self._spoken[part] = event.at
                 output.refusal(part, text)
             case ThinkingReceived(part, text):
                 output.thinking(part, text, piece=event.piece, summary=event.summary)
@@ -374,14 +340,16 @@ class ResponsesStreamWriter(TextFraming):
             case LogprobsReceived(tokens):
                 output.logprobs(tokens)
             case PartReceived(part, value):
-                self._spoken.add(part)
+                self._spoken[part] = value.at
                 output.part(value)
             case ToolCallBegun(part):
-                self._spoken.add(part)
+                self._spoken[part] = event.at
                 output.call(event)
             case _:
                 if event.part in self._spoken:
-                    lose_signature("", self._report)
+                    # Words leave before their signature is known, and behind them it would belong to something else.
+                    why = f"{NAME} has no field for it on a part that comes in pieces"
+                    self._report.lose(self._spoken[event.part], "signature", why, "identity")
                 else:
                     output.sign(event)
 
@@ -410,14 +378,18 @@ class ResponsesStreamWriter(TextFraming):
             started = self._started
             around = envelope(started.id, started.model, started.created, self._client)
             self._open = around, Output(around.shown_id, self._report, self._emit)
-            for kind in ("response.created", "response.in_progress"):
+            for kind in ("response.created", "response.in_progress") if self._is_streamed else ():
                 self._emit(kind, {"response": around.body([], Ending("in_progress"), None)})
         return self._open
 
     def _emit(self, kind: str, fields: JsonObject) -> None:
-        self._frames.append(self._frame(kind, fields))
-        self._number += 1
+        if self._is_streamed:
+            self._frames.append(self._frame(kind, fields))
+            self._number += 1
 
-    def _frame(self, kind: str, fields: JsonObject) -> bytes:
-        document: JsonObject = {"type": kind, "sequence_number": self._number, **fields}
-        return encode_frame(Frame(encode(document), kind))
+    def _frame(self, kind: str, fields: JsonObject) -> JsonObject:
+        return {"type": kind, "sequence_number": self._number, **fields}
+
+
+def _encode(frame: JsonObject) -> bytes:
+    return encode_frame(Frame(encode(frame), str(frame["type"])))

@@ -34,12 +34,12 @@ from sightline.dialects.openai_responses.names import CALLS, NAME, OUTPUTS, is_i
 from sightline.dialects.openai_responses.settings import (
     OPTION_KEYS,
     Spaces,
+    ToolWriter,
     read_all,
     read_tool_choice,
     read_tools,
     write_all,
     write_tool_choice,
-    write_tools,
 )
 from sightline.dialects.signatures import NEXT
 from sightline.dialects.tool_names import flat_name
@@ -252,9 +252,9 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         document["input"] = "".join(part.text for part in messages[0].parts if isinstance(part, Text))
     else:
         items = [item for message in messages for item in writer.items(message)]
-        if items or not (same and _brings_state(request)):
+        if items or not (same and names_state(request)):
             document["input"] = items
-    tools = write_tools(brought.others(request.tools, report), report, same=same)
+    tools = ToolWriter(report, same=same).write(brought.others(request.tools, report))
     if tools:
         document["tools"] = tools
     choice = write_tool_choice(request, brought.spaces, report, same=same)
@@ -268,7 +268,8 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     return merge(document, request.extras) if same else document
 
 
-def _brings_state(request: Request) -> bool:
+def names_state(request: Request) -> bool:
+    """Whether a request has a field that brings a conversation with it."""
     return request.options.previous_response_id is not None or any(request.extras.get(key) for key in STATE)
 
 

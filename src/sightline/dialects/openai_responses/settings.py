@@ -259,11 +259,9 @@ def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None)
     )
 
 
-def write_tools(tools: Iterable[Tool], report: Report, *, same: bool) -> list[Json]:
-    return _ToolWriter(report, same=same).write(tools)
+class ToolWriter:
+    """Writes a list of tools, those of a namespace within it."""
 
-
-class _ToolWriter:
     def __init__(self, report: Report, *, same: bool) -> None:
         self._report = report
         self._same = same

@@ -22,8 +22,7 @@ from sightline.dialects.openai_responses.client_tools import (
     read_arguments,
 )
 from sightline.dialects.openai_responses.content import pieces_of, read_annotation, read_signature
-from sightline.dialects.openai_responses.errors import cancellation_fault, read_failure
-from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE
+from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE, cancellation_fault, read_failure
 from sightline.dialects.streaming import fields_of, finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (

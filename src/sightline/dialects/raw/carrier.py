@@ -246,22 +246,15 @@ class Calls:
         return call, [begun]
 
     def _grow(self, entry: _Entry) -> list[StreamEvent]:
-        call = self._call_of(entry)
-        events: list[StreamEvent] = []
-        if call is None and self._is_repeated(entry):
-            return [FieldReceived(entry.at, entry.value)]
-        if call is None:
-            call, events = self._begin(entry, entry.id or self._fallback())
-        call.arguments = entry.arguments
+        call, events = self._call_or_begin(entry)
+        if call is not None:
+            call.arguments = entry.arguments
         return events
 
     def _deliver(self, entry: _Entry) -> list[StreamEvent]:
-        call = self._call_of(entry)
-        events: list[StreamEvent] = []
-        if call is None and self._is_repeated(entry):
-            return [FieldReceived(entry.at, entry.value)]
+        call, events = self._call_or_begin(entry)
         if call is None:
-            call, events = self._begin(entry, entry.id or self._fallback())
+            return events
         self._open.remove(call)
         self._delivered.add(call.id)
         beside = entry.beside
@@ -270,6 +263,16 @@ class Calls:
         if entry.arguments:
             events.append(ArgumentsReceived(call.part, entry.arguments, self._choice))
         return [*events, ToolCallCompleted(call.part, self._choice)]
+
+    def _call_or_begin(self, entry: _Entry) -> tuple[_Call | None, list[StreamEvent]]:
+        """The call that an entry is about, with the events of one that it begins; of one that was delivered before,
+        none, and the entry is reported."""
+        call = self._call_of(entry)
+        if call is not None:
+            return call, []
+        if entry.part is None and entry.id and entry.id in self._delivered:
+            return None, [FieldReceived(entry.at, entry.value)]
+        return self._begin(entry, entry.id or f"call_{self._next - FIRST_CALL}")
 
     def _call_of(self, entry: _Entry) -> _Call | None:
         """The open call that an entry is about: by its number, by its id, else the last of its name."""
@@ -280,12 +283,6 @@ class Calls:
         else:
             found = [call for call in self._open if call.name == entry.name][-1:]
         return found[0] if found else None
-
-    def _is_repeated(self, entry: _Entry) -> bool:
-        return entry.part is None and bool(entry.id) and entry.id in self._delivered
-
-    def _fallback(self) -> str:
-        return f"call_{self._next - FIRST_CALL}"
 
 
 def _entries(delta: JsonObject, key: str, at: str) -> list[_Entry]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sightline.dialects.fault_codes import HINTS, status_of
 from sightline.dialects.faults import provider_fault
-from sightline.dialects.fields import compact, opt_str
+from sightline.dialects.fields import compact, opt_str, word_of
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import Failed, Finished
@@ -91,14 +91,8 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     error = body.get("error") if isinstance(body, dict) else body
     if not isinstance(error, dict):
         return provider_fault(status, error if isinstance(error, str) else "", details=body, headers=headers)
-    message, word = error.get("message"), error.get("code")
-    fault = provider_fault(
-        status,
-        message if isinstance(message, str) else "",
-        words=(word, error.get("type")),
-        details=error,
-        headers=headers,
-    )
+    word, words = error.get("code"), (error.get("code"), error.get("type"))
+    fault = provider_fault(status, word_of(error, "message"), words=words, details=error, headers=headers)
     code = _CODES.get(word) if isinstance(word, str) else None
     if code is None:
         return fault

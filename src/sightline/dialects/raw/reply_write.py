@@ -123,7 +123,6 @@ class _Choice:
         self.last = -1
         self.kinds: dict[int, str] = {}
         self.calls: dict[int, ToolCall] = {}
-        self.fragments: dict[int, list[str]] = {}
         self.finished: Finished | None = None
         self.text = ""
 
@@ -153,9 +152,9 @@ class RawStreamWriter:
             case TextReceived():
                 return self._text(event)
             case ArgumentsReceived(part, fragment, choice):
-                # The arguments of a call so far.
-                self._choice(choice).fragments[part].append(fragment)
-                updates: list[Json] = [self._call(choice, part)]
+                calls = self._choice(choice).calls
+                calls[part] = msgspec.structs.replace(calls[part], arguments=calls[part].arguments + fragment)
+                updates: list[Json] = [_entry(calls[part], part)]
                 return self._frame(choice, {"copilotToolCallStreamUpdates": updates}) if fragment else b""
             case ThinkingReceived(text=text):
                 thinking: JsonObject = {"text": text, "summary": event.summary or None, "piece": event.piece or None}
@@ -265,29 +264,18 @@ class RawStreamWriter:
         choice.calls[event.part] = ToolCall(
             call_id, event.name, "", kind=event.kind, namespace=event.namespace, item=event.item
         )
-        choice.fragments[event.part] = []
         entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
         entry |= write_beside(Beside(item=event.item, kind=carrier_kind(event.kind)))
         return self._frame(event.choice, {"beginToolCalls": [entry]})
 
     def _calls(self, index: int) -> bytes:
         """All calls of a choice at once, in their order, delivered at its end."""
-        choice = self._choice(index)
-        entries: list[Json] = []
-        for part in sorted(choice.calls):
-            call = choice.calls[part]
-            entries.append(self._call(index, part) | write_beside(Beside(call.signature, call.signed_by)))
+        calls = self._choice(index).calls
+        entries: list[Json] = [
+            _entry(calls[part], part) | write_beside(Beside(calls[part].signature, calls[part].signed_by))
+            for part in sorted(calls)
+        ]
         return self._frame(index, {"copilotToolCalls": entries}) if entries else b""
-
-    def _call(self, index: int, part: int) -> JsonObject:
-        choice = self._choice(index)
-        call = msgspec.structs.replace(choice.calls[part], arguments="".join(choice.fragments[part]))
-        return {
-            "name": flat_name(call.name, call.namespace),
-            "arguments": as_function_arguments(call) or "{}",
-            "id": call.id,
-            "part": part,
-        }
 
     def _end(self) -> bytes:
         """The end of each choice, the counts and whatever is still unsaid with the last, and `[DONE]`."""
@@ -311,6 +299,16 @@ class RawStreamWriter:
         marker = self._started.marker
         marked = self._frame(min(self._choices), {MARKER: marker}) if marker else b""
         return b"".join([marked, *map(_frame, frames), _DONE])
+
+
+def _entry(call: ToolCall, part: int) -> JsonObject:
+    """A call with its arguments so far."""
+    return {
+        "name": flat_name(call.name, call.namespace),
+        "arguments": as_function_arguments(call) or "{}",
+        "id": call.id,
+        "part": part,
+    }
 
 
 def _frame(document: JsonObject) -> bytes:
