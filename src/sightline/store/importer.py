@@ -16,7 +16,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.platform.files import lock, open_pipe, write_pipe
+from sightline.platform.files import lock, open_pipe, replacing, write_pipe
 from sightline.store.entries import FactEntry
 from sightline.store.journal import (
     Torn,
@@ -294,10 +294,9 @@ def note_trouble(folder: Path, fault: Fault | None) -> None:
         return
     known = _read_trouble(folder)
     trouble = _Trouble(known.count + 1 if known else 1, fault.code, fault.message, fault.hint)
-    draft = path.with_suffix(".draft")
     try:
-        draft.write_bytes(msgspec.json.encode(trouble))
-        draft.replace(path)
+        with replacing(path) as file:
+            file.write(msgspec.json.encode(trouble))
     except OSError:
         _LOG.warning("the record cannot be written: %s", fault)  # a full disk; who imports has the fault itself
 

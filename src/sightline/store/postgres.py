@@ -5,13 +5,13 @@ little later, also after the database was away for a while. Everything can be re
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
+from sightline.platform.files import add_file
 from sightline.store.entries import Codec, Entry, FactEntry
 from sightline.store.importer import Fsync, Importer
 from sightline.store.journal import JournalWriter
@@ -363,16 +363,7 @@ def _replica(data: Path, fresh: str) -> str:
     """The name of this data folder among those of all replicas: the one that it has, else this one."""
     path = data / REPLICA
     try:
-        draft = path.with_name(f"{REPLICA}-{fresh}")
-        draft.touch(mode=0o600)
-        draft.write_text(fresh)
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return path.read_text()
-        finally:
-            draft.unlink()
+        return fresh if add_file(path, fresh.encode()) else path.read_text()
     except OSError as error:
         hint = "Name another folder with --data."
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
-    return fresh
