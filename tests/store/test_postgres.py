@@ -74,38 +74,32 @@ def test_what_is_recorded_while_the_server_is_away_is_there_when_it_is_back(tmp_
         asyncio.run(story(server, url))
 
 
-def test_connections_that_the_server_has_ended_are_made_anew_without_a_word(url: str, tmp_path: Path) -> None:
+async def test_connections_that_the_server_has_ended_are_made_anew_without_a_word(url: str, tmp_path: Path) -> None:
     end_all = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
 
-    async def story() -> None:
-        store = await opened(url, tmp_path)
-        try:
-            store.record(whole("x_1", chat_body("before"), "ok"))
-            assert await ids(store) == ["x_1"]
-            await asyncio.to_thread(execute, url, end_all)
-            store.record(whole("x_2", chat_body("after"), "ok"))
-            assert await ids(store) == ["x_2", "x_1"]
-            assert store.trouble is None
-        finally:
-            await store.close()
-
-    asyncio.run(story())
+    store = await opened(url, tmp_path)
+    try:
+        store.record(whole("x_1", chat_body("before"), "ok"))
+        assert await ids(store) == ["x_1"]
+        await asyncio.to_thread(execute, url, end_all)
+        store.record(whole("x_2", chat_body("after"), "ok"))
+        assert await ids(store) == ["x_2", "x_1"]
+        assert store.trouble is None
+    finally:
+        await store.close()
 
 
-def test_what_the_server_says_is_wrong_is_told(url: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        store = await opened(url, tmp_path)
-        try:
-            await asyncio.to_thread(execute, url, "ALTER TABLE exchanges RENAME TO elsewhere")
-            with pytest.raises(Fault, match=r"relation .* does not exist"):
-                await store.find(EVERYTHING, now=NOON)
-        finally:
-            await store.close()
-
-    asyncio.run(story())
+async def test_what_the_server_says_is_wrong_is_told(url: str, tmp_path: Path) -> None:
+    store = await opened(url, tmp_path)
+    try:
+        await asyncio.to_thread(execute, url, "ALTER TABLE exchanges RENAME TO elsewhere")
+        with pytest.raises(Fault, match=r"relation .* does not exist"):
+            await store.find(EVERYTHING, now=NOON)
+    finally:
+        await store.close()
 
 
 def test_what_could_not_be_brought_in_is_brought_in_by_the_next_process(tmp_path: Path) -> None:
@@ -135,27 +129,21 @@ def test_what_could_not_be_brought_in_is_brought_in_by_the_next_process(tmp_path
 # --- opening --------------------------------------------------------------------------------------
 
 
-def test_a_data_folder_keeps_its_name_among_replicas(url: str, tmp_path: Path) -> None:
+async def test_a_data_folder_keeps_its_name_among_replicas(url: str, tmp_path: Path) -> None:
     async def open_and_close(folder: Path) -> str:
         await (await opened(url, folder)).close()
         return (folder / "replica").read_text()
 
-    async def story() -> None:
-        first = await open_and_close(tmp_path / "one")
-        assert await open_and_close(tmp_path / "one") == first
-        assert await open_and_close(tmp_path / "two") != first
-        assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["journal", "replica"]
-        assert (tmp_path / "one" / "replica").stat().st_mode & 0o777 == 0o600
-
-    asyncio.run(story())
+    first = await open_and_close(tmp_path / "one")
+    assert await open_and_close(tmp_path / "one") == first
+    assert await open_and_close(tmp_path / "two") != first
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["journal", "replica"]
+    assert (tmp_path / "one" / "replica").stat().st_mode & 0o777 == 0o600
 
 
-def test_replicas_that_start_at_once_all_start(url: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        stores = await asyncio.gather(*(opened(url, tmp_path / str(number)) for number in range(6)))
-        await asyncio.gather(*(store.close() for store in stores))
-
-    asyncio.run(story())
+async def test_replicas_that_start_at_once_all_start(url: str, tmp_path: Path) -> None:
+    stores = await asyncio.gather(*(opened(url, tmp_path / str(number)) for number in range(6)))
+    await asyncio.gather(*(store.close() for store in stores))
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused(url: str, tmp_path: Path) -> None:
@@ -208,28 +196,25 @@ def promised(process: subprocess.Popen[str]) -> list[tuple[str, int]]:
     return [(what, int(number)) for what, number in (line.split() for line in lines)]
 
 
-def test_what_two_replicas_record_at_once_is_there_once(url: str, tmp_path: Path) -> None:
+async def test_what_two_replicas_record_at_once_is_there_once(url: str, tmp_path: Path) -> None:
     count = 150
     processes = [replica(url, tmp_path / name, name, 0, count) for name in ("one", "two")]
     assert [len(promised(process)) for process in processes] == [2 * count, 2 * count]
     assert [process.returncode for process in processes] == [0, 0]
 
-    async def story() -> None:
-        store = await opened(url, tmp_path / "reader")
-        try:
-            expected = [exchange_id(name, number) for number in range(count) for name in ("one", "two")]
-            assert await ids(store, limit=1000) == sorted(expected, reverse=True)
-            for name in ("one", "two"):
-                for number in range(0, count, 7):
-                    exchange, body = exchange_id(name, number), body_of(name, number)
-                    assert await store.facts(exchange) == answered_facts(exchange, body, number)
-                    assert await store.body(exchange, sha256(body)) == body
-            found = {exchange_id("two", number) for number in (7, *range(70, 80))}
-            assert set(await ids(store, "text:'two asks 7'")) == found
-        finally:
-            await store.close()
-
-    asyncio.run(story())
+    store = await opened(url, tmp_path / "reader")
+    try:
+        expected = [exchange_id(name, number) for number in range(count) for name in ("one", "two")]
+        assert await ids(store, limit=1000) == sorted(expected, reverse=True)
+        for name in ("one", "two"):
+            for number in range(0, count, 7):
+                exchange, body = exchange_id(name, number), body_of(name, number)
+                assert await store.facts(exchange) == answered_facts(exchange, body, number)
+                assert await store.body(exchange, sha256(body)) == body
+        found = {exchange_id("two", number) for number in (7, *range(70, 80))}
+        assert set(await ids(store, "text:'two asks 7'")) == found
+    finally:
+        await store.close()
 
 
 def answered_facts(exchange: str, body: bytes, number: int) -> list[Entry]:
@@ -238,7 +223,7 @@ def answered_facts(exchange: str, body: bytes, number: int) -> list[Entry]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_replica_that_is_killed_loses_nothing_that_it_promised(url: str, tmp_path: Path, seed: int) -> None:
+async def test_a_replica_that_is_killed_loses_nothing_that_it_promised(url: str, tmp_path: Path, seed: int) -> None:
     lines_before_the_end = Random(seed).randrange(1, 200)
     other = replica(url, tmp_path / "other", "other", 0, 60)
     victim = replica(url, tmp_path / "victim", "victim", 0, 100_000)
@@ -248,27 +233,24 @@ def test_a_replica_that_is_killed_loses_nothing_that_it_promised(url: str, tmp_p
     said = [*((what, int(number)) for what, number in (line.split() for line in heard)), *promised(victim)]
     assert promised(other)[-1] == ("finished", 59)
 
-    async def story() -> None:
-        again = await opened(url, tmp_path / "victim")
-        try:
-            await again.settle()
-            finished = {number for what, number in said if what == "finished"}
-            for number in {number for _, number in said}:
-                exchange, body = exchange_id("victim", number), body_of("victim", number)
-                facts = await again.facts(exchange)
-                whole_story = answered_facts(exchange, body, number)
-                if number in finished or facts == whole_story:
-                    assert facts == whole_story
-                else:
-                    assert facts[:1] == whole_story[:1]
-                    assert [each.fact.code for each in facts[1:]] == ["interrupted"]
-                assert await again.body(exchange, sha256(body)) == body
-            assert len(await ids(again, "id:*_other", limit=500)) == 60
-            assert await ids(again, "state:received") == []
-        finally:
-            await again.close()
-
-    asyncio.run(story())
+    again = await opened(url, tmp_path / "victim")
+    try:
+        await again.settle()
+        finished = {number for what, number in said if what == "finished"}
+        for number in {number for _, number in said}:
+            exchange, body = exchange_id("victim", number), body_of("victim", number)
+            facts = await again.facts(exchange)
+            whole_story = answered_facts(exchange, body, number)
+            if number in finished or facts == whole_story:
+                assert facts == whole_story
+            else:
+                assert facts[:1] == whole_story[:1]
+                assert [each.fact.code for each in facts[1:]] == ["interrupted"]
+            assert await again.body(exchange, sha256(body)) == body
+        assert len(await ids(again, "id:*_other", limit=500)) == 60
+        assert await ids(again, "state:received") == []
+    finally:
+        await again.close()
 
 
 # --- records of earlier versions ------------------------------------------------------------------

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -49,14 +48,11 @@ def told_twice(url: str, others: bytes = b"") -> PostgresLogbook:
     return PostgresLogbook(ask)
 
 
-def test_lines_whose_word_was_lost_on_the_way_are_there_once(url: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        store = await opened(url, tmp_path)
-        await told_twice(url).append("chat", 0, [b"1", b"2"], NOON)
-        await told_twice(url).append("chat", 2, [b"3"], NOON)
-        assert [line.data for line in await store.logbook.lines("chat")] == [b"1", b"2", b"3"]
-        with pytest.raises(Fault, match="changed by another process"):
-            await told_twice(url, others=b"theirs").append("chat", 3, [b"4"], NOON)
-        await store.close()
-
-    asyncio.run(story())
+async def test_lines_whose_word_was_lost_on_the_way_are_there_once(url: str, tmp_path: Path) -> None:
+    store = await opened(url, tmp_path)
+    await told_twice(url).append("chat", 0, [b"1", b"2"], NOON)
+    await told_twice(url).append("chat", 2, [b"3"], NOON)
+    assert [line.data for line in await store.logbook.lines("chat")] == [b"1", b"2", b"3"]
+    with pytest.raises(Fault, match="changed by another process"):
+        await told_twice(url, others=b"theirs").append("chat", 3, [b"4"], NOON)
+    await store.close()
