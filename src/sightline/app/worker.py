@@ -52,6 +52,7 @@ _MOST_UNTOLD = 32 << 20
 
 _pack = msgspec.msgpack.encode
 _RUNNING = msgspec.json.Decoder(Running)
+_RECORDED = msgspec.msgpack.Decoder(RecordedExchange)
 
 
 class WorkerParameters(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ class BorrowedRecords:
 
     async def read(self, exchange: str) -> RecordedExchange:
         """All of an exchange; a fault if the record does not hold it."""
-        return messages.decode_recorded(await self._peer.call("recorded", exchange.encode()))
+        return _RECORDED.decode(await self._peer.call("recorded", exchange.encode()))
 
     async def list_ids(self, _wanted: Expression) -> list[str]:
         """Nothing is listed here: only the main process serves what is not a POST."""
@@ -153,19 +154,11 @@ class ServingWorker:
         self._parameters = parameters
         self._memory = WorkerMemory(parameters.memory)
         self._peer = Peer(
-            {
-                "watch": self._watch,
-                "unwritten": self._unwritten,
-                "learned": self._learn,
-                "metrics": self._pack_metrics,
-            },
+            {"watch": self._watch, "unwritten": self._unwritten, "learned": self._learn, "metrics": self._pack_metrics},
             self._on_message,
         )
         self._teller: FactTeller | None = None
-        self._main = HandOver(
-            lambda first: self._memory.wants_all or not is_plain(first),
-            self._give_to_main,
-        )
+        self._main = HandOver(lambda first: self._memory.wants_all or not is_plain(first), self._give_to_main)
 
     async def run(self) -> None:
         """Serve until the main process says that it is enough."""
