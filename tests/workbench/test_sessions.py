@@ -249,3 +249,11 @@ def test_sessions_are_listed_by_name_or_conversation_the_latest_first() -> None:
     assert (named.project, named.input_tokens, named.output_tokens) == ("shop", 105, 10)
     assert (named.cost, named.unpriced) == (0.5, 1)
     assert (named.began, named.ended, briefs[0].failed) == (10, 13.0, 1)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/messages/count_tokens?beta=true", "/v1/responses/input_tokens", "/m:countTokens"]
+)
+def test_to_have_tokens_counted_is_no_turn(path: str) -> None:
+    (brief,) = list_sessions([line(1, 10), line(2, 20, path=path, title="Counted")])
+    assert (brief.requests, brief.turns) == (2, 1)

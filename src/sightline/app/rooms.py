@@ -184,7 +184,7 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Sho
     lines = SessionLines(records, parts.now)
     return {
         "cache": {"GET": lambda call: caches.read(Query(call.query))},
-        "context": {"GET": lambda call: meter.read(Query(call.query))},
+        "context": {"GET": lambda call: meter.measure(Query(call.query).text("session"))},
         "share": {"POST": lambda call: sharing.share(call.receive)},
         "import": {"POST": lambda call: sharing.import_file(call.receive)},
         "sessions": {"GET": lambda call: lines.list(Query(call.query))},

@@ -249,15 +249,7 @@ def _masks_for(cause: Cause, turns: TwoTurns, scope: Keep, name: str) -> Iterato
 
 
 def _mask(scope: Keep, name: str, *, cache: CacheEdit | None = None, strip: Strip | None = None) -> Mask:
-    return with_id(
-        Mask(
-            kind="strip" if cache is None else "cache",
-            scope=scope,
-            name=name,
-            cache=cache,
-            strip=strip,
-        )
-    )
+    return with_id(Mask(kind="strip" if cache is None else "cache", scope=scope, name=name, cache=cache, strip=strip))
 
 
 def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:

@@ -23,7 +23,8 @@ from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy, Turn, count_le
 from sightline.wire.cache import BoundedCache
 from sightline.wire.jsontext import decode
 from sightline.wire.sse import SseDecoder
-from sightline.workbench.session_lines import TURNS, SessionLines, is_turn
+from sightline.workbench.costs import only_counts
+from sightline.workbench.session_lines import TURNS, SessionLines
 
 MOST_TURNS: Final = 2000
 """So many turns are examined, the newest ones."""
@@ -93,7 +94,7 @@ class TurnExaminer:
             terms.append(f"({wanted})")
         found: list[Summary] = []
         async for summary in self.lines.read(None if wanted and not session else session, *terms):
-            if is_turn(summary):
+            if not only_counts(summary):
                 found.append(summary)
                 if len(found) > MOST_TURNS:
                     break

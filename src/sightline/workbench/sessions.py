@@ -212,31 +212,11 @@ def _show(thread: _Thread, below: Mapping[str, list[_Thread]], total: list[float
         inner = tuple(_show(each, below, total) for each in below.get(line.id, ()))
         requests += sum(each.requests for each in inner)
         costs += [each.cost for each in inner]
-        turns.append(_turn(line, "" if line.title == asked else line.title, total[0], inner))
+        own = {"asked": "" if line.title == asked else line.title, "total": total[0], "below": inner}
+        turns.append(msgspec.convert(msgspec.structs.asdict(line) | own, SessionTurn))
         asked = line.title
     return SessionThread(
         kind=thread.kind, title=thread.lines[0].title, requests=requests, cost=fsum(costs), turns=tuple(turns)
-    )
-
-
-def _turn(line: Summary, asked: str, total: float, below: tuple[SessionThread, ...]) -> SessionTurn:
-    return SessionTurn(
-        id=line.id,
-        at=line.at,
-        state=line.state,
-        model=line.model,
-        asked=asked,
-        status=line.status,
-        fault=line.fault,
-        tools=line.tools,
-        input_tokens=line.input_tokens,
-        cached_tokens=line.cached_tokens,
-        output_tokens=line.output_tokens,
-        cost=line.cost,
-        is_estimated=line.is_estimated,
-        total=total,
-        elapsed=line.elapsed,
-        below=below,
     )
 
 
