@@ -6,6 +6,7 @@ little later, also after the database was away for a while. Everything can be re
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -125,8 +126,10 @@ async def _lines(connection: PostgresConnection, log: str, after: int) -> list[L
 _FACTS = "SELECT n, at, data FROM sightline.facts WHERE exchange = $1"
 _FRAMES = "SELECT data FROM sightline.frames WHERE exchange = $1"
 _NEAR = "SELECT near FROM sightline.bodies WHERE sha256 = $1"
-_COLUMNS = record_columns(
-    "sightline.exchanges", "json_array_elements_text(e.tools::json)", folded=POSTGRESQL_FOLDED, placeholder=dollar
+_COLUMNS = replace(
+    record_columns("sightline.exchanges", "json_array_elements_text(e.tools::json)"),
+    folded=POSTGRESQL_FOLDED,
+    placeholder=dollar,
 )
 TABLES: SearchTables[str] = SearchTables(_COLUMNS, "sightline.exchanges", "sightline.words", "id", "= ANY({})", list)
 

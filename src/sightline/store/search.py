@@ -93,13 +93,13 @@ class SearchTables(Generic[Name]):
     pack: Callable[[Sequence[Name] | Sequence[int]], object]
 
 
-def record_columns(exchanges: str, tools: str, **dialect: Any) -> Columns:
+def record_columns(exchanges: str, tools: str) -> Columns:
     """The columns of the table `exchanges` as filters see them. `tools` makes the tools of an exchange rows with a
-    `value`; `dialect` is how the SQL of a database differs."""
+    `value`."""
     columns = {name: Column("NULLIF(e.status, 0)" if name == "status" else f"e.{of}") for name, of in FIELDS.items()}
     columns["tool"] = Column("tool.value", f"EXISTS (SELECT 1 FROM {tools} tool WHERE {{}})")
     latest = f"e.id IN (SELECT id FROM {exchanges} ORDER BY id DESC LIMIT {{}})"
-    return Columns(fields=columns, latest=latest, **dialect)
+    return Columns(columns, latest)
 
 
 class RecordSearch(Generic[Name]):
