@@ -136,7 +136,8 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
             with path.open("wb") as file:
                 yield file
             return
-        with replacing(path.resolve()) as file:
+        path = path.resolve()
+        with replacing(path) as file:
             yield file
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror or error}"

@@ -374,7 +374,7 @@ class CacheReports:
             sessions = {summary.session for summary in summaries}
             shared = sessions.pop() if len(sessions) == 1 else ""
             return await self._sum_up(
-                shared, await self._examiner.examine_some(summaries), key_of, is_cut=False, has_advice=len(ids) == 1
+                shared, await self._examiner.examine(summaries), key_of, is_cut=False, has_advice=len(ids) == 1
             )
         if not session and not wanted:
             session = (await self._examiner.lines.latest_turn("")).session

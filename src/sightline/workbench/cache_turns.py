@@ -73,13 +73,9 @@ class TurnExaminer:
         summary = await self._records.summary(exchange, await self._records.facts(exchange))
         return await load_exchange(self._records.store, summary)
 
-    async def examine(self, lines: Sequence[Summary]) -> dict[str, CacheTurn]:
-        """These turns by their ids, each compared with what came before it in its session. Turns that the provider did
-        not count are missing, as are those of which the record holds no body any more."""
-        return {each.turn.exchange: each.turn for each in await self.examine_some(lines)}
-
-    async def examine_some(self, lines: Sequence[Summary]) -> list[ExaminedTurn]:
-        """The same as a list."""
+    async def examine(self, lines: Sequence[Summary]) -> list[ExaminedTurn]:
+        """These turns, each compared with what came before it in its session. Turns that the provider did not count
+        are missing, as are those of which the record holds no body any more."""
         found: list[ExaminedTurn] = []
         for session in dict.fromkeys(line.session for line in lines):
             wanted = {line.id for line in lines if line.session == session}
