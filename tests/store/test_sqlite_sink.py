@@ -378,10 +378,7 @@ def test_pages_are_in_the_order_of_ids_also_where_exchanges_came_in_another_orde
 
 def test_latest_counts_the_whole_list_also_beside_words(reading: SqliteReader) -> None:
     assert [e.id for e in find(reading, parse("latest:60 text:rare"), limit=9)] == ["x_400"]
-    assert [e.id for e in find(reading, parse("!latest:60 text:rare"), limit=2)] == [
-        "x_300",
-        "x_200",
-    ]
+    assert [e.id for e in find(reading, parse("!latest:60 text:rare"), limit=2)] == ["x_300", "x_200"]
     reading.close()
 
 

@@ -11,14 +11,7 @@ from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy
 from sightline.workbench.cache_turns import CacheTurn
 from sightline.workbench.session_lines import list_sessions
-from sightline.workbench.sessions import (
-    SessionThread,
-    arrange,
-    break_of,
-    growth_of,
-    place_of,
-    show_session,
-)
+from sightline.workbench.sessions import SessionThread, arrange, break_of, growth_of, place_of, show_session
 from tests.desk_stage import DeskStage, desk_stage
 from tests.upstream import answer
 
