@@ -48,7 +48,6 @@ from sightline.exchange.relay import Relay
 from sightline.exchange.request_counter import RequestCounter
 from sightline.settings import Toolset
 from sightline.store.store import Store
-from sightline.store.summary import price_list
 from sightline.transport.http.client import HttpClient
 from sightline.transport.waiting import Clock
 
@@ -130,7 +129,7 @@ def _context(loaded: Configuration, root: Path) -> EvalContext:
         default_model=loaded.settings.ask.model,
         process=process_name(),
         is_alive=is_alive,
-        prices=price_list(loaded.catalog),
+        prices=loaded.prices,
         make_token=lambda: secrets.token_urlsafe(32),
     )
 
@@ -243,7 +242,7 @@ def evaluation_for(
         has_key=grown.has_key,
         environment=grown.environment,
         secrets=around.secrets | frozenset(variables_of(grown.catalog)),
-        prices=price_list(grown.catalog),
+        prices=grown.prices,
         runner=runner,
     )
     return replace(evaluation, engine=engine, surroundings=around)

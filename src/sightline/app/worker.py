@@ -37,7 +37,6 @@ from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
 from sightline.store.entries import FramesEntry, KeptEntry
 from sightline.store.journal import JournalWriter, encode_entries
-from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
 from sightline.transport.embedded.process import EmbeddedModel, Running
 from sightline.web.access import OriginGuard
@@ -191,7 +190,7 @@ class ServingWorker:
 
             own = frozenset({(parameters.host, parameters.port)})
             is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
-            self._metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
+            self._metrics = Metrics(clock.now(), loaded.prices, is_counting=is_counting)
             self._relay, self._hub = await make_relay(
                 loaded, means, record, stack, own=own, is_observed=True, metrics=self._metrics, append=journal.append
             )
