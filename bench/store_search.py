@@ -19,14 +19,14 @@ from bench.store import NOON, answered, asked, varied
 from bench.timing import table
 from sightline.errors import Fault
 from sightline.filters.expression import ContentTerm
+from sightline.store import postgres, sqlite
 from sightline.store.entries import Codec, Entry
 from sightline.store.importer import Sink
 from sightline.store.postgres_connection import address_of, connect, migrate
-from sightline.store.postgres_reading import newest
 from sightline.store.postgres_sink import PostgresSink
 from sightline.store.postgres_words import append_words as append_postgres_words
+from sightline.store.search import RecordSearch
 from sightline.store.sqlite_database import FILE_NAME, open_database
-from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import append_words
 from sightline.store.store import load_migrations
@@ -74,10 +74,10 @@ def _sqlite_report() -> str:
         stored = (folder / FILE_NAME).stat().st_size / SEARCHED
         for copies in (1, COPIES):
             _multiply(folder, SEARCHED, copies)
-            reader = SqliteReader(folder / FILE_NAME)
+            reader = sqlite.SqliteReader(folder / FILE_NAME)
             for limit, what in LIMITS:
                 started, began = process_time(), perf_counter()
-                found = reader.find(ContentTerm(RARE), now=NOON, before="", limit=limit)
+                found = reader.search(RecordSearch(sqlite.TABLES, ContentTerm(RARE), NOON).newest("", limit))
                 taken = _milliseconds(process_time() - started), _milliseconds(perf_counter() - began)
                 rows.append([f"{copies * SEARCHED:,}", what, str(len(found)), *taken])
             reader.close()
@@ -225,7 +225,8 @@ async def measure_postgres(url: str, server: int, limit: int) -> tuple[int, floa
     for _ in range(ROUNDS):
         before = _cpu_of_children(server)
         started, began = process_time(), perf_counter()
-        found = len(await newest(connection, ContentTerm(RARE), now=NOON, before="", limit=limit))
+        search = RecordSearch(postgres.TABLES, ContentTerm(RARE), NOON).newest("", limit)
+        found = len(await postgres.answer(connection, search))
         taken.append((perf_counter() - began, process_time() - started, _cpu_of_children(server) - before))
     await connection.close()
     wall, own, theirs = min(taken)

@@ -70,8 +70,8 @@ def test_what_estimates_needs_neither_an_engine_nor_a_record(tmp_path: Path) -> 
 WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
 
 
-def test_the_server_of_the_folder_sends_unless_it_is_to_be_apart(tmp_path: Path) -> None:
-    async def story() -> None:
+async def test_the_server_of_the_folder_sends_unless_it_is_to_be_apart(tmp_path: Path) -> None:
+    with served(tmp_path, "") as server:
         folder = tmp_path / "data"
         async with AsyncExitStack() as stack:
             assert await running_server(folder, stack, apart=True) is None
@@ -87,9 +87,6 @@ def test_the_server_of_the_folder_sends_unless_it_is_to_be_apart(tmp_path: Path)
             await engine_through(RunningServer(server.url, server.token), loaded, folder, means, stack, notice=print)
             means.memory.ledger.add_request("acme", "m", 5, 0.0)
         assert not (folder / "learned.json").exists(), "the server counts, and this process not once more"
-
-    with served(tmp_path, "") as server:
-        asyncio.run(story())
 
 
 @pytest.mark.parametrize("mode", ["every", "next"])

@@ -1,5 +1,6 @@
 """Where a user's files belong, who may read them, and locks."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.platform.files import hold_lock, make_private, open_pipe, user_folder, write_pipe
+from sightline.platform.files import add_file, hold_lock, make_private, open_pipe, replacing, user_folder, write_pipe
 
 HOME = Path("/home/ada")
 
@@ -54,6 +55,27 @@ def test_files_and_folders_become_private_and_shared_folders_stay(tmp_path: Path
     for path in (file, folder, shared):
         make_private(path)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (file, folder, shared)] == [0o600, 0o700, 0o1777]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    with contextlib.suppress(OSError), replacing(path) as file:
+        file.write(b"half")
+        raise OSError("the disk is full")
+    assert list(tmp_path.iterdir()) == []
+    for data in (b"first", b"second"):
+        with replacing(path, mode=mode, is_forced=True) as file:
+            file.write(data)
+        assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (data, mode)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_two_files_with_one_name_the_first_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    assert [add_file(path, b"first"), add_file(path, b"second")] == [True, False]
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"first", 0o600)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 HOLDS = """

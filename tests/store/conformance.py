@@ -1,7 +1,7 @@
 """What every store does, told as stories. A test class inherits them and says how its store is opened."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from operator import add
 from typing import TypeAlias
 
@@ -35,20 +35,16 @@ from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, r
 
 Opening: TypeAlias = Callable[[], Awaitable[Store]]
 """Opens the store of a test, again if it was closed."""
-Story: TypeAlias = Callable[[Store], Coroutine[object, object, None]]
 
 
-def told(opening: Opening, story: Story) -> None:
-    """Tell a story of an open store, and close it."""
-
-    async def whole_story() -> None:
-        store = await opening()
-        try:
-            await story(store)
-        finally:
-            await store.close()
-
-    asyncio.run(whole_story())
+@asynccontextmanager
+async def opened(opening: Opening) -> AsyncIterator[Store]:
+    """An open store, which is closed at the end."""
+    store = await opening()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 async def ids(store: Store, wanted: Expression | str = EVERYTHING, **page: object) -> list[str]:
@@ -89,8 +85,8 @@ class StoreConformance:
 
     # --- recording and reading -------------------------------------------------------------------
 
-    def test_half_a_character_and_an_impossible_number_close_nothing(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_half_a_character_and_an_impossible_number_close_nothing(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             body = rb'{"model":"m","messages":[{"role":"user","content":"hello \ud83d"}]}'
             store.record(whole("x_1", body, "hi"))
             absurd = ExchangeFinished("stop", 200, usage=Usage(input_tokens=2**63), tools=("a\ud83d",))
@@ -100,10 +96,8 @@ class StoreConformance:
             assert await ids(store, 'text:"hello"') == ["x_1"]
             assert await ids(store, 'text:"later"') == ["x_3"]
 
-        told(opening, story)
-
-    def test_what_cannot_be_stored_keeps_back_nothing_else(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_what_cannot_be_stored_keeps_back_nothing_else(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("before"), "hi"))
             store.record([FactEntry("x_2", 2**63, NOON, Received("anthropic", "m", ""))])
             store.record(whole("x_3", chat_body("behind"), "hi"))
@@ -111,10 +105,8 @@ class StoreConformance:
             store.record(whole("x_4", chat_body("later"), "hi"))
             assert await ids(store) == ["x_4", "x_3", "x_1"]
 
-        told(opening, story)
-
-    def test_what_was_recorded_is_read_as_it_was(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_what_was_recorded_is_read_as_it_was(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             body = chat_body("hello")
             entries = whole("x_1", body, "Good ", "morning")
             store.record(entries)
@@ -122,9 +114,7 @@ class StoreConformance:
             assert await store.facts("x_1") == [entry for entry in entries if isinstance(entry, FactEntry)]
             assert await store.body("x_1", sha256(body)) == body
 
-        told(opening, story)
-
-    def test_facts_of_every_kind_come_back(self, opening: Opening) -> None:
+    async def test_facts_of_every_kind_come_back(self, opening: Opening) -> None:
         facts = [
             Received("anthropic", "m", "", client="cli", headers=(("accept", "*/*"), ("x-ü", "é"))),
             Translated("gemini", sha256(b"{}"), 1, (Loss("/a", "b", "c", "option"),)),
@@ -138,25 +128,20 @@ class StoreConformance:
             Dropped("no"),
             ExchangeCancelled(),
         ]
-
-        async def story(store: Store) -> None:
+        async with opened(opening) as store:
             store.record([BodyEntry(sha256(b"{}"), b"{}"), BodyEntry(sha256(b"[]"), b"[]"), *noted("x_1", facts)])
             await store.settle()
             assert [each.fact for each in await store.facts("x_1")] == facts
 
-        told(opening, story)
-
-    def test_what_is_not_there_is_nothing(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_what_is_not_there_is_nothing(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             assert await store.facts("x_1") == []
             assert await store.body("x_1", sha256(b"nothing")) is None
             assert await store.body("x_1", "no hash") is None
             assert await ids(store) == []
 
-        told(opening, story)
-
-    def test_the_same_entries_twice_are_there_once(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_the_same_entries_twice_are_there_once(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             entries = whole("x_1", chat_body("hello"), "hi")
             store.record(entries)
             await store.settle()
@@ -166,34 +151,25 @@ class StoreConformance:
             assert (await summary(store, "x_1")).attempts == 1
             assert await store.facts("x_1") == first
 
-        told(opening, story)
-
-    def test_a_closed_store_opens_with_all_of_it(self, opening: Opening) -> None:
+    async def test_a_closed_store_opens_with_all_of_it(self, opening: Opening) -> None:
         body = chat_body("hello")
-
-        async def before(store: Store) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", body, "hi"))
-
-        async def after(store: Store) -> None:
+        async with opened(opening) as store:
             assert await ids(store, "text:hello") == ["x_1"]
             assert await store.body("x_1", sha256(body)) == body
 
-        told(opening, before)
-        told(opening, after)
-
-    def test_texts_that_utf_8_cannot_carry_are_kept_as_far_as_it_can(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_texts_that_utf_8_cannot_carry_are_kept_as_far_as_it_can(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             fact = ExchangeFailed("upstream_error", "lone \ud800 and \0")
             store.record([*received("x_1", b'{"\\ud800"'), *noted("x_1", [fact], first=1)])
             assert (await summary(store, "x_1")).message.startswith("lone ")
             assert (await store.facts("x_1"))[1].fact.code == "upstream_error"
 
-        told(opening, story)
-
     # --- summaries -------------------------------------------------------------------------------
 
-    def test_a_summary_says_what_became_of_it(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_summary_says_what_became_of_it(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             body = chat_body("What is\n  the time?")
             store.record(received("x_1", body, client="cli/1", is_stream=True, origin="x_0"))
             begun = await summary(store, "x_1")
@@ -206,10 +182,8 @@ class StoreConformance:
                 first_byte=0.2, elapsed=0.9, origin="x_0", title="What is the time?", transport="http",
             )  # fmt: skip
 
-        told(opening, story)
-
-    def test_a_failure_is_summed_up_with_its_words(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_failure_is_summed_up_with_its_words(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(received("x_1", chat_body("hi")))
             store.record(noted("x_1", [ExchangeFailed("rate_limited", "slow down", status=429)], first=1))
             found = await summary(store, "x_1")
@@ -220,20 +194,16 @@ class StoreConformance:
                 429,
             )
 
-        told(opening, story)
-
     # --- lists -----------------------------------------------------------------------------------
 
-    def test_lists_are_newest_first_and_go_on_where_they_ended(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_lists_are_newest_first_and_go_on_where_they_ended(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             for number in range(7):
                 store.record(whole(f"x_{number}", chat_body(str(number)), "ok", at=NOON + number))
             assert await ids(store, limit=3) == ["x_6", "x_5", "x_4"]
             assert await ids(store, limit=3, before="x_4") == ["x_3", "x_2", "x_1"]
             assert await ids(store, before="x_1") == ["x_0"]
             assert await ids(store, before="x_0") == []
-
-        told(opening, story)
 
     @pytest.mark.parametrize(
         ("wanted", "found"),
@@ -256,8 +226,8 @@ class StoreConformance:
             ("state:failed | session:blue", ["x_3", "x_2"]),
         ],
     )
-    def test_filters_choose(self, opening: Opening, wanted: str, found: list[str]) -> None:
-        async def story(store: Store) -> None:
+    async def test_filters_choose(self, opening: Opening, wanted: str, found: list[str]) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("one"), "ok"))
             body = chat_body("a dad joke")
             store.record(received("x_2", body, at=NOON + 2, session="blue", is_stream=True))
@@ -266,12 +236,10 @@ class StoreConformance:
             store.record(noted("x_3", [ExchangeFailed("rate_limited", "", status=429)], first=1))
             assert await ids(store, wanted) == found
 
-        told(opening, story)
-
     @pytest.mark.parametrize("by", [(), ("model",), ("session", "client", "tag", "origin")])
     @pytest.mark.parametrize("wanted", ["", "session:blue", "latest:3", "status:ok & !session:eval*", "cost>0"])
-    def test_sums_are_those_of_each_exchange(self, opening: Opening, wanted: str, by: tuple[str, ...]) -> None:
-        async def story(store: Store) -> None:
+    async def test_sums_are_those_of_each_exchange(self, opening: Opening, wanted: str, by: tuple[str, ...]) -> None:
+        async with opened(opening) as store:
             for number, session in enumerate(("blue", "blue", "red", "eval:1", "eval:1")):
                 body = chat_body(str(number))
                 store.record(received(f"x_{number}", body, session=session, client=f"cli/{number % 2}"))
@@ -292,10 +260,8 @@ class StoreConformance:
             each = [SummedExchanges(1, line) for line in lines]
             assert sums_of(found, by) == {key: pytest.approx(value) for key, value in sums_of(each, by).items()}
 
-        told(opening, story)
-
-    def test_sums_of_absurd_counts_are_sums(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_sums_of_absurd_counts_are_sums(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             end = ExchangeFinished("stop", usage=Usage(input_tokens=2**63 - 1, output_tokens=2**62, cost=9e20))
             for name in ("x_1", "x_2", "x_3"):
                 store.record([*received(name, chat_body("x")), *noted(name, [end], first=1)])
@@ -304,15 +270,11 @@ class StoreConformance:
             sums = found.line.input_tokens, found.line.output_tokens, found.line.cost
             assert sums == pytest.approx((3 * 2**63, 3 * 2**62, 27e20))
 
-        told(opening, story)
-
-    def test_what_only_words_tell_has_no_sums(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_what_only_words_tell_has_no_sums(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("hello"), "hi"))
             await store.settle()
             assert await store.sums(parse("text:hello"), (), now=NOON) is None
-
-        told(opening, story)
 
     # --- search ----------------------------------------------------------------------------------
 
@@ -333,16 +295,21 @@ class StoreConformance:
             ('"quoted"', ["x_2"]),
         ],
     )
-    def test_words_of_either_side_are_found(self, opening: Opening, words: str, found: list[str]) -> None:
-        async def story(store: Store) -> None:
+    async def test_words_of_either_side_are_found(self, opening: Opening, words: str, found: list[str]) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("tell a Dad Joke", system="Be brief."), "Knock ", "knock"))
             store.record(whole("x_2", chat_body('Viele GRÜẞE aus 日本, Grüße "quoted"', system="Be brief."), "ha"))
             assert await ids(store, "text:'" + words + "'") == found
 
-        told(opening, story)
+    @pytest.fixture
+    def refunds(self) -> Iterator[None]:
+        add_field(FilterField("refunds", Kind.YES_NO, "", read=lambda exchange: exchange.says("re*fund")))
+        yield
+        remove_field("refunds")
 
-    def test_a_field_from_outside_may_ask_for_any_words(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    @pytest.mark.usefixtures("refunds")
+    async def test_a_field_from_outside_may_ask_for_any_words(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("a REFUND, please"), "yes"))
             store.record(whole("x_2", chat_body("hello"), "your re-fund"))
             store.record(whole("x_3", chat_body("hello again"), "yes"))
@@ -350,23 +317,15 @@ class StoreConformance:
             assert await ids(store, "!refunds") == ["x_3"]
             assert await ids(store, "refunds text:your") == ["x_2"]
 
-        add_field(FilterField("refunds", Kind.YES_NO, "", read=lambda exchange: exchange.says("re*fund")))
-        try:
-            told(opening, story)
-        finally:
-            remove_field("refunds")
-
-    def test_a_history_that_is_sent_again_is_not_found_again(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_history_that_is_sent_again_is_not_found_again(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("a rare word"), "yes"))
             store.record(whole("x_2", chat_body("a rare word", "yes", "another"), "no"))
             assert await ids(store, "text:'rare word'") == ["x_1"]
             assert await ids(store, "text:another") == ["x_2"]
 
-        told(opening, story)
-
-    def test_a_history_that_no_exchange_has_is_found_once(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_history_that_no_exchange_has_is_found_once(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("an older word", "said so", "resumed"), "yes"))
             store.record(whole("x_2", chat_body("an older word", "said so", "elsewhere"), "no"))
             store.record(whole("x_3", chat_body("an older word", "said so", "resumed", "yes", "on"), "no"))
@@ -375,12 +334,10 @@ class StoreConformance:
             assert await ids(store, "text:resumed") == ["x_1"]
             assert await ids(store, "text:elsewhere") == ["x_2"]
 
-        told(opening, story)
-
     # --- conversations ---------------------------------------------------------------------------
 
-    def test_a_turn_is_linked_to_the_one_that_it_continues(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_turn_is_linked_to_the_one_that_it_continues(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("hi"), "yes"))
             store.record(whole("x_2", chat_body("something else"), "yes"))
             store.record(whole("x_3", chat_body("hi", "yes", "go on"), "on"))
@@ -390,10 +347,8 @@ class StoreConformance:
             links = {each: (await summary(store, each)).previous for each in ("x_1", "x_2", "x_3", "x_4", "x_5", "x_6")}
             assert links == {"x_1": "", "x_2": "", "x_3": "x_1", "x_4": "x_3", "x_5": "x_1", "x_6": ""}
 
-        told(opening, story)
-
-    def test_side_request_is_marked_and_belongs_to_no_conversation(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_side_request_is_marked_and_belongs_to_no_conversation(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             errand = chat_body("hi", system="Write a short title for the conversation.")
             store.record(whole("x_1", errand, "Greetings"))
             store.record(whole("x_2", chat_body("hi", tools=["Bash"]), "yes"))
@@ -402,11 +357,11 @@ class StoreConformance:
             assert (await summary(store, "x_3")).previous == "x_2"
             assert await ids(store, "!side") == ["x_3", "x_2"]
 
-        told(opening, story)
-
     @pytest.mark.parametrize("is_stream", [False, True])
-    def test_a_request_that_names_a_reply_continues_its_exchange(self, opening: Opening, *, is_stream: bool) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_request_that_names_a_reply_continues_its_exchange(
+        self, opening: Opening, *, is_stream: bool
+    ) -> None:
+        async with opened(opening) as store:
             asked = {"x_1": ("", "resp_1"), "x_2": ("resp_1", "resp_2"), "x_3": ("resp_1", "resp_3")}
             for exchange, (previous, own) in asked.items():
                 store.record(responded(exchange, previous, own, is_stream=is_stream))
@@ -416,10 +371,10 @@ class StoreConformance:
             links = {each: (await summary(store, each)).previous for each in (*asked, "x_4", "x_5", "x_6")}
             assert links == {"x_1": "", "x_2": "x_1", "x_3": "x_1", "x_4": "", "x_5": "x_2", "x_6": "x_3"}
 
-        told(opening, story)
-
-    def test_a_reply_is_found_by_the_client_that_it_is_stored_for_until_it_is_deleted(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_reply_is_found_by_the_client_that_it_is_stored_for_until_it_is_deleted(
+        self, opening: Opening
+    ) -> None:
+        async with opened(opening) as store:
             for exchange, owner in (("x_1", "ab12"), ("x_2", "cd34")):
                 store.record([*received(exchange, chat_body("hi")), *noted(exchange, [ReplyStored(owner, 7)], first=1)])
             assert await ids(store, "stored:ab12") == ["x_1"]
@@ -427,10 +382,8 @@ class StoreConformance:
             store.record(noted("x_1", [ReplyStored("ab12", 7, is_deleted=True)], first=2))
             assert await ids(store, "stored:*") == ["x_2"]
 
-        told(opening, story)
-
-    def test_a_reply_may_be_read_after_the_request_that_names_it(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_reply_may_be_read_after_the_request_that_names_it(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             first = responded("x_1", "", "resp_1")
             store.record(first[:2])
             store.record(responded("x_2", "resp_1", "resp_2"))
@@ -438,39 +391,31 @@ class StoreConformance:
             store.record(first[2:])
             assert (await summary(store, "x_2")).previous == "x_1"
 
-        told(opening, story)
-
     # --- bodies ----------------------------------------------------------------------------------
 
-    def test_a_growing_history_is_read_back_at_every_turn(self, opening: Opening) -> None:
+    async def test_a_growing_history_is_read_back_at_every_turn(self, opening: Opening) -> None:
         said = [f"{turn} " + "lorem ipsum dolor " * 40 for turn in range(120)]
         bodies = [chat_body(*said[: 2 * turn + 1], max_tokens=turn) for turn in range(60)]
-
-        async def story(store: Store) -> None:
+        async with opened(opening) as store:
             for turn, body in enumerate(bodies):
                 store.record(received(f"x_{turn:03}", body))
             await store.settle()
             for turn, body in enumerate(bodies):
                 assert await store.body(f"x_{turn:03}", sha256(body)) == body
 
-        told(opening, story)
-
-    def test_bodies_of_any_kind_come_back(self, opening: Opening) -> None:
+    async def test_bodies_of_any_kind_come_back(self, opening: Opening) -> None:
         bodies = [b"", b"\x00", b"a" * 70_000, b"a" * 69_999 + b"b", b"b" + b"a" * 69_999, b"a" * 140_000]
-
-        async def story(store: Store) -> None:
+        async with opened(opening) as store:
             for number, body in enumerate(bodies):
                 store.record(received(f"x_{number}", body))
             await store.settle()
             for number, body in enumerate(bodies):
                 assert await store.body(f"x_{number}", sha256(body)) == body
 
-        told(opening, story)
-
     # --- forgetting ------------------------------------------------------------------------------
 
-    def test_what_is_within_its_limits_is_left_alone(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_what_is_within_its_limits_is_left_alone(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("hi"), "yes"))
             await store.settle()
             pruned = await store.prune(older_than=NOON - 1, larger_than=1 << 40)
@@ -478,13 +423,10 @@ class StoreConformance:
             assert pruned.bytes_left > 0
             assert await ids(store) == ["x_1"]
 
-        told(opening, story)
-
-    def test_what_is_too_old_goes_and_what_was_built_on_it_stays(self, opening: Opening) -> None:
+    async def test_what_is_too_old_goes_and_what_was_built_on_it_stays(self, opening: Opening) -> None:
         said = [f"{turn} unusual-{turn} " + "lorem ipsum dolor " * 40 for turn in range(20)]
         bodies = [chat_body(*said[: 2 * turn + 1]) for turn in range(10)]
-
-        async def story(store: Store) -> None:
+        async with opened(opening) as store:
             for turn, body in enumerate(bodies):
                 store.record(whole(f"x_{turn}", body, "yes", at=NOON + 10 * turn))
             await store.settle()
@@ -500,10 +442,8 @@ class StoreConformance:
             assert await ids(store, "text:unusual-0") == ["x_a"]
             assert await store.body("x_a", sha256(bodies[0])) == bodies[0]
 
-        told(opening, story)
-
-    def test_a_body_that_others_have_stays(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_a_body_that_others_have_stays(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             body = chat_body("hi")
             store.record(whole("x_1", body, "yes"))
             store.record(whole("x_2", body, "yes", at=NOON + 50))
@@ -511,19 +451,15 @@ class StoreConformance:
             assert (await store.prune(older_than=NOON + 1)).exchanges == 1
             assert await store.body("x_2", sha256(body)) == body
 
-        told(opening, story)
-
-    def test_what_is_still_under_way_is_not_forgotten(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_what_is_still_under_way_is_not_forgotten(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(received("x_1", chat_body("hi")))
             await store.settle()
             assert (await store.prune(older_than=NOON + 1000, larger_than=0)).exchanges == 0
             assert await ids(store) == ["x_1"]
 
-        told(opening, story)
-
-    def test_the_oldest_go_until_the_record_is_small_enough(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_the_oldest_go_until_the_record_is_small_enough(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             for number in range(200):
                 # Words that nothing compresses, so that the record is as large as it looks.
                 noise = "".join(sha256(f"{number} {line}".encode()) for line in range(60))
@@ -537,14 +473,11 @@ class StoreConformance:
             assert 20 < len(left) < 150
             assert left[0] == "x_199"
 
-        told(opening, story)
-
-    def test_chosen_exchanges_are_forgotten_and_the_others_are_as_they_were(self, opening: Opening) -> None:
+    async def test_chosen_exchanges_are_forgotten_and_the_others_are_as_they_were(self, opening: Opening) -> None:
         said = [f"{turn} unusual-{turn} " + "lorem ipsum dolor " * 40 for turn in range(20)]
         bodies = [chat_body(*said[: 2 * turn + 1]) for turn in range(10)]
         chosen = [f"x_{turn}" for turn in (0, 3, 4, 8)]
-
-        async def story(store: Store) -> None:
+        async with opened(opening) as store:
             for turn, body in enumerate(bodies):
                 store.record(whole(f"x_{turn}", body, f"answer-{turn}", at=NOON + 10 * turn))
             store.record(received("x_open", chat_body("not over")))
@@ -563,12 +496,10 @@ class StoreConformance:
             assert (await store.forget(chosen)).exchanges == 0
             assert (await store.forget([])).exchanges == 0
 
-        told(opening, story)
-
     # --- carrying it elsewhere -------------------------------------------------------------------
 
-    def test_an_export_holds_all_of_it_oldest_first(self, opening: Opening) -> None:
-        async def story(store: Store) -> None:
+    async def test_an_export_holds_all_of_it_oldest_first(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             body = chat_body("hi")
             store.record(whole("x_2", chat_body("two"), "ok"))
             store.record(whole("x_1", body, "yes"))
@@ -579,22 +510,16 @@ class StoreConformance:
                 e for e in await exported(store, parse("text:two")) if isinstance(e, FactEntry)
             ] == await store.facts("x_2")
 
-        told(opening, story)
-
-    def test_an_archive_makes_the_same_record_and_changes_nothing_the_second_time(self, opening: Opening) -> None:
-        lines: list[bytes] = []
-
-        async def save(store: Store) -> None:
+    async def test_an_archive_makes_the_same_record_and_changes_nothing_the_second_time(self, opening: Opening) -> None:
+        async with opened(opening) as store:
             store.record(whole("x_1", chat_body("hi"), "yes"))
             store.record(whole("x_2", chat_body("hi", "yes", "go on"), "on", at=NOON + 5))
             await store.settle()
             before = await exported(store), await store.find(EVERYTHING, now=NOON)
-            lines.extend([line async for line in write_archive(store.export(EVERYTHING, now=NOON))])
+            lines = [line async for line in write_archive(store.export(EVERYTHING, now=NOON))]
             await store.prune(older_than=NOON + 1000)
             assert await ids(store) == []
             for _ in range(2):
                 assert load(store, lines) == len(before[0])
                 await store.settle()
                 assert (await exported(store), await store.find(EVERYTHING, now=NOON)) == before
-
-        told(opening, save)

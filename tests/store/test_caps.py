@@ -51,63 +51,51 @@ def where(request: pytest.FixtureRequest, opening: Opening) -> str:
     return request.node.stash[WHERE]
 
 
-def test_what_is_reserved_is_settled_by_what_it_took(opening: Opening) -> None:
-    async def story() -> None:
-        counts = await opening()
-        assert await counts.reserve([Claim(DAY, 60, 100)]) == [CapUse(DAY, 0, 60)]
-        assert await counts.settle(DAY, 60, 25) == CapUse(DAY, 25, 0)
-        assert await counts.uses() == [CapUse(DAY, 25, 0)]
-        await counts.close()
-        again = await opening()
-        assert await again.uses() == [CapUse(DAY, 25, 0)]
-        await again.close()
-
-    asyncio.run(story())
+async def test_what_is_reserved_is_settled_by_what_it_took(opening: Opening) -> None:
+    counts = await opening()
+    assert await counts.reserve([Claim(DAY, 60, 100)]) == [CapUse(DAY, 0, 60)]
+    assert await counts.settle(DAY, 60, 25) == CapUse(DAY, 25, 0)
+    assert await counts.uses() == [CapUse(DAY, 25, 0)]
+    await counts.close()
+    again = await opening()
+    assert await again.uses() == [CapUse(DAY, 25, 0)]
+    await again.close()
 
 
-def test_several_claims_are_reserved_together_or_not_at_all(opening: Opening) -> None:
-    async def story() -> None:
-        counts = await opening()
-        await counts.reserve([Claim(OTHER, 1, 1), Claim(DAY, 60, 100)])
-        with pytest.raises(CapFullError) as caught:
-            await counts.reserve([Claim(DAY, 10, 100), Claim(OTHER, 1, 1)])
-        assert (caught.value.claim.key, caught.value.use) == (OTHER, CapUse(OTHER, 0, 1))
-        assert sorted(await counts.uses(), key=lambda use: use.key) == [CapUse(DAY, 0, 60), CapUse(OTHER, 0, 1)]
-        await counts.close()
-
-    asyncio.run(story())
+async def test_several_claims_are_reserved_together_or_not_at_all(opening: Opening) -> None:
+    counts = await opening()
+    await counts.reserve([Claim(OTHER, 1, 1), Claim(DAY, 60, 100)])
+    with pytest.raises(CapFullError) as caught:
+        await counts.reserve([Claim(DAY, 10, 100), Claim(OTHER, 1, 1)])
+    assert (caught.value.claim.key, caught.value.use) == (OTHER, CapUse(OTHER, 0, 1))
+    assert sorted(await counts.uses(), key=lambda use: use.key) == [CapUse(DAY, 0, 60), CapUse(OTHER, 0, 1)]
+    await counts.close()
 
 
-def test_a_raised_limit_lets_more_in(opening: Opening) -> None:
-    async def story() -> None:
-        counts = await opening()
-        with pytest.raises(CapFullError):
-            await counts.reserve([Claim(DAY, 101, 100)])
-        assert await counts.raise_limit(DAY, 150) == CapUse(DAY, 0, 0, 150)
-        assert await counts.reserve([Claim(DAY, 101, 100)]) == [CapUse(DAY, 0, 101, 150)]
-        await counts.close()
-
-    asyncio.run(story())
+async def test_a_raised_limit_lets_more_in(opening: Opening) -> None:
+    counts = await opening()
+    with pytest.raises(CapFullError):
+        await counts.reserve([Claim(DAY, 101, 100)])
+    assert await counts.raise_limit(DAY, 150) == CapUse(DAY, 0, 0, 150)
+    assert await counts.reserve([Claim(DAY, 101, 100)]) == [CapUse(DAY, 0, 101, 150)]
+    await counts.close()
 
 
-def test_many_who_reserve_at_once_never_exceed_a_cap(opening: Opening) -> None:
-    async def story() -> None:
-        both = [await opening(), await opening()]
+async def test_many_who_reserve_at_once_never_exceed_a_cap(opening: Opening) -> None:
+    both = [await opening(), await opening()]
 
-        async def reserve(number: int) -> bool:
-            try:
-                await both[number % 2].reserve([Claim(DAY, 7, 700)])
-            except CapFullError:
-                return False
-            return True
+    async def reserve(number: int) -> bool:
+        try:
+            await both[number % 2].reserve([Claim(DAY, 7, 700)])
+        except CapFullError:
+            return False
+        return True
 
-        fitted = await asyncio.gather(*map(reserve, range(1_000)))
-        assert sum(fitted) == 100
-        assert await both[0].uses() == [CapUse(DAY, 0, 700)]
-        for each in both:
-            await each.close()
-
-    asyncio.run(story())
+    fitted = await asyncio.gather(*map(reserve, range(1_000)))
+    assert sum(fitted) == 100
+    assert await both[0].uses() == [CapUse(DAY, 0, 700)]
+    for each in both:
+        await each.close()
 
 
 KILLED = """
@@ -137,42 +125,34 @@ async def reserve_when_free(counts: CapCounts, claim: Claim) -> list[CapUse]:
                 await asyncio.sleep(0.01)
 
 
-def test_what_a_killed_process_had_reserved_is_free_again(opening: Opening, where: str) -> None:
-    async def story() -> None:
-        living = await opening()
-        await living.reserve([Claim(OTHER, 1, 1)])
-        other = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", KILLED, where, stdout=asyncio.subprocess.PIPE
-        )
-        assert other.stdout is not None
-        assert await other.stdout.readline() == b"reserved\n"
-        with pytest.raises(CapFullError):
-            await living.reserve([Claim(DAY, 20, 100)])
-        other.kill()
-        await other.communicate()
-        assert await reserve_when_free(living, Claim(DAY, 20, 100)) == [CapUse(DAY, 0, 20)]
-        assert await living.settle(DAY, 20, 5) == CapUse(DAY, 5, 0)
-        assert sorted(await living.uses(), key=lambda use: use.key) == [CapUse(DAY, 5, 0), CapUse(OTHER, 0, 1)]
-        await living.close()
-        again = await opening()
-        assert CapUse(OTHER, 0, 0) in await again.uses()
-        await again.close()
-
-    asyncio.run(story())
+async def test_what_a_killed_process_had_reserved_is_free_again(opening: Opening, where: str) -> None:
+    living = await opening()
+    await living.reserve([Claim(OTHER, 1, 1)])
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, where, stdout=asyncio.subprocess.PIPE)
+    assert other.stdout is not None
+    assert await other.stdout.readline() == b"reserved\n"
+    with pytest.raises(CapFullError):
+        await living.reserve([Claim(DAY, 20, 100)])
+    other.kill()
+    await other.communicate()
+    assert await reserve_when_free(living, Claim(DAY, 20, 100)) == [CapUse(DAY, 0, 20)]
+    assert await living.settle(DAY, 20, 5) == CapUse(DAY, 5, 0)
+    assert sorted(await living.uses(), key=lambda use: use.key) == [CapUse(DAY, 5, 0), CapUse(OTHER, 0, 1)]
+    await living.close()
+    again = await opening()
+    assert CapUse(OTHER, 0, 0) in await again.uses()
+    await again.close()
 
 
-def test_what_was_taken_back_is_settled_without_freeing_it_twice(opening: Opening) -> None:
-    async def story() -> None:
-        lost, other = await opening(), await opening()
-        await lost.reserve([Claim(DAY, 60, 100)])
-        await other.reserve([Claim(DAY, 40, 100)])
-        await lost.close()  # for the others it has ended
-        assert await other.reserve([Claim(DAY, 30, 100)]) == [CapUse(DAY, 0, 70)]
-        assert await lost.settle(DAY, 60, 25) == CapUse(DAY, 25, 70)
-        for each in (lost, other):
-            await each.close()
-
-    asyncio.run(story())
+async def test_what_was_taken_back_is_settled_without_freeing_it_twice(opening: Opening) -> None:
+    lost, other = await opening(), await opening()
+    await lost.reserve([Claim(DAY, 60, 100)])
+    await other.reserve([Claim(DAY, 40, 100)])
+    await lost.close()  # for the others it has ended
+    assert await other.reserve([Claim(DAY, 30, 100)]) == [CapUse(DAY, 0, 70)]
+    assert await lost.settle(DAY, 60, 25) == CapUse(DAY, 25, 70)
+    for each in (lost, other):
+        await each.close()
 
 
 def test_counts_that_cannot_be_written_are_a_fault(tmp_path: Path) -> None:

@@ -419,60 +419,33 @@ def structured(schema: Json) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("request_", "expected"),
+    ("expected", "fields"),
     [
-        pytest.param(claude_body(said("user", "hi")), False, id="a plain question"),
-        pytest.param(
-            claude_body(
-                said("user", "hi"), system="Generate a title for the session.", output_config=structured(SCHEMA)
-            ),
-            True,
-            id="a title of a schema",
-        ),
-        pytest.param(claude_body(said("user", "hi"), output_config=structured(SCHEMA)), True, id="a schema of a title"),
-        pytest.param(
-            claude_body(said("user", "hi"), output_config=structured({"properties": {"city": {}, "street": {}}})),
-            False,
-            id="a program that wants data",
-        ),
-        pytest.param(
-            claude_body(said("user", "hi"), output_config=structured({"type": "string"})), False, id="no fields"
-        ),
-        pytest.param(
-            claude_body(said("user", "Generate one"), system="You write a short title for this thread."),
-            True,
-            id="in words",
-        ),
-        pytest.param(
-            claude_body(said("user", "hi"), system="You are a router of packets."),
-            False,
-            id="a person's own instructions",
-        ),
-        pytest.param(
-            claude_body(said("user", "hi"), system="Write a title.", tools=[TOOL]),
-            False,
-            id="with tools it is a turn",
-        ),
-        pytest.param(
-            claude_body(said("user", "hi"), said("assistant", CALL), said("user", RESULT), system="title"),
-            False,
-            id="with calls it is a turn",
-        ),
-        pytest.param(
-            dialect("gemini").read_request(
-                {
-                    "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
-                    "systemInstruction": {"parts": [{"text": "You are a Task Routing AI. Rate the complexity."}]},
-                    "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": ROUTER},
-                }
-            ),
-            True,
-            id="a router",
-        ),
+        (False, {}),
+        (True, {"system": "Generate a title for the session.", "output_config": structured(SCHEMA)}),
+        (True, {"output_config": structured(SCHEMA)}),
+        (False, {"output_config": structured({"properties": {"city": {}, "street": {}}})}),  # a program wants data
+        (False, {"output_config": structured({"type": "string"})}),
+        (True, {"system": "You write a short title for this thread."}),
+        (False, {"system": "You are a router of packets."}),  # a person's own instructions
+        (False, {"system": "Write a title.", "tools": [TOOL]}),
     ],
 )
-def test_side_requests_are_distinguished_from_turns(request_: Request, expected: bool) -> None:
-    assert is_errand(request_) is expected
+def test_side_requests_are_distinguished_from_turns(fields: dict[str, Json], *, expected: bool) -> None:
+    assert is_errand(claude_body(said("user", "hi"), **fields)) is expected
+
+
+def test_a_request_with_calls_is_a_turn() -> None:
+    assert not is_errand(claude_body(said("user", "hi"), said("assistant", CALL), said("user", RESULT), system="title"))
+
+
+def test_a_question_to_a_router_is_a_side_request() -> None:
+    body: dict[str, Json] = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "systemInstruction": {"parts": [{"text": "You are a Task Routing AI. Rate the complexity."}]},
+        "generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": ROUTER},
+    }
+    assert is_errand(dialect("gemini").read_request(body))
 
 
 def test_reminders_are_taken_out() -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -33,11 +34,11 @@ from sightline.store.entries import (
     since,
     unpack_frames,
 )
+from sightline.store.sqlite import SqliteReader
 from sightline.store.sqlite_blocks import RecordBlockWriter
-from sightline.store.sqlite_database import FILE_NAME, open_database
-from sightline.store.sqlite_reading import SqliteReader
+from sightline.store.sqlite_database import FILE_NAME
 from sightline.store.sqlite_sink import SqliteSink
-from tests.store.traffic import chat_body, noted, prices, sha256, whole
+from tests.store.traffic import chat_body, noted, sha256, whole
 
 
 def test_entries_tell_facts_from_bodies_in_any_coding() -> None:
@@ -60,9 +61,9 @@ def test_a_fact_of_a_newer_version_says_so() -> None:
     assert "newer version" in caught.value.hint
 
 
-def test_an_exchange_that_a_newer_version_has_written_is_listed_and_says_why_it_cannot_be_shown(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, prices)
+def test_an_exchange_that_a_newer_version_has_written_is_listed_and_says_why_it_cannot_be_shown(
+    tmp_path: Path, connection: sqlite3.Connection, sink: SqliteSink
+) -> None:
     sink.apply(whole("x_1", chat_body("hi"), "yes"))
     sink.apply(whole("x_2", chat_body("ho"), "yes"))
     blocks = RecordBlockWriter(connection, Codec())
@@ -73,7 +74,6 @@ def test_an_exchange_that_a_newer_version_has_written_is_listed_and_says_why_it_
     sink.refresh()
     with pytest.raises(ValueError, match="sung"):  # it is about this exchange, and keeps back no other
         sink.apply(noted("x_2", [Held()], first=100))
-    sink.close()
     reading = SqliteReader(tmp_path / FILE_NAME)
     assert len(reading.facts("x_1")) > 1
     with pytest.raises(Fault, match="does not understand"):

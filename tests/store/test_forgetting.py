@@ -80,34 +80,30 @@ async def opened(folder: Path) -> SqliteStore:
     return await open_store(folder, prices=prices, now=lambda: NOON)
 
 
-def test_no_file_of_the_data_folder_holds_what_was_forgotten(tmp_path: Path) -> None:
-    async def story() -> None:
-        store = await opened(tmp_path)
-        stored: set[bytes] = set()
-        for number in range(20):
-            store.record(other_exchange(number))  # type: ignore[arg-type]
-            store.record(secret_exchange(number))  # type: ignore[arg-type]
-            if number % 4 == 0:
-                await store.settle()
-                remember(tmp_path, stored)  # blocks are written anew as they grow
-        await store.settle()
-        remember(tmp_path, stored)
-        assert traces(tmp_path, stored), "the word is there before"
-        gone = [f"x_s{number:03}" for number in range(20)]
-        assert (await store.forget(gone)).exchanges == 20
-        assert traces(tmp_path, stored) == []
-        assert len(await store.find(EVERYTHING, now=NOON)) == 20
-        store.record(other_exchange(99))  # type: ignore[arg-type]
-        await store.settle()
-        assert len(await store.find(EVERYTHING, now=NOON)) == 21
-        await store.close()
-        assert traces(tmp_path, stored) == []
-
-    asyncio.run(story())
+async def test_no_file_of_the_data_folder_holds_what_was_forgotten(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    stored: set[bytes] = set()
+    for number in range(20):
+        store.record(other_exchange(number))  # type: ignore[arg-type]
+        store.record(secret_exchange(number))  # type: ignore[arg-type]
+        if number % 4 == 0:
+            await store.settle()
+            remember(tmp_path, stored)  # blocks are written anew as they grow
+    await store.settle()
+    remember(tmp_path, stored)
+    assert traces(tmp_path, stored), "the word is there before"
+    gone = [f"x_s{number:03}" for number in range(20)]
+    assert (await store.forget(gone)).exchanges == 20
+    assert traces(tmp_path, stored) == []
+    assert len(await store.find(EVERYTHING, now=NOON)) == 20
+    store.record(other_exchange(99))  # type: ignore[arg-type]
+    await store.settle()
+    assert len(await store.find(EVERYTHING, now=NOON)) == 21
+    await store.close()
+    assert traces(tmp_path, stored) == []
 
 
-def test_a_record_of_an_earlier_version_is_written_anew_once(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
+def test_a_record_of_an_earlier_version_is_written_anew_once(tmp_path: Path, connection: sqlite3.Connection) -> None:
     # Earlier versions overwrote deleted rows only where that cost nothing.
     connection.execute("PRAGMA application_id = 0")
     connection.execute("PRAGMA secure_delete = OFF")
@@ -123,7 +119,6 @@ def test_a_record_of_an_earlier_version_is_written_anew_once(tmp_path: Path) -> 
     pages = connection.execute("PRAGMA application_id").fetchone()
     erase_remains(connection)
     assert connection.execute("PRAGMA application_id").fetchone() == pages != (0,)
-    connection.close()
 
 
 def test_a_reader_that_keeps_the_log_from_being_emptied_is_reported(tmp_path: Path) -> None:

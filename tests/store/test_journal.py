@@ -51,23 +51,20 @@ def written_to(folder: Path) -> list[str]:
 
 
 def test_a_record_is_in_its_file_without_a_system_call_after_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: JournalWriter
 ) -> None:
-    journal = JournalWriter(tmp_path)
     append(journal, 0)
     monkeypatch.setattr(journal_module, "os", None)
     for number in range(1, 9):
         append(journal, number)
     monkeypatch.undo()
     assert written_to(tmp_path) == [f"x_{number}" for number in range(9)]
-    journal.close()
 
 
 @pytest.mark.parametrize("most", [None, 5000])
 def test_a_large_record_is_written_by_a_system_call_whether_or_not_that_takes_all_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int | None, journal: JournalWriter
 ) -> None:
-    journal = JournalWriter(tmp_path)
     sizes: list[int] = []
 
     def write_some(file: int, pieces: tuple[bytes, ...], at: int) -> int:
@@ -81,7 +78,6 @@ def test_a_large_record_is_written_by_a_system_call_whether_or_not_that_takes_al
     append(journal, 2)
     assert len(sizes) == 1
     assert written_to(tmp_path) == ["x_0", "x_1", "x_2"]
-    journal.close()
 
 
 def test_a_large_record_that_cannot_be_written_is_a_fault_and_the_next_one_takes_its_place(
@@ -167,8 +163,9 @@ def test_who_waits_sees_how_far_others_are(tmp_path: Path) -> None:
     journal.close()
 
 
-def test_a_segment_that_is_in_the_database_is_used_again_without_what_it_held(tmp_path: Path) -> None:
-    journal = JournalWriter(tmp_path)
+def test_a_segment_that_is_in_the_database_is_used_again_without_what_it_held(
+    tmp_path: Path, journal: JournalWriter
+) -> None:
     append(journal, 0)
     append(journal, 1, size=SEGMENT_SIZE)  # has a segment of its own
     append(journal, 2)
@@ -184,7 +181,6 @@ def test_a_segment_that_is_in_the_database_is_used_again_without_what_it_held(tm
     append(journal, 4, size=SEGMENT_SIZE // 2)
     assert [path.stat().st_ino for _, path in segments(tmp_path)][1:2] == [number]
     assert written_to(tmp_path) == ["x_2", "x_3", "x_4"]
-    journal.close()
 
 
 def test_only_a_few_segments_are_kept_to_be_used_again(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TypeAlias
@@ -10,7 +10,7 @@ import trustme
 
 from sightline.errors import Code, Fault
 from sightline.store.postgres_connection import (
-    REFUSAL,
+    TROUBLE,
     PostgresConnection,
     address_of,
     connect,
@@ -38,17 +38,23 @@ def refused(url: str, oldest: int = 0) -> Fault:
     return caught.value
 
 
+@pytest.fixture
+def empty() -> Iterator[str]:
+    """The URL of a database without tables."""
+    with database() as url:
+        yield url
+
+
+@pytest.fixture
+def filled() -> Iterator[str]:
+    """The URL of a database with the tables of a record."""
+    with tables() as url:
+        yield url
+
+
 def asked(url: str, query: str) -> object:
     """The answer of a server that is reached by this URL."""
-
-    async def ask() -> object:
-        connection: PostgresConnection = await connect(address_of(url))
-        try:
-            return await connection.fetchval(query)
-        finally:
-            await connection.close()
-
-    return asyncio.run(ask())
+    return connected(url, lambda connection: connection.fetchval(query))
 
 
 # --- the URL --------------------------------------------------------------------------------------
@@ -97,9 +103,8 @@ def test_what_is_no_address_of_postgresql_is_refused(url: str) -> None:
 # --- a server that is there -----------------------------------------------------------------------
 
 
-def test_a_server_is_reached_with_a_password_full_of_signs() -> None:
-    with database() as url:
-        assert asked(url, "SELECT 1") == 1
+def test_a_server_is_reached_with_a_password_full_of_signs(empty: str) -> None:
+    assert asked(empty, "SELECT 1") == 1
 
 
 IN_TLS = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
@@ -233,49 +238,36 @@ async def until_waiting(connection: PostgresConnection, count: int = 1) -> None:
         pass
 
 
-def test_writers_do_not_block_each_other() -> None:
-    async def story(url: str) -> None:
-        async with connection_to(url) as one, connection_to(url) as two, writing(one), writing(two):
-            assert await one.fetchval(WAITING) == 0
-
-    with tables() as url:
-        asyncio.run(story(url))
+async def test_writers_do_not_block_each_other(filled: str) -> None:
+    async with connection_to(filled) as one, connection_to(filled) as two, writing(one), writing(two):
+        assert await one.fetchval(WAITING) == 0
 
 
 @pytest.mark.parametrize(("first", "second"), [(writing, pruning), (pruning, writing), (rebuilding, rebuilding)])
-def test_exclusive_operations_wait_for_others_and_block_them(first: Lock, second: Lock) -> None:
+async def test_exclusive_operations_wait_for_others_and_block_them(filled: str, first: Lock, second: Lock) -> None:
     order: list[str] = []
 
     async def later(connection: PostgresConnection) -> None:
         async with second(connection):
             order.append("second")
 
-    async def story(one: PostgresConnection, two: PostgresConnection) -> None:
-        async with asyncio.TaskGroup() as group, first(one):
-            group.create_task(later(two))
-            await until_waiting(one)
-            order.append("first")
-
-    async def both(url: str) -> None:
-        async with connection_to(url) as one, connection_to(url) as two:
-            await story(one, two)
-
-    with tables() as url:
-        asyncio.run(both(url))
+    async with connection_to(filled) as one, connection_to(filled) as two, asyncio.TaskGroup() as group, first(one):
+        group.create_task(later(two))
+        await until_waiting(one)
+        order.append("first")
     assert order == ["first", "second"]
 
 
 @pytest.mark.parametrize("lock", [writing, pruning, rebuilding])
-def test_what_is_begun_and_fails_has_not_happened(lock: Lock) -> None:
+def test_what_is_begun_and_fails_has_not_happened(filled: str, lock: Lock) -> None:
     async def failing(connection: PostgresConnection) -> None:
         async with lock(connection):
             await connection.execute("INSERT INTO sightline.instructions VALUES ($1, 'x_1')", b"1")
             raise RuntimeError
 
-    with tables() as url:
-        with pytest.raises(RuntimeError):
-            connected(url, failing)
-        assert fetch(url, "SELECT * FROM sightline.instructions") == []
+    with pytest.raises(RuntimeError):
+        connected(filled, failing)
+    assert fetch(filled, "SELECT * FROM sightline.instructions") == []
 
 
 STEPS = [
@@ -289,62 +281,47 @@ def version(url: str) -> int:
 
 
 def test_the_steps_that_ship_are_numbered_without_a_gap() -> None:
-    assert [step.version for step in load_migrations("postgres")] == list(
-        range(1, len(load_migrations("postgres")) + 1)
-    )
-    assert load_migrations("postgres")
+    versions = [step.version for step in load_migrations("postgres")]
+    assert versions == list(range(1, versions[-1] + 1))
 
 
-def test_missing_steps_are_taken_once() -> None:
-    with database() as url:
-        assert connected(url, lambda connection: migrate(connection, STEPS[:1])) == 1
-        assert connected(url, lambda connection: migrate(connection, STEPS)) == 1
-        assert connected(url, lambda connection: migrate(connection, STEPS)) == 0
-        assert [tuple(row) for row in fetch(url, "SELECT * FROM sightline.cats")] == [("Tom", 9)]
-        assert version(url) == 2
+def take(url: str, steps: list[Migration]) -> int:
+    return connected(url, lambda connection: migrate(connection, steps))
 
 
-def test_replicas_that_start_at_once_do_the_work_once() -> None:
-    async def start(url: str) -> int:
-        connection = await connect(address_of(url))
-        try:
+def test_missing_steps_are_taken_once(empty: str) -> None:
+    assert [take(empty, STEPS[:1]), take(empty, STEPS), take(empty, STEPS)] == [1, 1, 0]
+    assert [tuple(row) for row in fetch(empty, "SELECT * FROM sightline.cats")] == [("Tom", 9)]
+    assert version(empty) == 2
+
+
+async def test_replicas_that_start_at_once_do_the_work_once(empty: str) -> None:
+    async def start() -> int:
+        async with connection_to(empty) as connection:
             return await migrate(connection, STEPS)
-        finally:
-            await connection.close()
 
-    async def start_many(url: str) -> list[int]:
-        return await asyncio.gather(*(start(url) for _ in range(8)))
-
-    with database() as url:
-        assert sorted(asyncio.run(start_many(url))) == [0] * 7 + [2]
-        assert len(fetch(url, "SELECT * FROM sightline.cats")) == 1
+    assert sorted(await asyncio.gather(*(start() for _ in range(8)))) == [0] * 7 + [2]
+    async with connection_to(empty) as connection:
+        assert len(await connection.fetch("SELECT * FROM sightline.cats")) == 1
 
 
-def test_a_step_that_fails_leaves_everything_as_it_was() -> None:
-    with database() as url:
-        connected(url, lambda connection: migrate(connection, STEPS[:1]))
-        broken = [
-            STEPS[0],
-            Migration(2, "DROP TABLE sightline.cats"),
-            Migration(3, "DROP TABLE sightline.dogs"),
-        ]
-        with pytest.raises(REFUSAL):
-            connected(url, lambda connection: migrate(connection, broken))
-        assert version(url) == 1
-        assert len(fetch(url, "SELECT * FROM sightline.cats")) == 1
+def test_a_step_that_fails_leaves_everything_as_it_was(empty: str) -> None:
+    take(empty, STEPS[:1])
+    broken = [Migration(2, "DROP TABLE sightline.cats"), Migration(3, "DROP TABLE sightline.dogs")]
+    with pytest.raises(TROUBLE):
+        take(empty, [STEPS[0], *broken])
+    assert version(empty) == 1
+    assert len(fetch(empty, "SELECT * FROM sightline.cats")) == 1
 
 
-def test_tables_of_a_newer_sightline_are_left_alone() -> None:
-    with database() as url:
-        connected(url, lambda connection: migrate(connection, STEPS))
-        with pytest.raises(Fault) as caught:
-            connected(url, lambda connection: migrate(connection, STEPS[:1]))
-        assert caught.value.code is Code.CONFIG
-        assert "made by a newer Sightline" in caught.value.message
+def test_tables_of_a_newer_sightline_are_left_alone(empty: str) -> None:
+    take(empty, STEPS)
+    with pytest.raises(Fault, match="made by a newer Sightline") as caught:
+        take(empty, STEPS[:1])
+    assert caught.value.code is Code.CONFIG
 
 
-def test_user_without_create_privilege_can_start_on_existing_tables() -> None:
-    with database() as url:
-        connected(url, lambda connection: migrate(connection, STEPS))
-        with guest(url, "USAGE ON SCHEMA sightline", "SELECT ON ALL TABLES IN SCHEMA sightline") as theirs:
-            assert connected(theirs, lambda connection: migrate(connection, STEPS)) == 0
+def test_user_without_create_privilege_can_start_on_existing_tables(empty: str) -> None:
+    take(empty, STEPS)
+    with guest(empty, "USAGE ON SCHEMA sightline", "SELECT ON ALL TABLES IN SCHEMA sightline") as theirs:
+        assert take(theirs, STEPS) == 0

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -7,11 +6,12 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.store.postgres import PostgresLogbook
-from sightline.store.postgres_connection import PostgresConnection, address_of, connect
+from sightline.store.postgres_connection import PostgresConnection
 from tests.postgres_server import database
-from tests.store.conformance import Opening
+from tests.store.conformance import Opening, opened
 from tests.store.logbook_conformance import LogbookConformance
-from tests.store.test_postgres import opened
+from tests.store.postgres_tables import connection_to
+from tests.store.test_postgres import open_at
 from tests.store.traffic import NOON
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def url() -> Iterator[str]:
 class TestPostgresLogbook(LogbookConformance):
     @pytest.fixture
     def opening(self, url: str, tmp_path: Path) -> Opening:
-        return lambda: opened(url, tmp_path / "mine")
+        return lambda: open_at(url, tmp_path / "mine")
 
     @pytest.fixture
     def place(self, url: str, tmp_path: Path) -> list[str]:
@@ -37,26 +37,19 @@ def told_twice(url: str, others: bytes = b"") -> PostgresLogbook:
     """A logbook whose connection ends each time between what was done and the word of it; others may come between."""
 
     async def ask(work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
-        connection = await connect(address_of(url))
-        try:
+        async with connection_to(url) as connection:
             await work(connection)
             if others:
                 await connection.execute("UPDATE sightline.log_lines SET data = $1", others)
             return await work(connection)
-        finally:
-            await connection.close()
 
     return PostgresLogbook(ask)
 
 
-def test_lines_whose_word_was_lost_on_the_way_are_there_once(url: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        store = await opened(url, tmp_path)
+async def test_lines_whose_word_was_lost_on_the_way_are_there_once(url: str, tmp_path: Path) -> None:
+    async with opened(lambda: open_at(url, tmp_path)) as store:
         await told_twice(url).append("chat", 0, [b"1", b"2"], NOON)
         await told_twice(url).append("chat", 2, [b"3"], NOON)
         assert [line.data for line in await store.logbook.lines("chat")] == [b"1", b"2", b"3"]
         with pytest.raises(Fault, match="changed by another process"):
             await told_twice(url, others=b"theirs").append("chat", 3, [b"4"], NOON)
-        await store.close()
-
-    asyncio.run(story())

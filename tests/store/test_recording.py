@@ -4,7 +4,8 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,14 @@ def ledger() -> Ledger:
     return Ledger()
 
 
+@pytest.fixture
+def importer(tmp_path: Path, ledger: Ledger) -> Iterator[Importer]:
+    """The one that brings records into the ledger."""
+    with closing(Importer(tmp_path, lambda: ledger, lambda: 0.0)) as made:
+        assert made.acquire()
+        yield made
+
+
 class WriteOnlyStore(JournaledStore):
     """A way into a ledger, of which nothing is read."""
 
@@ -99,21 +108,23 @@ def record(to: JournaledStore | JournalWriter, *numbers: int, size: int = 10) ->
             to.append(encode_entries(entries))
 
 
-def told(folder: Path, ledger: Ledger, story: Callable[[JournaledStore], Awaitable[None]]) -> None:
-    async def whole_story() -> None:
-        own = recording(folder, ledger)
-        await own.open()
-        try:
-            await story(own)
-        finally:
-            ledger.may_go.set()
-            await own.close()
-
-    asyncio.run(whole_story())
+@asynccontextmanager
+async def opened(folder: Path, ledger: Ledger) -> AsyncIterator[JournaledStore]:
+    own = recording(folder, ledger)
+    await own.open()
+    try:
+        yield own
+    finally:
+        ledger.may_go.set()
+        await own.close()
 
 
-def test_what_is_recorded_reaches_the_database_in_order_and_in_batches(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: JournaledStore) -> None:
+def files_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+async def test_what_is_recorded_reaches_the_database_in_order_and_in_batches(tmp_path: Path, ledger: Ledger) -> None:
+    async with opened(tmp_path, ledger) as own:
         ledger.chores = 5
         record(own, *range(50))
         await own.settle()
@@ -122,14 +133,12 @@ def test_what_is_recorded_reaches_the_database_in_order_and_in_batches(tmp_path:
         assert ledger.chores < 0
         record(own, 50)
         await until(lambda: len(ledger.exchanges) == 51)  # also if no one asks for it
-
-    told(tmp_path, ledger, story)
     assert ledger.is_closed
-    assert {path.name for path in tmp_path.iterdir()} == {"recorder.lock", "scrub.lock"}
+    assert files_in(tmp_path) == {"recorder.lock", "scrub.lock"}
 
 
-def test_a_failing_database_loses_nothing_and_says_why(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: JournaledStore) -> None:
+async def test_a_failing_database_loses_nothing_and_says_why(tmp_path: Path, ledger: Ledger) -> None:
+    async with opened(tmp_path, ledger) as own:
         ledger.failures = 2
         record(own, 1, 2)
         with pytest.raises(Fault, match="the disk is full"):
@@ -140,34 +149,27 @@ def test_a_failing_database_loses_nothing_and_says_why(tmp_path: Path, ledger: L
         await own.settle()
         assert ledger.exchanges == ["x_001", "x_002"]
 
-    told(tmp_path, ledger, story)
 
-
-def test_what_could_not_be_brought_in_is_there_for_the_next(
+async def test_what_could_not_be_brought_in_is_there_for_the_next(
     tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def before(own: JournaledStore) -> None:
+    async with opened(tmp_path, ledger) as own:
         ledger.failures = 1000
         record(own, 1, 2)
         with pytest.raises(Fault):
             await own.settle()
-
-    told(tmp_path, ledger, before)
     assert "stays in the journal" in caplog.text
     ledger.failures = 1
     with pytest.raises(Fault, match="the disk is full"):
-        asyncio.run(recording(tmp_path, ledger).open())
+        await recording(tmp_path, ledger).open()
     ledger.failures = 0
-
-    async def after(own: JournaledStore) -> None:
+    async with opened(tmp_path, ledger) as own:
         assert ledger.exchanges == ["x_001", "x_002"]
         assert own.trouble is None
 
-    told(tmp_path, ledger, after)
 
-
-def test_a_slow_database_costs_no_memory_and_no_time(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: JournaledStore) -> None:
+async def test_a_slow_database_costs_no_memory_and_no_time(tmp_path: Path, ledger: Ledger) -> None:
+    async with opened(tmp_path, ledger) as own:
         ledger.may_go.clear()
         record(own, *range(300), size=30_000)
         assert len(segments(tmp_path)) > 2
@@ -177,21 +179,16 @@ def test_a_slow_database_costs_no_memory_and_no_time(tmp_path: Path, ledger: Led
         assert len(ledger.batches) > 2
         assert len(segments(tmp_path)) == 1
 
-    told(tmp_path, ledger, story)
 
-
-def test_one_process_brings_in_what_all_have_recorded(tmp_path: Path, ledger: Ledger) -> None:
+async def test_one_process_brings_in_what_all_have_recorded(tmp_path: Path, ledger: Ledger) -> None:
     other = JournalWriter(tmp_path)
-
-    async def story(own: JournaledStore) -> None:
+    async with opened(tmp_path, ledger) as own:
         record(own, 1)
         record(other, 2)
         await own.settle()
         assert sorted(ledger.exchanges) == ["x_001", "x_002"]
         assert sorted(ledger.slots) == [1, 2]
         assert slots_in(tmp_path) == {1, 2}
-
-    told(tmp_path, ledger, story)
     assert slots_in(tmp_path) == {2}
     other.close()
 
@@ -229,42 +226,37 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_who_cannot_bring_it_in_waits_for_the_one_who_does(tmp_path: Path, ledger: Ledger) -> None:
+async def test_who_cannot_bring_it_in_waits_for_the_one_who_does(tmp_path: Path, ledger: Ledger) -> None:
     busy = Importer(tmp_path, lambda: ledger, lambda: 0.0)
 
-    async def story() -> None:
-        own = recording(tmp_path, Ledger())
-        assert busy.acquire()
-        pipe = open_wake(tmp_path)
-        await own.open()
-        record(own, 1)
-        waiting = asyncio.ensure_future(own.settle())
-        await woken(pipe)
-        assert not waiting.done()
+    own = recording(tmp_path, Ledger())
+    assert busy.acquire()
+    pipe = open_wake(tmp_path)
+    await own.open()
+    record(own, 1)
+    waiting = asyncio.ensure_future(own.settle())
+    await woken(pipe)
+    assert not waiting.done()
+    busy.catch_up()
+    await waiting
+    assert ledger.exchanges == ["x_001"]
+    record(own, 2)
+    waiting = asyncio.ensure_future(own.settle())
+    await woken(pipe)
+    ledger.failures = 1
+    with pytest.raises(Fault):
         busy.catch_up()
+    with pytest.raises(Fault, match="the disk is full"):
         await waiting
-        assert ledger.exchanges == ["x_001"]
-        record(own, 2)
-        waiting = asyncio.ensure_future(own.settle())
-        await woken(pipe)
-        ledger.failures = 1
-        with pytest.raises(Fault):
-            busy.catch_up()
-        with pytest.raises(Fault, match="the disk is full"):
-            await waiting
-        os.close(pipe)
-        await own.close()
-
-    asyncio.run(story())
+    os.close(pipe)
+    await own.close()
     busy.catch_up()
     assert ledger.exchanges == ["x_001", "x_002"]
     busy.close()
 
 
-def test_an_importer_is_behind_while_many_segments_wait(tmp_path: Path, ledger: Ledger) -> None:
+def test_an_importer_is_behind_while_many_segments_wait(tmp_path: Path, ledger: Ledger, importer: Importer) -> None:
     journal = JournalWriter(tmp_path, segment_size=1000)
-    importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
-    assert importer.acquire()
     record(journal, 1)
     importer.catch_up()
     assert not importer.is_behind
@@ -273,45 +265,42 @@ def test_an_importer_is_behind_while_many_segments_wait(tmp_path: Path, ledger: 
     assert importer.is_behind
     importer.catch_up()
     assert not importer.is_behind
-    importer.close()
     journal.close()
 
 
-def test_a_closed_record_says_that_it_is_closed(tmp_path: Path, ledger: Ledger) -> None:
-    async def story() -> None:
-        own = recording(tmp_path, ledger)
-        await own.open()
-        await own.close()
-        with pytest.raises(Fault, match="closed"):
-            await own.settle()
-
-    asyncio.run(story())
+async def test_a_closed_record_says_that_it_is_closed(tmp_path: Path, ledger: Ledger) -> None:
+    own = recording(tmp_path, ledger)
+    await own.open()
+    await own.close()
+    with pytest.raises(Fault, match="closed"):
+        await own.settle()
 
 
 def set_aside(folder: Path) -> list[str]:
-    """The exchanges whose records were set aside."""
-    found = [record for path in sorted(folder.glob("refused-*.journal")) for record in records(path)]
+    """The exchanges whose records were set aside, for their owner alone."""
+    paths = sorted(folder.glob("refused-*.journal"))
+    assert {path.stat().st_mode & 0o777 for path in paths} <= {0o600}
+    found = [record for path in paths for record in records(path)]
     return [entry.exchange for entries, _ in found for entry in entries if isinstance(entry, FactEntry)]
 
 
-def test_what_the_database_cannot_take_keeps_back_nothing_else(
+async def test_what_the_database_cannot_take_keeps_back_nothing_else(
     tmp_path: Path, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(own: JournaledStore) -> None:
+    async with opened(tmp_path, ledger) as own:
         ledger.unfit = {"x_002", "x_004"}
         record(own, 1, 2, 3, 4, 5)
         await own.settle()
         record(own, 6)
         await own.settle()
         assert (sorted(ledger.exchanges), own.trouble) == (["x_001", "x_003", "x_005", "x_006"], None)
-
-    told(tmp_path, ledger, story)
     assert set_aside(tmp_path) == ["x_002", "x_004"]
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("refused-*")} == {0o600}
     assert "x_002: the database cannot take this; it is in" in caplog.text
 
 
-def test_a_database_that_is_away_while_records_come_one_by_one_is_waited_for(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_database_that_is_away_while_records_come_one_by_one_is_waited_for(
+    tmp_path: Path, ledger: Ledger, importer: Importer
+) -> None:
     ledger.unfit = {"x_001"}
     apply, calls = ledger.apply, list[int]()
 
@@ -324,62 +313,51 @@ def test_a_database_that_is_away_while_records_come_one_by_one_is_waited_for(tmp
     ledger.apply = away  # type: ignore[method-assign]
     other = JournalWriter(tmp_path)
     record(other, 1, 2)
-    importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
-    assert importer.acquire()
     with pytest.raises(Fault):
         importer.catch_up()
     importer.catch_up()
     assert (ledger.exchanges, set_aside(tmp_path)) == (["x_002"], ["x_001"])
-    importer.close()
     other.close()
 
 
 @pytest.mark.parametrize("what", ["tidy", "unfinished"])
-def test_a_mistake_of_ours_beside_the_entries_does_not_end_the_recording(
+async def test_a_mistake_of_ours_beside_the_entries_does_not_end_the_recording(
     tmp_path: Path, ledger: Ledger, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger.spoils = what
-
-    async def story(own: JournaledStore) -> None:
+    async with opened(tmp_path, ledger) as own:
         record(own, 1)
         await own.settle()
         assert ledger.exchanges == ["x_001"]
-
-    told(tmp_path, ledger, story)
     assert "a mistake" in caplog.text
 
 
-def test_a_database_that_goes_away_while_it_reads_is_a_fault(tmp_path: Path, ledger: Ledger) -> None:
-    async def story(own: JournaledStore) -> None:
+async def test_a_database_that_goes_away_while_it_reads_is_a_fault(tmp_path: Path, ledger: Ledger) -> None:
+    async with opened(tmp_path, ledger) as own:
         ledger.spoils = "away"
         record(own, 1)
         with pytest.raises(Fault, match="the disk is full"):
             await own.settle()
         ledger.spoils = ""
 
-    told(tmp_path, ledger, story)
 
-
-def test_what_cannot_even_be_set_aside_stays_in_the_journal(tmp_path: Path, ledger: Ledger) -> None:
+async def test_what_cannot_even_be_set_aside_stays_in_the_journal(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "refused-001.journal").mkdir()
-
-    async def story(own: JournaledStore) -> None:
+    async with opened(tmp_path, ledger) as own:
         ledger.unfit = {"x_001"}
         record(own, 1)
         with pytest.raises(Fault, match="cannot be written"):
             await own.settle()
-
-    told(tmp_path, ledger, story)
     assert slots_in(tmp_path) == {1}
 
 
-def test_what_cannot_even_be_written_to_the_journal_is_a_trouble_until_it_can(
+async def test_what_cannot_even_be_written_to_the_journal_is_a_trouble_until_it_can(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    async def story(own: JournaledStore) -> None:
+    async with opened(tmp_path, ledger) as own:
         with monkeypatch.context() as spoilt:
             spoilt.setattr("sightline.store.journal._allocate", full)
             with pytest.raises(Fault, match="cannot be written"):
@@ -390,18 +368,16 @@ def test_what_cannot_even_be_written_to_the_journal_is_a_trouble_until_it_can(
         await own.settle()
         assert ledger.exchanges == ["x_002"]
 
-    told(tmp_path, ledger, story)
 
-
-def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(
+    tmp_path: Path, ledger: Ledger, importer: Importer
+) -> None:
     other = JournalWriter(tmp_path)
     record(other, 1, 2)
     ((_, path),) = segments(tmp_path)
     data = bytearray(path.read_bytes())
     data[data.index(b"x_002") - 1] = 0xC1  # no value of msgpack begins like this
     path.write_bytes(data)
-    importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
-    assert importer.acquire()
     with pytest.raises(Fault, match="changed by another program"):
         importer.catch_up()
     assert ledger.exchanges == ["x_001"], "what stands before the damage is brought in"
@@ -412,10 +388,11 @@ def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(tmp
     assert set(ledger.exchanges) == {"x_001"}
     importer.end_interrupted()
     assert slots_in(tmp_path) == set()
-    importer.close()
 
 
-def test_what_the_end_of_a_machine_changed_is_found_by_its_checksum(tmp_path: Path, ledger: Ledger) -> None:
+def test_what_the_end_of_a_machine_changed_is_found_by_its_checksum(
+    tmp_path: Path, ledger: Ledger, importer: Importer
+) -> None:
     other = JournalWriter(tmp_path)
     record(other, 1, 2)
     ((_, path),) = segments(tmp_path)
@@ -423,28 +400,24 @@ def test_what_the_end_of_a_machine_changed_is_found_by_its_checksum(tmp_path: Pa
     data = bytearray(path.read_bytes())
     data[data.index(b"x_002")] ^= 1
     path.write_bytes(data)
-    importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
-    assert importer.acquire()
     importer.catch_up()
     assert ledger.exchanges == ["x_001"]
     assert [type(torn) for torn in importer.torn] == [Torn]
-    importer.close()
 
 
-def test_what_an_earlier_version_left_is_brought_in_unless_it_is_alive(tmp_path: Path, ledger: Ledger) -> None:
+def test_what_an_earlier_version_left_is_brought_in_unless_it_is_alive(
+    tmp_path: Path, ledger: Ledger, importer: Importer
+) -> None:
     earlier = JournalWriter(tmp_path)
     record(earlier, 1)
     ((_, path),) = segments(tmp_path)
     path.write_bytes(frame_record(received("x_old", chat_body("hi"))) + frame_record(received("y", b"x" * (1 << 20))))
-    importer = Importer(tmp_path, lambda: ledger, lambda: 0.0)
-    assert importer.acquire()
     importer.end_interrupted()
     assert ledger.exchanges == []
     os.close(earlier._lock)
     importer.end_interrupted()
     assert ledger.exchanges == ["x_old", "y"]
     assert slots_in(tmp_path) == set()
-    importer.close()
 
 
 def test_a_trouble_that_cannot_be_written_down_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -501,60 +474,51 @@ def recorder_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     return make
 
 
-def test_a_recorder_brings_in_what_the_server_records(
+async def test_a_recorder_brings_in_what_the_server_records(
     tmp_path: Path, recorder_in: Callable[[str], RecorderProcess]
 ) -> None:
-    async def story() -> None:
-        dead = JournalWriter(tmp_path)
-        record(dead, 1)
-        dead.close()
-        own = recording(tmp_path, Ledger(), recorder_in("well"))
-        await own.open()
-        assert slots_in(tmp_path) == set()
-        record(own, 2)
-        await own.settle()
-        assert own.trouble is None
-        await own.close()
-        assert slots_in(tmp_path) == set()
-
-    asyncio.run(story())
+    dead = JournalWriter(tmp_path)
+    record(dead, 1)
+    dead.close()
+    own = recording(tmp_path, Ledger(), recorder_in("well"))
+    await own.open()
+    assert slots_in(tmp_path) == set()
+    record(own, 2)
+    await own.settle()
+    assert own.trouble is None
+    await own.close()
+    assert slots_in(tmp_path) == set()
 
 
-def test_a_recorder_that_ends_is_started_again_and_a_broken_one_is_a_trouble(
+async def test_a_recorder_that_ends_is_started_again_and_a_broken_one_is_a_trouble(
     tmp_path: Path, recorder_in: Callable[[str], RecorderProcess]
 ) -> None:
-    async def story() -> None:
-        recorder = recorder_in("broken")
-        own = recording(tmp_path, Ledger(), recorder)
-        await own.open()
-        record(own, 1)
-        with pytest.raises(Fault, match=r"the recorder ended \(3\)"):
-            await own.settle()
-        assert own.trouble is not None
-        recorder_in("well")
-        await until(lambda: own.trouble is None)
+    recorder = recorder_in("broken")
+    own = recording(tmp_path, Ledger(), recorder)
+    await own.open()
+    record(own, 1)
+    with pytest.raises(Fault, match=r"the recorder ended \(3\)"):
         await own.settle()
-        await own.close()
-        assert slots_in(tmp_path) == set()
+    assert own.trouble is not None
+    recorder_in("well")
+    await until(lambda: own.trouble is None)
+    await own.settle()
+    await own.close()
+    assert slots_in(tmp_path) == set()
 
-    asyncio.run(story())
 
-
-def test_a_recorder_that_cannot_be_started_or_ended_is_told_and_killed(
+async def test_a_recorder_that_cannot_be_started_or_ended_is_told_and_killed(
     tmp_path: Path, recorder_in: Callable[[str], RecorderProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sightline.store.recording._GRACE", 0.1)
 
-    async def story() -> None:
-        missing = RecorderProcess([str(tmp_path / "nothing")], b"")
-        missing.start()
-        await missing.wait_for_first_look()
-        assert missing.trouble is not None
-        assert "No such file" in missing.trouble.message
-        await missing.close()
-        stuck = recorder_in("stuck")
-        stuck.start()
-        await stuck.wait_for_first_look()
-        await stuck.close()
-
-    asyncio.run(story())
+    missing = RecorderProcess([str(tmp_path / "nothing")], b"")
+    missing.start()
+    await missing.wait_for_first_look()
+    assert missing.trouble is not None
+    assert "No such file" in missing.trouble.message
+    await missing.close()
+    stuck = recorder_in("stuck")
+    stuck.start()
+    await stuck.wait_for_first_look()
+    await stuck.close()

@@ -9,9 +9,8 @@ from sightline.errors import Code, Fault
 from sightline.filters.expression import EVERYTHING
 from sightline.filters.parsing import parse
 from sightline.store.entries import Codec
-from sightline.store.sqlite import JOURNAL, SqliteLogbook, SqliteStore, open_store, prune, record_size
+from sightline.store.sqlite import JOURNAL, SqliteLogbook, SqliteReader, SqliteStore, open_store, prune, record_size
 from sightline.store.sqlite_database import FILE_NAME, asking, body_of, changing, open_database
-from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.store import load_migrations, overtaken
 from tests.store.conformance import Opening, StoreConformance
@@ -30,31 +29,25 @@ class TestSqlite(StoreConformance):
         return lambda: opened(tmp_path)
 
 
-def test_two_stores_on_one_folder_see_each_others_exchanges(tmp_path: Path) -> None:
-    async def story() -> None:
-        first, second = await asyncio.gather(opened(tmp_path), opened(tmp_path))
-        for number, store in enumerate([first, second, first, second]):
-            store.record(whole(f"x_{number}", chat_body(str(number)), "yes"))
-        await asyncio.gather(first.settle(), second.settle())
-        for store in (first, second):
-            assert len(await store.find(EVERYTHING, now=NOON)) == 4
-        await asyncio.gather(first.close(), second.close())
-
-    asyncio.run(story())
+async def test_two_stores_on_one_folder_see_each_others_exchanges(tmp_path: Path) -> None:
+    first, second = await asyncio.gather(opened(tmp_path), opened(tmp_path))
+    for number, store in enumerate([first, second, first, second]):
+        store.record(whole(f"x_{number}", chat_body(str(number)), "yes"))
+    await asyncio.gather(first.settle(), second.settle())
+    for store in (first, second):
+        assert len(await store.find(EVERYTHING, now=NOON)) == 4
+    await asyncio.gather(first.close(), second.close())
 
 
-def test_torn_journal_is_reported(tmp_path: Path) -> None:
+async def test_torn_journal_is_reported(tmp_path: Path) -> None:
     (tmp_path / JOURNAL).mkdir()
     (tmp_path / JOURNAL / "001.lock").touch()
     (tmp_path / JOURNAL / "001-00000001.log").write_bytes(b"torn")
 
-    async def story() -> None:
-        store = await opened(tmp_path)
-        assert [(torn.at, torn.size) for torn in store.torn] == [(0, 4)]
-        assert store.trouble is None
-        await store.close()
-
-    asyncio.run(story())
+    store = await opened(tmp_path)
+    assert [(torn.at, torn.size) for torn in store.torn] == [(0, 4)]
+    assert store.trouble is None
+    await store.close()
 
 
 def test_a_store_that_cannot_be_opened_leaves_nothing_open(tmp_path: Path) -> None:
@@ -77,20 +70,17 @@ class TestSqliteLogbook(LogbookConformance):
         return [str(tmp_path)]
 
 
-def test_database_error_is_reported_and_rolled_back(tmp_path: Path) -> None:
-    async def story() -> None:
-        store = await opened(tmp_path)
-        await store.logbook.append("chat", 0, [b"1"], NOON)
-        other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
-        other.execute("DROP TABLE log_lines")
-        with pytest.raises(Fault, match="cannot be used") as caught:
-            await store.logbook.append("chat", 1, [b"2"], NOON)
-        assert caught.value.code is Code.CONFIG
-        assert other.execute("SELECT lines FROM logs").fetchall() == [(1,)]
-        other.close()
-        await store.close()
-
-    asyncio.run(story())
+async def test_database_error_is_reported_and_rolled_back(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await store.logbook.append("chat", 0, [b"1"], NOON)
+    other = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+    other.execute("DROP TABLE log_lines")
+    with pytest.raises(Fault, match="cannot be used") as caught:
+        await store.logbook.append("chat", 1, [b"2"], NOON)
+    assert caught.value.code is Code.CONFIG
+    assert other.execute("SELECT lines FROM logs").fetchall() == [(1,)]
+    other.close()
+    await store.close()
 
 
 def test_unused_logbook_is_closed_without_creating_a_file(tmp_path: Path) -> None:
@@ -98,9 +88,7 @@ def test_unused_logbook_is_closed_without_creating_a_file(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_file_shrinks(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, prices)
+def test_the_file_shrinks(tmp_path: Path, connection: sqlite3.Connection, sink: SqliteSink) -> None:
     for number in range(300):
         noise = "".join(sha256(f"{number} {line}".encode()) for line in range(40))
         sink.apply(whole(f"x_{number:03}", chat_body(noise), "yes", at=NOON + number))
@@ -110,12 +98,11 @@ def test_the_file_shrinks(tmp_path: Path) -> None:
     assert pruned.exchanges == 250
     assert pruned.bytes_left == record_size(connection)
     assert (tmp_path / FILE_NAME).stat().st_size < before / 2
-    sink.close()
 
 
-def test_what_is_forgotten_is_in_no_block_and_those_beside_it_stay(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, prices)
+def test_what_is_forgotten_is_in_no_block_and_those_beside_it_stay(
+    tmp_path: Path, connection: sqlite3.Connection, sink: SqliteSink
+) -> None:
     bodies = [chat_body(f"asked {number}") for number in range(6)]
     for number, body in enumerate(bodies):
         sink.apply(received(f"x_{number}", body, at=NOON + number))
@@ -127,28 +114,26 @@ def test_what_is_forgotten_is_in_no_block_and_those_beside_it_stay(tmp_path: Pat
     block = Codec().unpack(packed)
     assert [number for number in range(6) if b"asked %d" % number in block] == [3, 4, 5]
     assert [number for number in range(6) if b"said %d" % number in block] == [3, 4, 5]
-    sink.close()
     reading = SqliteReader(tmp_path / FILE_NAME)
     assert [len(reading.facts(f"x_{number}")) for number in range(6)] == [0, 0, 0, 6, 6, 6]
     assert [reading.body(f"x_{number}", sha256(body)) for number, body in enumerate(bodies)] == [None] * 3 + bodies[3:]
     reading.close()
 
 
-def test_a_piece_that_is_larger_than_a_block_has_one_of_its_own(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, prices)
+def test_a_piece_that_is_larger_than_a_block_has_one_of_its_own(
+    connection: sqlite3.Connection, sink: SqliteSink
+) -> None:
     sink.apply([*whole("x_0", chat_body("a"), "yes"), *whole("x_1", chat_body("b"), "long " * 40_000)])
     sink.apply(whole("x_2", chat_body("c"), "yes"))
     rows = connection.execute("SELECT id, blocks FROM exchanges ORDER BY id").fetchall()
     assert rows == [("x_0", "1"), ("x_1", "2"), ("x_2", "3")]
     assert prune(connection, older_than=NOON + 100, larger_than=None).exchanges == 3
     assert connection.execute("SELECT count(*) FROM blocks").fetchone() == (0,)
-    sink.close()
 
 
-def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, prices)
+def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(
+    connection: sqlite3.Connection, sink: SqliteSink
+) -> None:
     base = [f"{n} " + "word " * 500 for n in range(5)]
     trunk = chat_body(*base)
     branches = [chat_body(*base, f"branch {n} " + "else " * 30) for n in range(4)]
@@ -161,18 +146,14 @@ def test_bodies_that_branch_off_a_forgotten_one_build_on_each_other(tmp_path: Pa
     assert body_of(connection, Codec(), sha256(trunk)) is None
     assert [body_of(connection, Codec(), sha256(body)) for body in branches] == branches
     assert connection.execute("SELECT count(*) FROM bodies WHERE base IS NULL").fetchone() == (1,)
-    sink.close()
 
 
-def test_a_body_that_no_fact_names_yet_is_left_alone(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-    sink = SqliteSink(connection, prices)
+def test_a_body_that_no_fact_names_yet_is_left_alone(connection: sqlite3.Connection, sink: SqliteSink) -> None:
     body = chat_body("soon")
     sink.apply(received("x_1", body)[:1])
     sink.apply(whole("x_0", chat_body("old"), "yes"))
     assert prune(connection, older_than=NOON + 100, larger_than=0).exchanges == 1
     assert body_of(connection, Codec(), sha256(body)) == body
-    sink.close()
 
 
 GOLDEN = sorted(FOLDER.glob("*.sqlite3.zst"))
@@ -209,13 +190,10 @@ def test_a_record_of_an_earlier_version_opens_with_all_that_is_in_it(tmp_path: P
     asyncio.run(story())
 
 
-def test_a_new_exchange_costs_no_table_of_its_own(tmp_path: Path) -> None:
-    # An index of the states in a list of three took two microseconds of each exchange, as SQLite makes a table of it.
-    connection = open_database(tmp_path)
+def test_a_new_exchange_costs_no_table_of_its_own(connection: sqlite3.Connection) -> None:
     names = [row[1] for row in connection.execute("PRAGMA table_info(exchanges)")]
     steps = connection.execute(f"EXPLAIN INSERT INTO exchanges VALUES ({','.join('?' * len(names))})", names).fetchall()
     assert "OpenEphemeral" not in [step[1] for step in steps]
-    connection.close()
 
 
 def test_a_new_record_is_the_owners_alone_and_in_wal_mode(tmp_path: Path) -> None:
@@ -255,9 +233,7 @@ def test_a_folder_that_is_none_is_a_clear_fault(tmp_path: Path) -> None:
         open_database(tmp_path / "file")
 
 
-def test_a_change_is_whole_or_nothing(tmp_path: Path) -> None:
-    connection = open_database(tmp_path)
-
+def test_a_change_is_whole_or_nothing(connection: sqlite3.Connection) -> None:
     def change(statement: str) -> None:
         with changing(connection):
             connection.execute("INSERT INTO words VALUES (1, 1, 1, 1, x'00')")
@@ -270,7 +246,6 @@ def test_a_change_is_whole_or_nothing(tmp_path: Path) -> None:
     assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
     with pytest.raises(Fault), asking():
         raise sqlite3.OperationalError("odd")
-    connection.close()
 
 
 def test_concurrent_change_is_reported_with_log_and_hint() -> None:

@@ -38,6 +38,7 @@ from sightline.store.summary import (
     storable,
     summary_in,
     summary_of,
+    with_digest,
 )
 
 
@@ -179,7 +180,7 @@ def test_cost_is_that_of_the_address_which_the_request_was_sent_to(host: str, co
 
 def test_what_the_request_tells_is_added() -> None:
     digest = Digest(title="Hello", previous="x_0", is_side=True)
-    found = summary_of("x_1", [FactEntry("x_1", 0, 0.0, ASKED)], free, digest)
+    found = with_digest(summary_of("x_1", [FactEntry("x_1", 0, 0.0, ASKED)], free), digest)
     assert (found.title, found.previous, found.is_side) == ("Hello", "x_0", True)
 
 

@@ -18,8 +18,8 @@ from sightline.store.digest import read_reply
 from sightline.store.entries import BodyEntry, FactEntry, KeptEntry, join_frames
 from sightline.store.importer import Importer
 from sightline.store.journal import JournalWriter, encode_entries, records
+from sightline.store.sqlite import SqliteReader
 from sightline.store.sqlite_database import FILE_NAME, open_database
-from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.summary import FOLDED, HEAD_COLUMNS, OWN_COLUMNS, SHARED_COLUMNS, WHOLE_VALUES
 from sightline.store.whole import RecordBeginning, WholeExchange, decode_record, join_entries, unfold
@@ -170,12 +170,10 @@ def test_words_behind_the_entries_are_no_entry() -> None:
     assert read_back(usual[3:], "yes") == usual[3:]
 
 
-def test_one_that_began_in_an_earlier_batch_is_added_to(tmp_path: Path) -> None:
+def test_one_that_began_in_an_earlier_batch_is_added_to(tmp_path: Path, sink: SqliteSink) -> None:
     usual = exchange_in_a_record("x_1", chat_body("hi"))
-    sink = SqliteSink(open_database(tmp_path), prices)
     sink.apply(usual[:2])
     sink.apply(read_back(usual))  # type: ignore[arg-type]
-    sink.close()
     reader = SqliteReader(tmp_path / FILE_NAME)
     assert [entry.n for entry in reader.facts("x_1")] == [*range(6)]
 

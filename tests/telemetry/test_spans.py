@@ -24,15 +24,7 @@ from sightline.model.request import Message, Request
 from sightline.store.entries import FactEntry
 from sightline.telemetry.exporter import Exporter
 from sightline.telemetry.otlp import attributes
-from sightline.telemetry.spans import (
-    input_messages,
-    output_message,
-    place_of,
-    run_span,
-    span,
-    system_parts,
-    tool_span,
-)
+from sightline.telemetry.spans import input_messages, output_message, place_of, run_span, span, system_parts, tool_span
 from tests.loop_stage import calls, count, says
 from tests.running_stage import open_stage, plays
 from tests.store.traffic import NOON, chat_body, chat_stream, sha256

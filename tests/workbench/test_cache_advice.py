@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 
 from sightline.cli.program import main
-from tests.cache_breaks import (
-    MARKED_CHANGES,
-    Body,
-    Break,
-    Sending,
-    marked,
-    other_breaks,
-    play_all,
-)
+from tests.cache_breaks import MARKED_CHANGES, Body, Break, Sending, marked, other_breaks, play_all
 from tests.caching_provider import CachingProvider
 from tests.desk_stage import DeskStage, desk_stage
 from tests.fake_clock import FakeClock

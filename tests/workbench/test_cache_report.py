@@ -168,16 +168,13 @@ def test_every_cause_is_in_the_guide() -> None:
     assert [cause for cause in REASONS if cause and f"`{cause}`" not in guide] == []
 
 
-def test_groups_that_do_not_exist_are_refused(tmp_path: Path) -> None:
-    async def ask() -> None:
-        store = await open_store(tmp_path, prices=price_list(Catalog()), now=lambda: 0.0)
-        try:
-            memory = Memory(tmp_path, lambda: 0.0)
-            records = Records(store, lambda: 0.0, price_list(Catalog()))
-            viewer = Viewer(Holds(memory, lambda: 0.0), records, Catalog(), memory)
-            with pytest.raises(Fault, match="causes are not summed by"):
-                await CacheReports(TurnExaminer(viewer, lambda: 0.0)).read(Query("by=colour"))
-        finally:
-            await store.close()
-
-    asyncio.run(ask())
+async def test_groups_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    store = await open_store(tmp_path, prices=price_list(Catalog()), now=lambda: 0.0)
+    try:
+        memory = Memory(tmp_path, lambda: 0.0)
+        records = Records(store, lambda: 0.0, price_list(Catalog()))
+        viewer = Viewer(Holds(memory, lambda: 0.0), records, Catalog(), memory)
+        with pytest.raises(Fault, match="causes are not summed by"):
+            await CacheReports(TurnExaminer(viewer, lambda: 0.0)).read(Query("by=colour"))
+    finally:
+        await store.close()

@@ -30,7 +30,6 @@ from sightline.exchange.relay_messages import (
 )
 from sightline.tokens.ledger import Ledger, Wait
 from sightline.workbench.command_relay import MOST_OTHERS, CommandCalls
-from tests.background import upstream_in_background
 from tests.fake_clock import FakeClock
 from tests.gateway_server import Served, served
 from tests.relay_stage import asks
@@ -39,12 +38,6 @@ from tests.upstream import LAST, Upstream, chunk, cut, head, pieces, says
 KEY = "the-configured-key-0815"
 WHOLE = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
 SSE = [("Content-Type", "text/event-stream")]
-
-
-@pytest.fixture
-def acme() -> Iterator[Upstream]:
-    with upstream_in_background() as upstream:
-        yield upstream
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from sightline.errors import Code, Fault
+from sightline.exchange.interception.holds import Holds
+from sightline.exchange.memory import Memory
 from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
 from sightline.model.exchange import (
@@ -56,7 +58,7 @@ def store() -> ListStore:
 
 def over(store: ListStore) -> Exchanges:
     records = Records(store, lambda: 10.0, lambda _provider, _model: None)
-    return Exchanges(records, lambda: 10.0)
+    return Exchanges(records, lambda: 10.0, Holds(Memory(Path("/nonexistent"), lambda: 10.0), lambda: 10.0))
 
 
 def listed(store: ListStore, query: str) -> list[str]:

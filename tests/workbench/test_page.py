@@ -3,6 +3,7 @@ import http.client
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -349,33 +350,30 @@ def test_unavailable_endpoints_share_one_error_format(server: Running, method: s
     assert told["error"]["hint"]
 
 
-def test_facts_are_streamed_live(server: Running) -> None:
+@contextmanager
+def live_events(server: Running, query: str = "") -> Iterator[http.client.HTTPResponse]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    connection.request("GET", "/api/events", headers={"authorization": f"Bearer {SERVER_TOKEN}"})
-    answer = connection.getresponse()
-    assert answer.readline() == b": listening\n"
-    assert answer.readline() == b"\n"
-    noted = FactEntry("x_7", 0, 3.0, Received("gemini", "m", "cc"))
-    server.loop.call_soon_threadsafe(server.hub.record, [noted])
-    told = json.loads(answer.readline().removeprefix(b"data: "))
+    connection.request("GET", f"/api/events{query}", headers={"authorization": f"Bearer {SERVER_TOKEN}"})
+    with closing(connection), connection.getresponse() as answer:
+        assert [answer.readline(), answer.readline()] == [b": listening\n", b"\n"]
+        yield answer
+
+
+def test_facts_are_streamed_live(server: Running) -> None:
+    with live_events(server) as answer:
+        noted = FactEntry("x_7", 0, 3.0, Received("gemini", "m", "cc"))
+        server.loop.call_soon_threadsafe(server.hub.record, [noted])
+        told = json.loads(answer.readline().removeprefix(b"data: "))
     assert (told["exchange"], told["kind"], told["dialect"]) == ("x_7", "received", "gemini")
-    answer.close()
-    connection.close()
 
 
 def test_a_page_is_sent_no_more_facts_than_it_can_show(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.exchange.hub.FEW", 2)
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    headers = {"authorization": f"Bearer {SERVER_TOKEN}"}
-    connection.request("GET", "/api/events?frames=0&brief=1", headers=headers)
-    answer = connection.getresponse()
-    assert [answer.readline(), answer.readline()] == [b": listening\n", b"\n"]
     many = [FactEntry(f"x_{number}", 0, 3.0, Received("gemini", "m", "cc")) for number in range(9)]
-    server.loop.call_soon_threadsafe(server.hub.record, many)
-    lines = [answer.readline() for _ in range(7)]
-    assert [json.loads(line[6:])["exchange"] for line in lines[0:4:2]] == ["x_0", "x_1"]
-    assert lines[4:] == [b"event: more\n", b"data: {}\n", b"\n"]
-    server.loop.call_soon_threadsafe(server.hub.record, many[8:])
-    assert b'"x_8"' in answer.readline(), "there is room again"
-    answer.close()
-    connection.close()
+    with live_events(server, "?frames=0&brief=1") as answer:
+        server.loop.call_soon_threadsafe(server.hub.record, many)
+        lines = [answer.readline() for _ in range(7)]
+        assert [json.loads(line[6:])["exchange"] for line in lines[0:4:2]] == ["x_0", "x_1"]
+        assert lines[4:] == [b"event: more\n", b"data: {}\n", b"\n"]
+        server.loop.call_soon_threadsafe(server.hub.record, many[8:])
+        assert b'"x_8"' in answer.readline(), "there is room again"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.background import upstream_in_background
 from tests.gateway_server import Served, served
 from tests.person import Person
 from tests.store.traffic import chat_body, chat_stream
@@ -22,12 +21,6 @@ MESSAGE = {
     "id": "msg_1", "type": "message", "role": "assistant", "model": "c", "content": [{"type": "text", "text": "Hi"}],
     "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 3, "output_tokens": 1},
 }  # fmt: skip
-
-
-@pytest.fixture
-def acme() -> Iterator[Upstream]:
-    with upstream_in_background() as upstream:
-        yield upstream
 
 
 @pytest.fixture
@@ -54,18 +47,6 @@ def asked(server: Served, body: bytes = BODY, provider: str = "acme", **headers:
         return str(answer.headers["x-sightline-exchange"])
 
 
-def ended(server: Served, exchange: str) -> Any:
-    """The view of an exchange once it has ended: its facts are listened for, not waited for."""
-    request = urllib.request.Request(f"{server.url}/api/events", headers={"authorization": f"Bearer {server.token}"})
-    with urllib.request.urlopen(request, timeout=20) as events:
-        events.readline()
-        view = server.api(f"/api/exchanges/{exchange}")
-        while view["state"] not in ("finished", "failed", "cancelled"):
-            if events.readline().startswith(b"data:"):
-                view = server.api(f"/api/exchanges/{exchange}")
-    return view
-
-
 def replayed(server: Served, exchange: str, order: object) -> tuple[int, Any]:
     return server.post(f"/api/exchanges/{exchange}/replay", json.dumps(order).encode())
 
@@ -76,14 +57,14 @@ def test_the_same_again_is_a_new_exchange_that_names_the_old_one(acme: Upstream,
     status, told = replayed(server, old, {})
     assert status == 200
     assert set(told) == {"id"}
-    view = ended(server, told["id"])
+    view = Person(server).ended(told["id"])
     assert (view["origin"], view["state"], view["provider"]) == (old, "finished", "acme")
     assert [seen.body for seen in acme.seen] == [BODY, BODY]
     assert acme.seen[1].header("authorization") == f"Bearer {KEY}"
     assert server.body(told["id"], "reply") == b"".join(FRAMES)
     status, empty = server.post(f"/api/exchanges/{told['id']}/replay", b"")
     assert status == 200
-    assert ended(server, empty["id"])["origin"] == told["id"]
+    assert Person(server).ended(empty["id"])["origin"] == told["id"]
 
 
 def test_an_edited_body_goes_out_exactly(acme: Upstream, server: Served) -> None:
@@ -91,7 +72,7 @@ def test_an_edited_body_goes_out_exactly(acme: Upstream, server: Served) -> None
     old = asked(server)
     body = BODY.decode().replace("hi", "h\u00ef  \U0001f600")
     _, told = replayed(server, old, {"body": body})
-    view = ended(server, told["id"])
+    view = Person(server).ended(told["id"])
     assert acme.seen[1].body == body.encode()
     assert view["hashes"]["sent"] == view["hashes"]["received"] == view["body_sha256"]
     assert server.body(told["id"], "sent") == body.encode()
@@ -101,7 +82,7 @@ def test_other_model_is_requested_in_its_own_dialect(acme: Upstream, server: Ser
     acme.script = [streams(*FRAMES), says(MESSAGE)]
     old = asked(server)
     _, told = replayed(server, old, {"model": "claude/c"})
-    view = ended(server, told["id"])
+    view = Person(server).ended(told["id"])
     assert (view["origin"], view["provider"]) == (old, "claude")
     assert (acme.seen[1].target, acme.seen[1].json()["model"]) == ("/v1/messages", "c")
 
@@ -194,7 +175,7 @@ def test_replay_sends_the_recorded_bytes_unless_masks_are_requested(acme: Upstre
         ({"masks": True, "body": other}, BODY.replace(b"hi", b"and ho")),
     ):
         _, told = replayed(server, old, order)
-        view = ended(server, told["id"])
+        view = Person(server).ended(told["id"])
         assert acme.seen[-1].body == sent
         assert view["hashes"]["sent"] == view["body_sha256"] == hashlib.sha256(sent).hexdigest()
 
@@ -207,7 +188,7 @@ def test_a_request_for_another_model_has_each_mask_once(acme: Upstream, server: 
     assert acme.seen[0].json()["messages"][-1]["content"] == "hihi"
     for order, words in (({"model": "acme/m"}, "hihi"), ({"model": "claude/c"}, "hihi")):
         _, told = replayed(server, old, order)
-        ended(server, told["id"])
+        Person(server).ended(told["id"])
         assert words in acme.seen[-1].body.decode()
         assert "hihihi" not in acme.seen[-1].body.decode()
 
@@ -218,50 +199,36 @@ RAW = [
 ]
 
 
-@pytest.fixture
-def claude() -> Iterator[Upstream]:
-    with upstream_in_background() as upstream:
-        upstream.script = [says(MESSAGE)]
-        yield upstream
+def opened(server: Served, **order: object) -> tuple[int, Any]:
+    return server.post("/api/exchanges", json.dumps(order).encode())
 
 
-@pytest.fixture
-def claude_server(claude: Upstream, tmp_path: Path) -> Iterator[Served]:
-    config = f'[providers.claude]\nbase_url = "{claude.url}"\ndialect = "anthropic"\n'
-    with served(tmp_path, config) as gateway:
-        yield gateway
-
-
-def opened(claude_server: Served, **order: object) -> tuple[int, Any]:
-    return claude_server.post("/api/exchanges", json.dumps(order).encode())
-
-
-def test_a_raw_document_is_opened_in_the_editor_edited_and_sent(claude: Upstream, claude_server: Served) -> None:
-    status, made = opened(claude_server, dialect="raw", body=json.dumps(RAW), model="claude/c", session="mine")
+def test_a_raw_document_is_opened_in_the_editor_edited_and_sent(acme: Upstream, server: Served) -> None:
+    acme.script = [says(MESSAGE)]
+    status, made = opened(server, dialect="raw", body=json.dumps(RAW), model="claude/c", session="mine")
     assert status == 200
-    view = claude_server.api(f"/api/exchanges/{made['id']}")
+    view = server.api(f"/api/exchanges/{made['id']}")
     assert (view["state"], view["dialect"], view["session"]) == ("held", "raw", "mine")
     assert [section["text"] for section in view["sections"][:2]] == ["Be brief.", "Hello?"]
     edit = {"op": "set_text", "section": view["sections"][1]["id"], "text": "Hello there?"}
-    _, edited = claude_server.post(f"/api/exchanges/{made['id']}/edits", json.dumps(edit).encode())
-    assert claude.seen == [], "nothing is sent before a person sends it"
+    _, edited = server.post(f"/api/exchanges/{made['id']}/edits", json.dumps(edit).encode())
+    assert acme.seen == [], "nothing is sent before a person sends it"
     release = json.dumps({"body_sha256": edited["body_sha256"]}).encode()
-    assert claude_server.post(f"/api/exchanges/{made['id']}/release", release)[0] == 200
-    while (view := claude_server.api(f"/api/exchanges/{made['id']}"))["state"] == "sending":
-        pass
+    assert server.post(f"/api/exchanges/{made['id']}/release", release)[0] == 200
+    view = Person(server).ended(made["id"])
     assert view["state"] == "finished"
-    sent = claude.seen[0].json()
+    sent = acme.seen[0].json()
     assert (sent["model"], sent["messages"][0]["content"][0]["text"]) == ("c", "Hello there?")
     assert view["hashes"]["sent"] == edited["body_sha256"]
 
 
-def test_a_document_of_the_providers_dialect_is_held_byte_for_byte(claude_server: Served) -> None:
+def test_a_document_of_the_providers_dialect_is_held_byte_for_byte(server: Served) -> None:
     body = '{"model" : "c", "max_tokens":9, "messages":[{"role":"user","content":"x"}]}'
-    status, made = opened(claude_server, dialect="anthropic", body=body, model="claude/c")
+    status, made = opened(server, dialect="anthropic", body=body, model="claude/c")
     assert status == 200
-    assert json.loads(claude_server.body(made["id"], "sent"))["model"] == "c"
-    assert claude_server.body(made["id"], "sent").startswith(b'{"model" : ')
-    assert claude_server.post(f"/api/exchanges/{made['id']}/drop")[0] == 200
+    assert json.loads(server.body(made["id"], "sent"))["model"] == "c"
+    assert server.body(made["id"], "sent").startswith(b'{"model" : ')
+    assert server.post(f"/api/exchanges/{made['id']}/drop")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -276,9 +243,9 @@ def test_a_document_of_the_providers_dialect_is_held_byte_for_byte(claude_server
         ({"dialect": "raw", "body": '["\ud800"]', "model": "m"}, "surrogate"),
     ],
 )
-def test_what_cannot_be_opened_says_why(claude_server: Served, order: dict[str, object], words: str) -> None:
-    status, answer = opened(claude_server, **order)
+def test_what_cannot_be_opened_says_why(server: Served, order: dict[str, object], words: str) -> None:
+    status, answer = opened(server, **order)
     assert status == 400
     assert words in answer["error"]["message"]
     assert answer["error"]["hint"]
-    assert claude_server.api("/api/exchanges")["exchanges"] == []
+    assert server.api("/api/exchanges")["exchanges"] == []

@@ -15,7 +15,6 @@ from sightline.cli.clients import CLIENTS
 from sightline.dialects.registry import register, unregister
 from sightline.wire.call import HttpRequest
 from sightline.workbench.api import Providers, about
-from tests.background import upstream_in_background
 from tests.desk_stage import JSON, SSE, DeskStage, desk_stage
 from tests.dialects.plain_dialect import DIALECT as PLAIN
 from tests.gateway_server import Served, served
@@ -157,12 +156,6 @@ def test_only_local_providers_are_probed() -> None:
         "local": (False, "It starts with its first request."),
     }
     assert asked == ["GET http://127.0.0.1:1/v1/models", "GET http://localhost:2/v1/models"]
-
-
-@pytest.fixture
-def acme() -> Iterator[Upstream]:
-    with upstream_in_background() as upstream:
-        yield upstream
 
 
 @pytest.fixture

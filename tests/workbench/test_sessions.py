@@ -11,14 +11,7 @@ from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy
 from sightline.workbench.cache_turns import CacheTurn
 from sightline.workbench.session_lines import list_sessions
-from sightline.workbench.sessions import (
-    SessionThread,
-    arrange,
-    break_of,
-    growth_of,
-    place_of,
-    show_session,
-)
+from sightline.workbench.sessions import SessionThread, arrange, break_of, growth_of, place_of, show_session
 from tests.desk_stage import DeskStage, desk_stage
 from tests.upstream import answer
 
@@ -249,3 +242,11 @@ def test_sessions_are_listed_by_name_or_conversation_the_latest_first() -> None:
     assert (named.project, named.input_tokens, named.output_tokens) == ("shop", 105, 10)
     assert (named.cost, named.unpriced) == (0.5, 1)
     assert (named.began, named.ended, briefs[0].failed) == (10, 13.0, 1)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/messages/count_tokens?beta=true", "/v1/responses/input_tokens", "/m:countTokens"]
+)
+def test_to_have_tokens_counted_is_no_turn(path: str) -> None:
+    (brief,) = list_sessions([line(1, 10), line(2, 20, path=path, title="Counted")])
+    assert (brief.requests, brief.turns) == (2, 1)

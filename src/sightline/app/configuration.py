@@ -22,6 +22,7 @@ from sightline.settings import PluginSettings, Settings
 
 if TYPE_CHECKING:
     from sightline.plugins.loading import Plugins
+    from sightline.store.summary import PriceList
 
 FILE_NAME = "sightline.toml"
 _LONGEST_FILE = 4 << 20
@@ -42,6 +43,13 @@ class Configuration:
     def has_key(self, provider: Provider) -> bool:
         """Whether the provider's key is set in the environment, or the provider needs none."""
         return provider.has_key(self.environment)
+
+    @property
+    def prices(self) -> "PriceList":
+        """The prices in the catalogue, each of which is looked up once."""
+        from sightline.store.summary import price_list  # most commands need none
+
+        return price_list(self.catalog)
 
     def choice(self, wanted: str) -> ModelChoice:
         """The model to use: the one named, else the configured one, else one that can answer."""

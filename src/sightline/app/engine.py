@@ -115,10 +115,8 @@ async def open_configured_store(
     loaded: Configuration, folder: Path, url: str, clock: SystemClock, *, has_recorder: bool = False
 ) -> "Store":
     """The record. With `has_recorder`, a process of its own brings in what is recorded."""
-    from sightline.store.summary import price_list
-
     has_recorder = has_recorder and HAS_NAMED_PIPES  # it is woken by one
-    prices = price_list(loaded.catalog)
+    prices = loaded.prices
     url = url or loaded.settings.store.url
     fsync = loaded.settings.store.fsync
 
@@ -177,7 +175,6 @@ def make_caps(
     if not settings:
         return None
     from sightline.exchange.caps import Caps
-    from sightline.store.summary import price_list
 
     counts: CapCounts
     if url:
@@ -188,7 +185,7 @@ def make_caps(
         from sightline.store.caps import FolderCounts
 
         counts = FolderCounts(folder)
-    caps = Caps(settings, counts, price_list(loaded.catalog), memory, SystemClock.now)
+    caps = Caps(settings, counts, loaded.prices, memory, SystemClock.now)
     stack.push_async_callback(caps.close)
     return caps
 
@@ -288,7 +285,6 @@ async def open_exporter(
         return None
     from importlib.metadata import version
 
-    from sightline.store.summary import price_list
     from sightline.telemetry.exporter import Exporter
     from sightline.telemetry.metrics import Metrics
 
@@ -303,7 +299,7 @@ async def open_exporter(
         headers=headers,
         with_content=telemetry.content,
         now=SystemClock.now,
-        metrics=metrics or Metrics(SystemClock.now(), price_list(loaded.catalog)),
+        metrics=metrics or Metrics(SystemClock.now(), loaded.prices),
     )
     return await stack.enter_async_context(exporter)
 
@@ -467,11 +463,10 @@ async def open_viewer(loaded: Configuration, data: str | None, store: str = "") 
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.viewer import Viewer
     from sightline.exchange.recording.records import Records
-    from sightline.store.summary import price_list
 
     now, memory = SystemClock().now, counter(data).memory
     async with open_record(loaded, data, store) as record:
-        records = Records(record, now, price_list(loaded.catalog))
+        records = Records(record, now, loaded.prices)
         yield Viewer(Holds(memory, now), records, loaded.catalog, memory)
 
 
@@ -483,7 +478,6 @@ async def open_relay(
     is sent, and this is called."""
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.recording.records import Records
-    from sightline.store.summary import price_list
 
     clock, folder = SystemClock(), data_folder(data)
     async with AsyncExitStack() as stack:
@@ -493,5 +487,5 @@ async def open_relay(
         relay, _ = await make_relay(
             loaded, means, record.record, stack, is_observed=True, interception=kept, unattended=unattended
         )
-        relay.read_from(Records(record, clock.now, price_list(loaded.catalog)))
+        relay.read_from(Records(record, clock.now, loaded.prices))
         yield relay, record

@@ -24,23 +24,10 @@ import msgspec
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.commands import without_variables
 from sightline.agent.tools.opening import Toolsets
-from sightline.app.configuration import Configuration, data_folder
-from sightline.app.engine import (
-    Notice,
-    RelayResources,
-    engine_here,
-    engine_through,
-    http_client,
-    make_embedded_model,
-    make_relay,
-    means_of,
-    nowhere,
-    open_configured_store,
-    running_server,
-)
+from sightline.app.configuration import Configuration
+from sightline.app.engine import Notice, RelayResources, http_client, make_embedded_model, make_relay, nowhere
 from sightline.app.machine import Ids, SystemClock, is_alive, process_name, random_digits
-from sightline.app.tools import runner_of, tool_surroundings, toolsets_of
-from sightline.catalog.catalog import Catalog
+from sightline.app.tools import open_recorded_engine, runner_of, secret_names, tool_surroundings, toolsets_of
 from sightline.catalog.loading import variables_of
 from sightline.evals.api.calls import EvalCalls
 from sightline.evals.api.suites import EvalParts
@@ -61,8 +48,6 @@ from sightline.exchange.relay import Relay
 from sightline.exchange.request_counter import RequestCounter
 from sightline.settings import Toolset
 from sightline.store.store import Store
-from sightline.store.summary import price_list
-from sightline.transport.embedded.process import KEY_VARIABLE
 from sightline.transport.http.client import HttpClient
 from sightline.transport.waiting import Clock
 
@@ -140,11 +125,11 @@ def _context(loaded: Configuration, root: Path) -> EvalContext:
         make_id=Ids(time.time_ns, random_digits()),
         root=root,
         environment=loaded.environment,
-        secrets=_secret_names(loaded.catalog),
+        secrets=secret_names(loaded.catalog),
         default_model=loaded.settings.ask.model,
         process=process_name(),
         is_alive=is_alive,
-        prices=price_list(loaded.catalog),
+        prices=loaded.prices,
         make_token=lambda: secrets.token_urlsafe(32),
     )
 
@@ -153,11 +138,6 @@ def secret_values(loaded: Configuration) -> tuple[str, ...]:
     """The values that no case may contain."""
     providers = loaded.catalog.providers.values()
     return tuple(dict.fromkeys(key for each in providers for key in secrets_of_provider(each, loaded.environment)))
-
-
-def _secret_names(catalog: Catalog) -> frozenset[str]:
-    """The variables that hold keys, which commands and suites do not get."""
-    return frozenset({*variables_of(catalog), KEY_VARIABLE} - {""})
 
 
 @asynccontextmanager
@@ -171,23 +151,15 @@ async def open_evaluation(
     apart: bool = False,
     notice: Notice = _LOG.warning,
 ) -> AsyncIterator[Evaluation]:
-    """An evaluation for a command. If a server runs with this data folder, it sends the requests, unless `apart`.
-    Raises a Fault if the record cannot be opened, because the run could not be resumed. `cluster` is the address of a
-    cluster that runs the cases; its machines send by themselves, because they cannot reach a server that listens on
-    this machine's loopback."""
+    """An evaluation for a command; see `open_recorded_engine`. `cluster` is the address of a cluster that runs the
+    cases; its machines send by themselves, because they cannot reach a server that listens on this machine's
+    loopback."""
     host_pool = _host_pool(cluster)
-    clock, folder = SystemClock(), data_folder(data)
+    apart = apart or host_pool is not None
     async with AsyncExitStack() as stack:
-        record = await open_configured_store(loaded, folder, store, clock)
-        stack.push_async_callback(record.close)
-        means = means_of(loaded, folder, stack)
-        server = None if host_pool is not None else await running_server(folder, stack, apart=apart)
-        there: Elsewhere | None = None
-        if server is not None:
-            engine = await engine_through(server, loaded, folder, means, stack, notice=notice)
-        else:
-            engine, hub = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
-            there = None if host_pool is None else elsewhere(loaded, host_pool, hub.record, root)
+        opened = await stack.enter_async_context(open_recorded_engine(loaded, data, store, apart=apart, notice=notice))
+        engine, record, means, hub = opened
+        there = None if host_pool is None or hub is None else elsewhere(loaded, host_pool, hub.record, root)
         toolsets = toolsets_of(loaded)
         stack.push_async_callback(toolsets.close)
         runner = runner_of(loaded, engine, record.logbook, store=record)
@@ -270,7 +242,7 @@ def evaluation_for(
         has_key=grown.has_key,
         environment=grown.environment,
         secrets=around.secrets | frozenset(variables_of(grown.catalog)),
-        prices=price_list(grown.catalog),
+        prices=grown.prices,
         runner=runner,
     )
     return replace(evaluation, engine=engine, surroundings=around)
@@ -294,7 +266,7 @@ def evals_of(
         folder,
         random_draws,
         clock.now,
-        without_variables(loaded.environment, _secret_names(loaded.catalog)),
+        without_variables(loaded.environment, secret_names(loaded.catalog)),
         secret_values(loaded),
         grown=lambda began: make(configuration_for(loaded, evaluation.surroundings.root, began)),
         grown_for=lambda answering: make(with_targets(loaded, answering)),
@@ -321,7 +293,7 @@ async def open_host(
     machine."""
     began = read(begin.began)
     assert isinstance(began, EvalBegan)
-    around = without_variables(environment, _secret_names(begin.catalog)) | begin.variables
+    around = without_variables(environment, secret_names(begin.catalog)) | begin.variables
     loaded = Configuration(begin.catalog, begin.settings, root / begin.config if begin.config else None, around)
     clock, where = SystemClock(), _context(loaded, root)
     async with AsyncExitStack() as stack:

@@ -41,7 +41,6 @@ from sightline.exchange.request_counter import RequestCounter
 from sightline.gateway.models import list_models
 from sightline.plugins.loading import Plugins, list_panels, plugin_calls
 from sightline.store.store import Logbook
-from sightline.store.summary import price_list
 from sightline.telemetry.metrics import TEXT_FORMAT, Metrics
 from sightline.transport.http.client import probe
 from sightline.web.asgi import WebResponse
@@ -125,7 +124,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
     sending, loaded = parts.sending, parts.loaded
     catalog = loaded.catalog
     holds = Holds(parts.memory, parts.now) if sending is None else sending.relay.holds
-    records = Records(parts.store, parts.now, price_list(catalog), parts.unwritten)
+    records = Records(parts.store, parts.now, loaded.prices, parts.unwritten)
     exchanges = Exchanges(records, parts.now, holds)
     viewing = Viewer(holds, records, catalog, parts.memory)
     showing = Showing(holds, records, viewing)
@@ -177,12 +176,12 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Sho
     meter = ContextMeter(viewing, parts.now)
     examiner = TurnExaminer(viewing, parts.now)
     caches = CacheReports(examiner)
-    prices = price_list(parts.loaded.catalog)
+    prices = parts.loaded.prices
     sessions = Sessions(examiner, parts.now)
     lines = SessionLines(records, parts.now)
     return {
         "cache": {"GET": lambda call: caches.read(Query(call.query))},
-        "context": {"GET": lambda call: meter.read(Query(call.query))},
+        "context": {"GET": lambda call: meter.measure(Query(call.query).text("session"))},
         "share": {"POST": lambda call: sharing.share(call.receive)},
         "import": {"POST": lambda call: sharing.import_file(call.receive)},
         "sessions": {"GET": lambda call: lines.list(Query(call.query))},

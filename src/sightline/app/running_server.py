@@ -19,7 +19,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.exchange.remote_relay import RunningServer
 from sightline.model.json import Json
-from sightline.platform.files import hold_lock
+from sightline.platform.files import hold_lock, replacing
 from sightline.platform.support import is_supported
 from sightline.web.access import read_token
 from sightline.workbench.workbench import proof_of
@@ -35,11 +35,9 @@ _HEALTH_TIMEOUT_S = 5
 def announce(folder: Path, url: str) -> None:
     """Write down that a server of this data folder listens at this address."""
     path = _file(folder, url)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump({"url": url, "pid": os.getpid()}, file)
-        fresh.replace(path)
+        with replacing(path) as file:
+            file.write(json.dumps({"url": url, "pid": os.getpid()}).encode())
     except OSError as error:
         hint = "Check the folder's permissions and the space on the disk."
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None

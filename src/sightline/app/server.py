@@ -46,7 +46,6 @@ from sightline.server.proxy import ProxyServer, ProxySettings
 from sightline.settings import StoreSettings
 from sightline.store.entries import FactEntry
 from sightline.store.store import LoggedValue, Store
-from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
 from sightline.transport.http.dialling import Trust
 from sightline.transport.http.target import Proxies
@@ -303,7 +302,7 @@ async def open_parts(
     kept = KeptInterception(folder)
     # A collector gets everything from the start; Prometheus what comes after it has asked for the first time.
     is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
-    metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
+    metrics = Metrics(clock.now(), loaded.prices, is_counting=is_counting)
     relay, hub = await make_relay(
         loaded,
         means,
@@ -315,7 +314,7 @@ async def open_parts(
         metrics=metrics,
         append=record.append,
     )
-    records = Records(record, clock.now, price_list(loaded.catalog))
+    records = Records(record, clock.now, loaded.prices)
     relay.read_from(records)
     if means.caps is not None:
         means.caps.on_notice = partial(hub.announce, "cap")

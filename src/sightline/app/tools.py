@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
@@ -15,8 +15,17 @@ from sightline.agent.tools.mcp.config import McpNetwork
 from sightline.agent.tools.opening import Opened, Toolsets, open_toolsets
 from sightline.agent.tools.opening import ToolContext as ToolSurroundings
 from sightline.app.configuration import Configuration, data_folder
-from sightline.app.engine import Notice, engine_here, engine_through, means_of, open_configured_store, running_server
+from sightline.app.engine import (
+    Notice,
+    RelayResources,
+    engine_here,
+    engine_through,
+    means_of,
+    open_configured_store,
+    running_server,
+)
 from sightline.app.machine import Ids, SystemClock, is_alive, process_name, random_digits
+from sightline.catalog.catalog import Catalog
 from sightline.catalog.loading import variables_of
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -39,28 +48,46 @@ def runner_of(
     return Runner(engine, logbook, RunnerOptions(loaded.catalog, ids, process_name(), is_alive, store, hub))
 
 
+class RecordedEngine(NamedTuple):
+    """An engine with the record and what its relays share. `hub` is None where a server sends the requests."""
+
+    engine: Engine
+    record: Store
+    means: RelayResources
+    hub: Hub | None
+
+
 @asynccontextmanager
-async def open_runner(
-    loaded: Configuration,
-    data: str | None,
-    *,
-    store: str = "",
-    apart: bool = False,
-    notice: Notice = _LOG.warning,
-) -> AsyncIterator[Runner]:
-    """A runner for a command. If a server runs with this data folder, it sends the requests, unless `apart`. Raises a
-    Fault if the record cannot be opened, because the run could not be resumed."""
-    clock, folder = SystemClock(), data_folder(data)
+async def open_recorded_engine(
+    loaded: Configuration, data: str | None, store: str, *, apart: bool, notice: Notice
+) -> AsyncIterator[RecordedEngine]:
+    """An engine for a command. If a server runs with this data folder, it sends the requests, unless `apart`. Raises a
+    Fault if the record cannot be opened, because a run could not be resumed."""
+    folder = data_folder(data)
     async with AsyncExitStack() as stack:
-        server = await running_server(folder, stack, apart=apart)
-        record = await open_configured_store(loaded, folder, store, clock)
+        record = await open_configured_store(loaded, folder, store, SystemClock())
         stack.push_async_callback(record.close)
         means = means_of(loaded, folder, stack)
-        if server is not None:
+        if (server := await running_server(folder, stack, apart=apart)) is not None:
             engine = await engine_through(server, loaded, folder, means, stack, notice=notice)
+            yield RecordedEngine(engine, record, means, None)
         else:
-            engine, _ = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
+            engine, hub = await engine_here(loaded, folder, means, record.record, stack, notice=notice)
+            yield RecordedEngine(engine, record, means, hub)
+
+
+@asynccontextmanager
+async def open_runner(
+    loaded: Configuration, data: str | None, *, store: str = "", apart: bool = False, notice: Notice = _LOG.warning
+) -> AsyncIterator[Runner]:
+    """A runner for a command; see `open_recorded_engine`."""
+    async with open_recorded_engine(loaded, data, store, apart=apart, notice=notice) as (engine, record, _, _):
         yield runner_of(loaded, engine, record.logbook, store=record)
+
+
+def secret_names(catalog: Catalog) -> frozenset[str]:
+    """The variables that hold keys, which tools, commands and suites do not get."""
+    return frozenset({*variables_of(catalog), KEY_VARIABLE} - {""})
 
 
 def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSurroundings:
@@ -68,10 +95,9 @@ def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSu
     Tools do not get providers' keys."""
     here = Path.cwd()
     file = loaded.path
-    secrets = {*variables_of(loaded.catalog), KEY_VARIABLE} - {""}
     where = base or (here if file is None else file.resolve().parent)
     functions = {} if loaded.plugins is None else {each.name: each.tools for _, each in loaded.plugins.working()}
-    return ToolSurroundings(where, here, loaded.environment, secrets, _network(loaded), functions)
+    return ToolSurroundings(where, here, loaded.environment, secret_names(loaded.catalog), _network(loaded), functions)
 
 
 def _network(loaded: Configuration) -> McpNetwork:

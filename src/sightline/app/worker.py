@@ -37,7 +37,6 @@ from sightline.server.listener import GRACE, ListeningServer, settle_down
 from sightline.settings import Settings
 from sightline.store.entries import FramesEntry, KeptEntry
 from sightline.store.journal import JournalWriter, encode_entries
-from sightline.store.summary import price_list
 from sightline.telemetry.metrics import Metrics
 from sightline.transport.embedded.process import EmbeddedModel, Running
 from sightline.web.access import OriginGuard
@@ -52,6 +51,7 @@ _MOST_UNTOLD = 32 << 20
 
 _pack = msgspec.msgpack.encode
 _RUNNING = msgspec.json.Decoder(Running)
+_RECORDED = msgspec.msgpack.Decoder(RecordedExchange)
 
 
 class WorkerParameters(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class BorrowedRecords:
 
     async def read(self, exchange: str) -> RecordedExchange:
         """All of an exchange; a fault if the record does not hold it."""
-        return messages.decode_recorded(await self._peer.call("recorded", exchange.encode()))
+        return _RECORDED.decode(await self._peer.call("recorded", exchange.encode()))
 
     async def list_ids(self, _wanted: Expression) -> list[str]:
         """Nothing is listed here: only the main process serves what is not a POST."""
@@ -153,19 +153,11 @@ class ServingWorker:
         self._parameters = parameters
         self._memory = WorkerMemory(parameters.memory)
         self._peer = Peer(
-            {
-                "watch": self._watch,
-                "unwritten": self._unwritten,
-                "learned": self._learn,
-                "metrics": self._pack_metrics,
-            },
+            {"watch": self._watch, "unwritten": self._unwritten, "learned": self._learn, "metrics": self._pack_metrics},
             self._on_message,
         )
         self._teller: FactTeller | None = None
-        self._main = HandOver(
-            lambda first: self._memory.wants_all or not is_plain(first),
-            self._give_to_main,
-        )
+        self._main = HandOver(lambda first: self._memory.wants_all or not is_plain(first), self._give_to_main)
 
     async def run(self) -> None:
         """Serve until the main process says that it is enough."""
@@ -198,7 +190,7 @@ class ServingWorker:
 
             own = frozenset({(parameters.host, parameters.port)})
             is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
-            self._metrics = Metrics(clock.now(), price_list(loaded.catalog), is_counting=is_counting)
+            self._metrics = Metrics(clock.now(), loaded.prices, is_counting=is_counting)
             self._relay, self._hub = await make_relay(
                 loaded, means, record, stack, own=own, is_observed=True, metrics=self._metrics, append=journal.append
             )

@@ -8,12 +8,10 @@ from typing import TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.relay_messages import read_fault, write_fault
 from sightline.server.channel import Channel
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry, join_frames, plain_entries
 from sightline.store.journal import encode_entries
-from sightline.store.summary import Summary
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,28 +88,6 @@ def decode_news(data: bytes) -> list[FactEntry | FramesEntry]:
 def encode_facts(facts: Sequence[FactEntry | FramesEntry]) -> bytes:
     """These facts, as the journal would have them."""
     return encode_entries(join_frames(facts))
-
-
-class RecordMessage(msgspec.Struct, frozen=True):
-    """An exchange of the record; its facts as `encode_facts` packs them."""
-
-    summary: Summary
-    facts: bytes
-    body: bytes
-    sent: bytes
-    given: bytes
-
-
-def encode_recorded(recorded: RecordedExchange) -> bytes:
-    """An exchange of the record, for a worker."""
-    facts = encode_facts(recorded.facts)
-    return _ENCODER.encode(RecordMessage(recorded.summary, facts, recorded.body, recorded.sent, recorded.given))
-
-
-def decode_recorded(data: bytes) -> RecordedExchange:
-    """What `encode_recorded` has packed."""
-    came = msgspec.msgpack.decode(data, type=RecordMessage)
-    return RecordedExchange(came.summary, tuple(decode_facts(came.facts)), came.body, came.sent, came.given)
 
 
 class Peer:

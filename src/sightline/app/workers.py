@@ -423,7 +423,7 @@ class Workers:
         }
 
     async def _read_recorded(self, exchange: bytes) -> bytes:
-        return messages.encode_recorded(await self._parts.read(exchange.decode()))
+        return msgspec.msgpack.encode(await self._parts.read(exchange.decode()))
 
     async def _notice_cap(self, use: bytes) -> bytes:
         if self._parts.on_cap is not None:

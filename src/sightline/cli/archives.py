@@ -23,6 +23,7 @@ from sightline.exchange.recording.archives import ExchangeExport, import_archive
 from sightline.exchange.recording.formats import FORMS
 from sightline.exchange.recording.section_texts import SECTIONS
 from sightline.exchange.recording.sharing import Redactor
+from sightline.platform.files import replacing
 from sightline.plugins.loading import Plugins
 from sightline.store.store import Store
 
@@ -136,15 +137,8 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
                 yield file
             return
         path = path.resolve()
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            made = Path(file.name)
-            try:
-                yield file
-                file.flush()
-                made.replace(path)
-            except BaseException:
-                made.unlink(missing_ok=True)
-                raise
+        with replacing(path) as file:
+            yield file
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror or error}"
         raise Fault(Code.USAGE, message, hint="Name a file in a folder that you can write to.") from None

@@ -1,4 +1,5 @@
-"""Files: where those of a user belong, who may read them, and locks that end with the process that holds them."""
+"""Files: where those of a user belong, who may read them, writing them in one step, and locks that end with the process
+that holds them."""
 
 import mmap
 import os
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import IO, Final, Literal, NamedTuple, TypeAlias
 
 FolderKind: TypeAlias = Literal["config", "data"]
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
@@ -55,6 +56,40 @@ def make_private(path: Path) -> None:
             path.chmod(0o600)
         elif found.st_uid == os.geteuid() and found.st_mode & 0o077 and not found.st_mode & stat.S_ISVTX:
             path.chmod(0o700)
+
+
+# --- files that are there whole, or not at all ---
+
+
+@contextmanager
+def replacing(
+    path: Path, *, mode: int = 0o600, is_forced: bool = False, put: Callable[[Path, Path], None] = os.replace
+) -> Iterator[IO[bytes]]:
+    """Write a file that takes the place of the one at this path, if there is one, when the context ends. Where it ends
+    with an error, nothing has changed. With `is_forced`, the file is on the disk before it is at its place, and
+    survives the end of the machine. `put` puts it there."""
+    fresh = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600), "wb") as file:
+            yield file
+            if is_forced:
+                file.flush()
+                os.fsync(file.fileno())
+        if mode != 0o600:
+            fresh.chmod(mode)
+        put(fresh, path)  # after the file is closed: Windows renames no open one
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def add_file(path: Path, data: bytes) -> bool:
+    """Write a file that only its owner may read, in one step; False if there is one already, which stays."""
+    try:
+        with replacing(path, put=os.link) as file:
+            file.write(data)
+    except FileExistsError:
+        return False
+    return True
 
 
 # --- locks ---

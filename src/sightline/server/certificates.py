@@ -7,7 +7,6 @@ opened and for no other: its certificate says so, and clients check that.
 import contextlib
 import datetime
 import ipaddress
-import os
 import secrets
 import ssl
 import tempfile
@@ -21,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sightline.errors import Code, Fault
-from sightline.platform.files import make_private
+from sightline.platform.files import add_file, make_private, replacing
 
 _DAY: Final = datetime.timedelta(days=1)
 _LIFE: Final = 365 * _DAY
@@ -94,7 +93,7 @@ class Authority:
         text = made.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        if _write_new(path, text):
+        if add_file(path, text):
             return made
         return self._load_key()  # another process was faster
 
@@ -107,9 +106,8 @@ class Authority:
             if is_ours and found.not_valid_before_utc <= self._time() < found.not_valid_after_utc - _RENEWAL:
                 return found
         made = self._make_certificate()
-        fresh = path.with_name(f"{path.name}.{os.getpid()}")
-        fresh.write_bytes(_pem(made))
-        fresh.replace(path)
+        with replacing(path, mode=0o644) as file:
+            file.write(_pem(made))
         return made
 
     def _make_certificate(self) -> x509.Certificate:
@@ -227,20 +225,6 @@ def _refusing_other_names(host: str) -> Callable[[ssl.SSLObject, str | None, ssl
 
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _write_new(path: Path, data: bytes) -> bool:
-    """Write a private file at once and whole; False if there is one already."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
-        return False
-    finally:
-        fresh.unlink(missing_ok=True)
-    return True
 
 
 def _unusable(folder: Path, why: str) -> Fault:

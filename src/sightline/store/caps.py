@@ -72,23 +72,18 @@ class CapCounts(Protocol):
     async def reserve(self, claims: Sequence[Claim]) -> list[CapUse]:
         """Reserve all claims, or none: then a `CapFullError` is raised for the first that does not fit. Returns what is
         in their buckets now."""
-        ...
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
         """What was reserved took so much."""
-        ...
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
         """Allow so much in this bucket, for as long as its window lasts."""
-        ...
 
     async def uses(self) -> list[CapUse]:
         """All buckets."""
-        ...
 
     async def close(self) -> None:
         """End what was opened."""
-        ...
 
 
 class FolderCounts:

@@ -376,11 +376,3 @@ def reply_dialect(facts: Sequence[Fact]) -> str:
         elif isinstance(fact, Received | Translated):
             name = fact.dialect
     return sent or name
-
-
-class ReplyText(msgspec.Struct, frozen=True, gc=False):
-    """The words of an exchange's reply, without secrets, and the id by which the reply calls itself."""
-
-    exchange: str
-    words: str
-    reply_id: str = ""

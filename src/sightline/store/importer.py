@@ -16,7 +16,7 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.platform.files import lock, open_pipe, write_pipe
+from sightline.platform.files import lock, open_pipe, replacing, write_pipe
 from sightline.store.entries import FactEntry
 from sightline.store.journal import (
     Torn,
@@ -54,32 +54,25 @@ class Sink(Protocol):
     @property
     def decode(self) -> Callable[[memoryview], Sequence[RecordedEntry]]:
         """Returns the entries of a record as `apply` takes them. Raises a `DecodeError` where it is none."""
-        ...
 
     def apply(self, batch: Sequence[RecordedEntry], slot: int) -> None:
         """Bring all of these in, or none, as a process with this slot has recorded them; what is there already changes
         nothing."""
-        ...
 
     def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
         """The exchanges of this data folder that have not ended, without those of processes with these slots."""
-        ...
 
     def tidy(self) -> bool:
         """Do some of what could not be done at once; False where nothing was left."""
-        ...
 
     def refresh(self) -> None:
         """Forget what is remembered of the database; another process may have changed it."""
-        ...
 
     def rest(self) -> None:
         """There is nothing to do: let go of what is only remembered to be quick, and is quickly read again."""
-        ...
 
     def close(self) -> None:
         """Let the database go."""
-        ...
 
 
 class Importer:
@@ -294,10 +287,9 @@ def note_trouble(folder: Path, fault: Fault | None) -> None:
         return
     known = _read_trouble(folder)
     trouble = _Trouble(known.count + 1 if known else 1, fault.code, fault.message, fault.hint)
-    draft = path.with_suffix(".draft")
     try:
-        draft.write_bytes(msgspec.json.encode(trouble))
-        draft.replace(path)
+        with replacing(path) as file:
+            file.write(msgspec.json.encode(trouble))
     except OSError:
         _LOG.warning("the record cannot be written: %s", fault)  # a full disk; who imports has the fault itself
 

@@ -5,14 +5,16 @@ little later, also after the database was away for a while. Everything can be re
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
-from sightline.store.entries import Codec, Entry, FactEntry
+from sightline.filters.sql import POSTGRESQL_FOLDED, dollar
+from sightline.platform.files import add_file
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, fact_of, unpack_frames
 from sightline.store.importer import Fsync, Importer
 from sightline.store.journal import JournalWriter
 from sightline.store.postgres_connection import (
@@ -27,14 +29,15 @@ from sightline.store.postgres_connection import (
     pool,
     pruning,
 )
-from sightline.store.postgres_reading import entries_of, facts_of, newest, oldest, sums
 from sightline.store.postgres_sink import PostgresSink, body_of
 from sightline.store.postgres_words import carry_words, forget_words, measure_blocks
 from sightline.store.recording import JournaledStore, RecorderProcess
+from sightline.store.search import FoundRow, RecordSearch, Search, SearchQuery, SearchTables, record_columns
 from sightline.store.store import Forgotten, Line, Log, Pruned, load_migrations, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges
+from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges, bodies_of
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _FIRST = """
 INSERT INTO sightline.logs (name, lines, began, latest) VALUES ($1, $2, $3, $3) ON CONFLICT DO NOTHING RETURNING id
@@ -61,7 +64,6 @@ class QueryRunner(Protocol):
 
     def __call__(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> Awaitable[T]:
         """Do it."""
-        ...
 
 
 class PostgresLogbook:
@@ -119,6 +121,88 @@ async def _are_there(connection: PostgresConnection, log: str, after: int, data:
 
 async def _lines(connection: PostgresConnection, log: str, after: int) -> list[Line]:
     return [Line(row["n"], row["at"], row["data"]) for row in await connection.fetch(_LINES, log, after)]
+
+
+_FACTS = "SELECT n, at, data FROM sightline.facts WHERE exchange = $1"
+_FRAMES = "SELECT data FROM sightline.frames WHERE exchange = $1"
+_NEAR = "SELECT near FROM sightline.bodies WHERE sha256 = $1"
+_COLUMNS = replace(
+    record_columns("sightline.exchanges", "json_array_elements_text(e.tools::json)"),
+    folded=POSTGRESQL_FOLDED,
+    placeholder=dollar,
+)
+TABLES: SearchTables[str] = SearchTables(_COLUMNS, "sightline.exchanges", "sightline.words", "id", "= ANY({})", list)
+
+
+async def facts_of(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
+    """The facts of an exchange in their order."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        return await _facts(connection, exchange)
+
+
+async def answer(connection: PostgresConnection, search: Search[T]) -> T:
+    """Answer the questions of a search; returns what it found. It works on a thread: scanning words may take long, and
+    here others are served. What it is likely to ask next is fetched meanwhile, and kept until it does."""
+    kept: tuple[SearchQuery, Sequence[FoundRow]] | None = None
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        asked, found = await asyncio.to_thread(_advance, search, None)
+        while asked is not None:
+            question, following = asked._replace(following=None), asked.following
+            if kept is not None and kept[0] == question:
+                rows, kept = kept[1], None
+            else:
+                rows = await connection.fetch(question.statement, *question.parameters)
+            step = asyncio.to_thread(_advance, search, rows)
+            if following is None:
+                asked, found = await step
+            else:
+                fetching = connection.fetch(following.statement, *following.parameters)
+                (asked, found), ahead = await _finish_both(step, fetching)
+                kept = following, ahead
+        return found[0]
+
+
+async def _finish_both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
+    """What both return. Where one fails, the other is waited for all the same: a connection in use could not even end
+    its transaction."""
+    one, other = await asyncio.gather(first, second, return_exceptions=True)
+    if isinstance(one, BaseException):
+        raise one
+    if isinstance(other, BaseException):
+        raise other
+    return one, other
+
+
+def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[SearchQuery | None, list[T]]:
+    """The next question; with none, what was found."""
+    try:
+        return (next(search) if rows is None else search.send(rows)), []
+    except StopIteration as end:
+        return None, [end.value]
+
+
+async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
+    """All of one exchange, each body before the fact that names it."""
+    codec = Codec()
+    entries: list[Entry] = []
+    names: set[str] = set()
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        for entry in await _facts(connection, exchange):
+            for name in bodies_of(entry.fact):
+                if name not in names and (body := await body_of(connection, codec, name)) is not None:
+                    entries.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
+                names.add(name)
+            entries.append(entry)
+    return entries
+
+
+async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
+    codec = Codec()
+    plain = await connection.fetch(_FACTS, exchange)
+    entries = [FactEntry(exchange, row["n"], row["at"], fact_of(row["data"])) for row in plain]
+    for row in await connection.fetch(_FRAMES, exchange):
+        entries += unpack_frames(codec, exchange, row["data"])
+    return sorted(entries, key=lambda each: each.n)
 
 
 _AT_ONCE = 64
@@ -279,10 +363,12 @@ class PostgresStore(JournaledStore):
         return await self._ask(lambda connection: body_of(connection, Codec(), sha256))
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
-        return await self._ask(lambda connection: newest(connection, wanted, now=now, before=before, limit=limit))
+        return await self._ask(
+            lambda connection: answer(connection, RecordSearch(TABLES, wanted, now).newest(before, limit))
+        )
 
     async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
-        return await self._ask(lambda connection: sums(connection, wanted, by, now=now))
+        return await self._ask(lambda connection: answer(connection, RecordSearch(TABLES, wanted, now).sums(by)))
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         return await self._ask(lambda connection: prune(connection, older_than=older_than, larger_than=larger_than))
@@ -295,7 +381,7 @@ class PostgresStore(JournaledStore):
         await self._readers.close()
 
     async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
-        return await self._ask(lambda connection: oldest(connection, wanted, now=now, after=after))
+        return await self._ask(lambda connection: answer(connection, RecordSearch(TABLES, wanted, now).oldest(after)))
 
     async def entries(self, exchange: str) -> list[Entry]:
         return await self._ask(lambda connection: entries_of(connection, exchange))
@@ -363,16 +449,7 @@ def _replica(data: Path, fresh: str) -> str:
     """The name of this data folder among those of all replicas: the one that it has, else this one."""
     path = data / REPLICA
     try:
-        draft = path.with_name(f"{REPLICA}-{fresh}")
-        draft.touch(mode=0o600)
-        draft.write_text(fresh)
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return path.read_text()
-        finally:
-            draft.unlink()
+        return fresh if add_file(path, fresh.encode()) else path.read_text()
     except OSError as error:
         hint = "Name another folder with --data."
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
-    return fresh

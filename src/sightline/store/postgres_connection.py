@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import asyncpg  # type: ignore[import-untyped]
 
 from sightline.errors import Code, Fault
+from sightline.store.search import FoundRow
 from sightline.store.store import Migration
 
 OLDEST = 130_000
@@ -28,21 +29,11 @@ UNFIT = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.P
 """What is raised because of the values that were sent, and would be at any other time."""
 CROSSED: type[Exception] = asyncpg.DeadlockDetectedError
 """What is raised where two wait for each other."""
-REFUSAL: type[Exception] = asyncpg.PostgresError
-"""What a server raises that was reached."""
 
 _EXAMPLE = "postgresql://user:password@host:5432/database?sslmode=verify-full"
 _ESCAPES = "In user and password, write @ as %40, / as %2F, ? as %3F, # as %23 and : as %3A."
 _PATIENCE = {"timeout": 10.0, "command_timeout": 120.0}
 _MOST_READERS = 8
-
-
-class Row(Protocol):
-    """A row of an answer."""
-
-    def __getitem__(self, column: str | int) -> Any:
-        """The value of a column."""
-        ...
 
 
 class PostgresConnection(Protocol):
@@ -55,41 +46,32 @@ class PostgresConnection(Protocol):
         timeout: float | None = None,  # noqa: ASYNC109 # so the driver calls it
     ) -> str:
         """Run it, for so many seconds at most; the answer is the server's tag."""
-        ...
 
     async def executemany(self, command: str, rows: Iterable[Sequence[object]]) -> None:
         """Run it for each row, all or none."""
-        ...
 
-    async def fetch(self, query: str, *arguments: object) -> list[Row]:
+    async def fetch(self, query: str, *arguments: object) -> list[FoundRow]:
         """All rows."""
-        ...
 
-    async def fetchrow(self, query: str, *arguments: object) -> Row | None:
+    async def fetchrow(self, query: str, *arguments: object) -> FoundRow | None:
         """The first row."""
-        ...
 
     async def fetchval(self, query: str, *arguments: object) -> Any:
         """The first value of the first row."""
-        ...
 
     def transaction(
         self, *, isolation: str | None = None, readonly: bool = False
     ) -> AbstractAsyncContextManager[object]:
         """All or nothing of what is done in it."""
-        ...
 
     def is_closed(self) -> bool:
         """Whether it has ended."""
-        ...
 
     async def close(self) -> None:
         """End it in order."""
-        ...
 
     def terminate(self) -> None:
         """End it at once."""
-        ...
 
 
 class PostgresPool(Protocol):
@@ -97,11 +79,9 @@ class PostgresPool(Protocol):
 
     def acquire(self) -> AbstractAsyncContextManager[PostgresConnection]:
         """One of them."""
-        ...
 
     async def close(self) -> None:
         """Wait for those in use, and end all."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,27 +232,25 @@ _RECORD = 0x5347_4854_0002
 
 
 @asynccontextmanager
-async def writing(connection: PostgresConnection) -> AsyncIterator[None]:
+async def _locking(connection: PostgresConnection, number: int, kind: str = "") -> AsyncIterator[None]:
+    async with connection.transaction():
+        await connection.execute(f"SELECT pg_advisory_xact_lock{kind}($1)", number)
+        yield
+
+
+def writing(connection: PostgresConnection) -> AbstractAsyncContextManager[None]:
     """A transaction during which no process prunes."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock_shared($1)", _RECORD)
-        yield
+    return _locking(connection, _RECORD, "_shared")
 
 
-@asynccontextmanager
-async def pruning(connection: PostgresConnection) -> AsyncIterator[None]:
+def pruning(connection: PostgresConnection) -> AbstractAsyncContextManager[None]:
     """A transaction during which no process writes."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _RECORD)
-        yield
+    return _locking(connection, _RECORD)
 
 
-@asynccontextmanager
-async def rebuilding(connection: PostgresConnection) -> AsyncIterator[None]:
+def rebuilding(connection: PostgresConnection) -> AbstractAsyncContextManager[None]:
     """A transaction during which no other process changes tables."""
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _TABLES)
-        yield
+    return _locking(connection, _TABLES)
 
 
 async def migrate(connection: PostgresConnection, steps: list[Migration]) -> int:

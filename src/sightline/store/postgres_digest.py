@@ -16,8 +16,9 @@ from sightline.model.exchange import Fact, Received
 from sightline.store.digest import REPLY, REQUEST, Digest, read_history, read_reply, reply_dialect
 from sightline.store.digest_reader import DigestReader
 from sightline.store.entries import Codec, raw_bytes
-from sightline.store.postgres_connection import CROSSED, UNFIT, PostgresConnection, Row, arrays, send_rows, writing
+from sightline.store.postgres_connection import CROSSED, UNFIT, PostgresConnection, arrays, send_rows, writing
 from sightline.store.postgres_words import append_words
+from sightline.store.search import FoundRow
 from sightline.store.summary import storable
 from sightline.store.words import searchable
 
@@ -109,7 +110,7 @@ class PostgresDigests:
 
     async def _read_one_by_one(self, connection: PostgresConnection, now: float) -> bool:
         for _ in range(_AT_ONCE):
-            rows: list[Row] = []
+            rows: list[FoundRow] = []
             try:
                 async with writing(connection):
                     rows = await connection.fetch(_OWN, self._replica, 1)
@@ -124,7 +125,7 @@ class PostgresDigests:
                 return False
         return True
 
-    async def _read(self, connection: PostgresConnection, rows: Sequence[Row]) -> None:
+    async def _read(self, connection: PostgresConnection, rows: Sequence[FoundRow]) -> None:
         if not rows:
             return
         sessions = {row["id"]: row["session"] for row in rows}

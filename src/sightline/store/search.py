@@ -30,10 +30,10 @@ from sightline.filters.expression import (
 )
 from sightline.filters.fields import ADDED
 from sightline.filters.predicate import alone, fold_case, literals, matches, occurs, plain
-from sightline.filters.sql import Columns, Condition, condition
+from sightline.filters.sql import Column, Columns, Condition, condition
 from sightline.platform.byte_search import contains
 from sightline.store.entries import Codec
-from sightline.store.summary import NAMES, ExchangeSubject, Summary, SummedExchanges, summary_in
+from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, SummedExchanges, summary_in
 from sightline.store.words import END, Name, find_blocks, read_names, split_block, unpack_words
 
 _MOST_IDS = 10_000
@@ -66,7 +66,6 @@ class FoundRow(Protocol):
 
     def __getitem__(self, column: Any, /) -> Any:
         """The value of a column by its number, or those of several by a slice."""
-        ...
 
 
 class SearchQuery(NamedTuple):
@@ -92,6 +91,15 @@ class SearchTables(Generic[Name]):
     name: str
     among: str
     pack: Callable[[Sequence[Name] | Sequence[int]], object]
+
+
+def record_columns(exchanges: str, tools: str) -> Columns:
+    """The columns of the table `exchanges` as filters see them. `tools` makes the tools of an exchange rows with a
+    `value`."""
+    columns = {name: Column("NULLIF(e.status, 0)" if name == "status" else f"e.{of}") for name, of in FIELDS.items()}
+    columns["tool"] = Column("tool.value", f"EXISTS (SELECT 1 FROM {tools} tool WHERE {{}})")
+    latest = f"e.id IN (SELECT id FROM {exchanges} ORDER BY id DESC LIMIT {{}})"
+    return Columns(columns, latest)
 
 
 class RecordSearch(Generic[Name]):

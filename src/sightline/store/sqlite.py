@@ -1,38 +1,45 @@
 """The record of one data folder in SQLite, which needs no server, account or setup: store, logs and retention."""
 
 import asyncio
+import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+import msgspec
+
 from sightline.filters.expression import Expression
-from sightline.store.entries import Codec, Entry, FactEntry
+from sightline.store.entries import BodyEntry, Codec, Entry, FactEntry, KeptEntry, plain_entries, too_new
 from sightline.store.importer import Fsync, Importer
 from sightline.store.journal import JournalWriter
 from sightline.store.recording import JournaledStore, RecorderProcess
-from sightline.store.sqlite_blocks import block_numbers, forget_pieces, measure_pieces
+from sightline.store.search import RecordSearch, Search, SearchTables, record_columns
+from sightline.store.sqlite_blocks import BlockReader, block_numbers, forget_pieces, measure_pieces
 from sightline.store.sqlite_database import (
     FILE_NAME,
     asking,
+    body_of,
     body_with_id,
     changing,
     connect_database,
     erase_remains,
     open_database,
 )
-from sightline.store.sqlite_reading import SqliteReader
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import forget_words, measure_blocks
 from sightline.store.store import Forgotten, Line, Log, Pruned, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges
+from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges, bodies_of
 
 T = TypeVar("T")
 
 _FIRST = "INSERT OR IGNORE INTO logs (name, lines, size, began, latest) VALUES (?1, ?2, ?3, ?4, ?4)"
 _NEXT = "UPDATE logs SET lines = lines + ?2, size = size + ?3, latest = ?4 WHERE name = ?1 AND lines = ?5"
+_LINES = "SELECT n, at, data FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?) AND n > ? ORDER BY n"
+_LOGS = "SELECT name, lines, began, latest FROM logs WHERE substr(name, 1, ?) = ? ORDER BY latest DESC, id DESC"
 
 
 class SqliteLogbook:
@@ -59,24 +66,11 @@ class SqliteLogbook:
             await self._do(insert)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
-        wanted = (
-            "SELECT n, at, data FROM log_lines WHERE log = (SELECT id FROM logs WHERE name = ?) AND n > ? ORDER BY n"
-        )
-
-        def read(connection: sqlite3.Connection) -> list[Line]:
-            return [Line(*row) for row in connection.execute(wanted, (log, after))]
-
-        return await self._do(read)
+        return await self._do(lambda connection: [Line(*row) for row in connection.execute(_LINES, (log, after))])
 
     async def logs(self, prefix: str = "") -> list[Log]:
-        wanted = (
-            "SELECT name, lines, began, latest FROM logs WHERE substr(name, 1, ?) = ? ORDER BY latest DESC, id DESC"
-        )
-
-        def read(connection: sqlite3.Connection) -> list[Log]:
-            return [Log(*row) for row in connection.execute(wanted, (len(prefix), prefix))]
-
-        return await self._do(read)
+        named = (len(prefix), prefix)
+        return await self._do(lambda connection: [Log(*row) for row in connection.execute(_LOGS, named)])
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
         def write(connection: sqlite3.Connection) -> None:
@@ -113,6 +107,116 @@ class SqliteLogbook:
                 return work(self._connection)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+
+_COLUMNS = record_columns("exchanges", "json_each(e.tools)")
+TABLES: SearchTables[int] = SearchTables(
+    _COLUMNS, "exchanges", "words", "seq", "IN (SELECT value FROM json_each({}))", lambda names: json.dumps(list(names))
+)
+
+
+class SqliteReader:
+    """Answers questions about the record, on any thread, several at once, by connections of its own: a reader never
+    waits for the writer."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._free: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._is_closed = False
+
+    def facts(self, exchange: str) -> list[FactEntry]:
+        """The facts of an exchange in their order."""
+        with self._snapshot() as connection:
+            pieces = plain_entries(_pieces(connection, Codec(), exchange))
+            return [entry for entry in pieces if type(entry) is FactEntry]
+
+    def body(self, exchange: str, sha256: str) -> bytes | None:
+        """The body of an exchange with this hash."""
+        codec = Codec()
+        with self._snapshot() as connection:
+            if (body := body_of(connection, codec, sha256)) is not None:
+                return body
+            pieces = _pieces(connection, codec, exchange)
+        return next((each.data for each in pieces if type(each) is BodyEntry and each.sha256 == sha256), None)
+
+    def search(self, search: Search[T]) -> T:
+        """What a search finds."""
+        with self._snapshot() as connection:
+            return answer(connection, search)
+
+    def entries(self, exchange: str) -> list[Entry]:
+        """All of one exchange, each body before the fact that names it."""
+        codec = Codec()
+        entries: list[Entry] = []
+        names: set[str] = set()
+        with self._snapshot() as connection:
+            pieces = _pieces(connection, codec, exchange)
+            small = {each.sha256: each for each in pieces if type(each) is BodyEntry}
+            for entry in plain_entries(pieces):
+                if type(entry) is not FactEntry:
+                    continue
+                for name in bodies_of(entry.fact):
+                    if name in names:
+                        continue
+                    names.add(name)
+                    if (stored := small.get(name)) is not None:
+                        entries.append(stored)
+                    elif (body := body_of(connection, codec, name)) is not None:
+                        entries.append(BodyEntry(name, body, _near(connection, name)))
+                entries.append(entry)
+        return entries
+
+    def close(self) -> None:
+        """Let the file go, as soon as questions under way are answered."""
+        self._is_closed = True
+        while not self._free.empty():
+            self._free.get().close()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """A connection of which all questions are about one state of the record."""
+        with asking():
+            try:
+                connection = self._free.get_nowait()
+            except Empty:
+                connection = connect_database(self._path)
+            try:
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                finally:
+                    connection.execute("COMMIT")
+            finally:
+                if self._is_closed:
+                    connection.close()
+                else:
+                    self._free.put(connection)
+
+
+def _pieces(connection: sqlite3.Connection, codec: Codec, exchange: str) -> list[KeptEntry]:
+    row = connection.execute("SELECT seq, blocks FROM exchanges WHERE id = ?", (exchange,)).fetchone()
+    if row is None:
+        return []
+    try:
+        return BlockReader(connection, codec).pieces(*row)
+    except msgspec.ValidationError as error:
+        raise too_new(error) from None
+
+
+def _near(connection: sqlite3.Connection, sha256: str) -> str:
+    row = connection.execute("SELECT near FROM bodies WHERE sha256 = ?", (bytes.fromhex(sha256),)).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def answer(connection: sqlite3.Connection, search: Search[T]) -> T:
+    """Answer the questions of a search; returns what it found."""
+    try:
+        question = next(search)
+        while True:
+            question = search.send(connection.execute(question.statement, question.parameters).fetchall())
+    except StopIteration as end:
+        found: T = end.value
+        return found
 
 
 _AT_ONCE = 64
@@ -287,22 +391,21 @@ class SqliteStore(JournaledStore):
         return await asyncio.to_thread(self._reading.body, exchange, sha256)
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
-        return await asyncio.to_thread(self._reading.find, wanted, now=now, before=before, limit=limit)
+        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).newest(before, limit))
 
     async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
-        return await asyncio.to_thread(self._reading.sums, wanted, by, now=now)
+        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).sums(by))
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
-        def run() -> Pruned:
-            with closing(connect_database(self._path)) as connection:
-                return prune(connection, older_than=older_than, larger_than=larger_than)
-
-        return await asyncio.to_thread(run)
+        return await self._do(lambda connection: prune(connection, older_than=older_than, larger_than=larger_than))
 
     async def _forget(self, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
-        def run() -> Forgotten:
+        return await self._do(lambda connection: forget(connection, exchanges, is_dry_run=is_dry_run))
+
+    async def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
             with closing(connect_database(self._path)) as connection:
-                return forget(connection, exchanges, is_dry_run=is_dry_run)
+                return work(connection)
 
         return await asyncio.to_thread(run)
 
@@ -310,7 +413,7 @@ class SqliteStore(JournaledStore):
         return await asyncio.to_thread(self._reading.entries, exchange)
 
     async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
-        return await asyncio.to_thread(self._reading.oldest, wanted, now=now, after=after)
+        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).oldest(after))
 
     async def close(self) -> None:
         self._reading.close()

@@ -42,23 +42,18 @@ class Logbook(Protocol):
 
         A log that has another number of lines by now is left as it is, and the fault has the status 409.
         """
-        ...
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
         """The lines behind line number `after`, in their order; none if there is no such log."""
-        ...
 
     async def logs(self, prefix: str = "") -> list[Log]:
         """The logs whose names begin so, the one that was added to latest first."""
-        ...
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
         """Put other data into lines that are there, by their numbers. Only what must be forgotten is changed so."""
-        ...
 
     async def forget(self, log: str) -> None:
         """Take a log away with all its lines."""
-        ...
 
 
 T = TypeVar("T")
@@ -132,60 +127,46 @@ class Store(Protocol):
     @property
     def trouble(self) -> Fault | None:
         """Why what is recorded does not reach the database at the moment, or is not even kept; None if all is well."""
-        ...
 
     @property
     def logbook(self) -> Logbook:
         """The logs beside the record."""
-        ...
 
     def record(self, entries: Sequence[KeptEntry]) -> None:
         """Take these entries; once it returns, the end of this process cannot lose them."""
-        ...
 
     def append(self, data: bytes) -> None:
         """The same for entries that are encoded; see `store.whole.join_entries`."""
-        ...
 
     async def settle(self) -> None:
         """Return once all that was recorded can be read."""
-        ...
 
     async def facts(self, exchange: str) -> list[FactEntry]:
         """The facts of an exchange in their order; none if there is no such exchange."""
-        ...
 
     async def body(self, exchange: str, sha256: str) -> bytes | None:
         """The body of an exchange with this hash."""
-        ...
 
     async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
         """Exchanges that the filter takes, newest first, from behind the exchange `before`."""
-        ...
 
     async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
         """The sums of all exchanges that the filter takes, apart for each value of these columns of a summary; None
         where only each exchange tells whether the filter takes it."""
-        ...
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         """Forget exchanges from before a time of day, and the oldest until the record has at most that many bytes."""
-        ...
 
     async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
         """Remove these exchanges, so that neither the database nor a file of the data folder holds what was recorded
         of them. Those that are under way stay, and are not counted. A dry run only measures."""
-        ...
 
     async def entries(self, exchange: str) -> list[Entry]:
         """All entries of one exchange, each body before the fact that names it; none if there is no such exchange."""
-        ...
 
     def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
         """All entries of these exchanges, oldest first, each body before the fact that names it. Recorded elsewhere,
         they are the same exchanges."""
-        ...
 
     async def close(self) -> None:
         """Finish what is under way."""
-        ...

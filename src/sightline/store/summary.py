@@ -264,10 +264,9 @@ def fold_facts(facts: Iterable[FactEntry], prices: PriceList) -> dict[str, Any]:
     return columns
 
 
-def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList, digest: Digest | None = None) -> Summary:
+def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList) -> Summary:
     """One line for the exchange with these facts, in their order; frames may be left out."""
-    summary = Summary(id=exchange, **fold_facts(facts, prices))
-    return summary if digest is None else with_digest(summary, digest)
+    return Summary(id=exchange, **fold_facts(facts, prices))
 
 
 def with_digest(summary: Summary, digest: Digest) -> Summary:

@@ -6,7 +6,6 @@ every path.
 """
 
 import contextlib
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from sightline.errors import Code, Fault
-from sightline.platform.files import make_private
+from sightline.platform.files import add_file, make_private, replacing
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(?::(\d{1,5}))?", re.IGNORECASE)
@@ -123,16 +122,10 @@ def _read(path: Path) -> str:
 
 def _write(path: Path, token: str) -> str:
     """Write it atomically. If another process was faster, its token is returned."""
-    fresh = path.with_name(f"{FILE_NAME}.{os.getpid()}")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(f"{token}\n")
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
+    data = f"{token}\n".encode()
+    if not add_file(path, data):
         if kept := _read(path):
             return kept
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+        with replacing(path) as file:
+            file.write(data)
     return token

@@ -176,18 +176,16 @@ class ForgottenShown(msgspec.Struct, frozen=True):
     forgotten: tuple[str, ...]
 
 
-def calibration_calls(memory: Memory, settled: Callable[[], Awaitable[None]] | None = None) -> Calls:
-    """The two calls. `settled` waits until pending counts are learned, so that they are included."""
+def calibration_calls(memory: Memory, settle: Callable[[], Awaitable[None]]) -> Calls:
+    """The two calls. `settle` waits until pending counts are learned, so that they are included."""
 
     async def lessons() -> LearnedShown:
-        if settled is not None:
-            await settled()
+        await settle()
         return LearnedShown(tuple(memory.lessons()))
 
     async def forget(call: ApiCall) -> ForgottenShown:
         body = await read_body(call.receive, ForgetWanted)
-        if settled is not None:
-            await settled()
+        await settle()
         return ForgottenShown(tuple(memory.forget(body.model)))
 
     return {"learned": {"GET": lambda _call: lessons()}, "learned/forget": {"POST": forget}}

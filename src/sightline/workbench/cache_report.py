@@ -249,15 +249,7 @@ def _masks_for(cause: Cause, turns: TwoTurns, scope: Keep, name: str) -> Iterato
 
 
 def _mask(scope: Keep, name: str, *, cache: CacheEdit | None = None, strip: Strip | None = None) -> Mask:
-    return with_id(
-        Mask(
-            kind="strip" if cache is None else "cache",
-            scope=scope,
-            name=name,
-            cache=cache,
-            strip=strip,
-        )
-    )
+    return with_id(Mask(kind="strip" if cache is None else "cache", scope=scope, name=name, cache=cache, strip=strip))
 
 
 def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:
@@ -382,7 +374,7 @@ class CacheReports:
             sessions = {summary.session for summary in summaries}
             shared = sessions.pop() if len(sessions) == 1 else ""
             return await self._sum_up(
-                shared, await self._examiner.examine_some(summaries), key_of, is_cut=False, has_advice=len(ids) == 1
+                shared, await self._examiner.examine(summaries), key_of, is_cut=False, has_advice=len(ids) == 1
             )
         if not session and not wanted:
             session = (await self._examiner.lines.latest_turn("")).session

@@ -23,7 +23,8 @@ from sightline.tokens.cache_autopsy import REASONS, CacheAutopsy, Turn, count_le
 from sightline.wire.cache import BoundedCache
 from sightline.wire.jsontext import decode
 from sightline.wire.sse import SseDecoder
-from sightline.workbench.session_lines import TURNS, SessionLines, is_turn
+from sightline.workbench.costs import only_counts
+from sightline.workbench.session_lines import TURNS, SessionLines
 
 MOST_TURNS: Final = 2000
 """So many turns are examined, the newest ones."""
@@ -72,13 +73,9 @@ class TurnExaminer:
         summary = await self._records.summary(exchange, await self._records.facts(exchange))
         return await load_exchange(self._records.store, summary)
 
-    async def examine(self, lines: Sequence[Summary]) -> dict[str, CacheTurn]:
-        """These turns by their ids, each compared with what came before it in its session. Turns that the provider did
-        not count are missing, as are those of which the record holds no body any more."""
-        return {each.turn.exchange: each.turn for each in await self.examine_some(lines)}
-
-    async def examine_some(self, lines: Sequence[Summary]) -> list[ExaminedTurn]:
-        """The same as a list."""
+    async def examine(self, lines: Sequence[Summary]) -> list[ExaminedTurn]:
+        """These turns, each compared with what came before it in its session. Turns that the provider did not count
+        are missing, as are those of which the record holds no body any more."""
         found: list[ExaminedTurn] = []
         for session in dict.fromkeys(line.session for line in lines):
             wanted = {line.id for line in lines if line.session == session}
@@ -93,7 +90,7 @@ class TurnExaminer:
             terms.append(f"({wanted})")
         found: list[Summary] = []
         async for summary in self.lines.read(None if wanted and not session else session, *terms):
-            if is_turn(summary):
+            if not only_counts(summary):
                 found.append(summary)
                 if len(found) > MOST_TURNS:
                     break

@@ -6,6 +6,7 @@ masks and limits apply, and returns every fact and every byte as they come.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
@@ -36,29 +37,19 @@ MakeRelay: TypeAlias = Callable[[str, Provider, Mapping[str, str], Relay], Relay
 _TYPE = (b"content-type", b"application/msgpack")
 
 
+@dataclass(frozen=True, slots=True)
 class CommandCalls:
     """The two calls of commands. Their requests go through the server's own relay, the one that records nothing, or
     one to a provider that only a command's configuration has."""
 
-    def __init__(
-        self,
-        relay: Relay,
-        aside: Relay,
-        *,
-        catalog: Catalog,
-        environment: Mapping[str, str],
-        make_relay: MakeRelay,
-        ledger: Ledger,
-        clock: Clock,
-    ) -> None:
-        self._ledger = ledger
-        self._clock = clock
-        self._relay = relay
-        self._aside = aside
-        self._catalog = catalog
-        self._environment = environment
-        self._make_relay = make_relay
-        self._others: BoundedCache[tuple[str, bool, bytes], Relay] = BoundedCache(MOST_OTHERS)
+    own: Relay
+    aside: Relay
+    catalog: Catalog
+    environment: Mapping[str, str]
+    make_relay: MakeRelay
+    ledger: Ledger
+    clock: Clock
+    _others: BoundedCache[tuple[str, bool, bytes], Relay] = field(default_factory=lambda: BoundedCache(MOST_OTHERS))
 
     def relay_for(self, call: messages.RelayCall) -> Relay:
         """The relay for a call.
@@ -68,13 +59,13 @@ class CommandCalls:
         server goes to an address that its own configuration does not have.
         """
         name, provider = call.asked.provider, call.provider
-        usual = self._relay if call.is_recorded else self._aside
-        own = self._catalog.providers.get(name)
+        usual = self.own if call.is_recorded else self.aside
+        own = self.catalog.providers.get(name)
         if provider is None or (own is not None and own.embedded and provider.embedded):
             return usual
         if provider == own:
-            missing = {each: value for each, value in call.variables.items() if not self._environment.get(each)}
-            return self._other(call, provider, missing, {**self._environment, **missing}) if missing else usual
+            missing = {each: value for each, value in call.variables.items() if not self.environment.get(each)}
+            return self._other(call, provider, missing, {**self.environment, **missing}) if missing else usual
         if provider.embedded:
             hint = "Set the same [local] and [providers.local] for both, or send from this process with --apart."
             message = f"the running server has no embedded model named {name!r}"
@@ -90,8 +81,8 @@ class CommandCalls:
         key = name, call.is_recorded, msgspec.msgpack.encode((provider, sorted(brought.items())))
         relay = self._others.get(key)
         if relay is None:
-            usual = self._relay if call.is_recorded else self._aside
-            relay = self._make_relay(name, provider, environment, usual)
+            usual = self.own if call.is_recorded else self.aside
+            relay = self.make_relay(name, provider, environment, usual)
             self._others.put(key, relay)
         return relay
 
@@ -105,8 +96,8 @@ class CommandCalls:
         except Fault as fault:
             await replies.failure(fault).to(send)
             return
-        now = self._clock.now()
-        wait = self._ledger.wait(wait_call.provider, wait_call.model, wait_call.tokens, now, wait_call.facts)
+        now = self.clock.now()
+        wait = self.ledger.wait(wait_call.provider, wait_call.model, wait_call.tokens, now, wait_call.facts)
         await WebResponse(200, messages.write_call(wait), [_TYPE, *replies.GUARDED]).to(send)
 
     async def relay(self, receive: Receive, send: Send) -> None:
@@ -131,7 +122,7 @@ class CommandCalls:
     async def _relay_call(
         self, call: messages.RelayCall, relay: Relay, outbox: "asyncio.Queue[messages.Frame | None]"
     ) -> None:
-        request = replace(call.asked, received=self._clock.monotonic())
+        request = replace(call.asked, received=self.clock.monotonic())
 
         def on_recorded(entry: FactEntry) -> None:
             outbox.put_nowait(_fact(entry, relay, request.body))

@@ -7,7 +7,6 @@ import msgspec
 
 from sightline.editing.section import Kind, Section, SectionPart, is_added
 from sightline.exchange.interception.viewer import Viewer
-from sightline.web.bodies import Query
 from sightline.workbench.session_lines import SessionLines
 
 NAMES: Final = {
@@ -68,12 +67,9 @@ class ContextMeter:
     def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
         self._records, self._viewer, self._lines = viewer.records, viewer, SessionLines(viewer.records, now)
 
-    async def read(self, query: Query) -> ContextShown:
-        """The HTTP call: `GET /api/context?session=…`; without a session, the latest request of any."""
-        return await self.measure(query.text("session"))
-
     async def measure(self, session: str) -> ContextShown:
-        """What fills the context now. Raises a Fault if the session has no request on record."""
+        """What fills the context now, without a session that of the latest request of any. Raises a Fault if the
+        session has no request on record."""
         summary = await self._lines.latest_turn(session)
         recorded = await self._records.read(summary.id)
         state = await self._viewer.view_recorded(recorded, recorded.spoken)

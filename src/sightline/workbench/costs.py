@@ -27,8 +27,7 @@ from sightline.tokens.estimate import savings_of
 from sightline.web.bodies import Query
 
 _MOST_GROUPS = 3
-_COUNTING = re.compile(r"(?:/count_tokens|:countTokens|/input_tokens)/*$")
-"""Paths of calls that count the tokens of a prompt, which are free."""
+_COUNTING = re.compile(r"(?:/count_tokens|:countTokens|/input_tokens)/*(?:\?|$)")
 
 
 class CostRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +90,7 @@ class _Sums:
     def add(self, summary: Summary, saved: float | None, count: int = 1) -> None:
         self.requests += count
         self.failed += count * (summary.state == "failed")
-        if not is_charged(summary):
+        if only_counts(summary):
             return
         self.input += summary.input_tokens or 0
         self.cached += summary.cached_tokens or 0
@@ -125,9 +124,9 @@ class _Sums:
         )
 
 
-def is_charged(summary: Summary) -> bool:
-    """Whether it can cost anything: to have the tokens of a prompt counted is free."""
-    return not _COUNTING.search(summary.path)
+def only_counts(summary: Summary) -> bool:
+    """Whether it only asks how many tokens a prompt has: that is free, and no turn of a conversation."""
+    return _COUNTING.search(summary.path) is not None
 
 
 def add_up(summaries: Iterable[Summary]) -> CostRow:

@@ -4,6 +4,7 @@ documents to edit, and forgetting."""
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
@@ -50,7 +51,7 @@ _BODIES = "of is sent, received, original, reply or held."
 class Exchanges:
     """Reads the record. Every response includes all that was recorded before the call."""
 
-    def __init__(self, records: Records, now: Callable[[], float], holds: Holds | None = None) -> None:
+    def __init__(self, records: Records, now: Callable[[], float], holds: Holds) -> None:
         self._records = records
         self._now = now
         self._holds = holds
@@ -97,7 +98,7 @@ class Exchanges:
         """The bytes that were or will be sent; with `of=received` those of the client, with `of=original` those before
         any edit, with `of=reply` those that came back, with `of=held` the document under edit."""
         named = query.text("of") or "sent"
-        hold = None if self._holds is None else self._holds.find(exchange)
+        hold = self._holds.find(exchange)
         if named == "held":
             if hold is None:
                 await self._records.facts(exchange)  # one that does not exist at all is another error
@@ -248,16 +249,14 @@ class ForgetOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     copies: bool = True
 
 
+@dataclass(frozen=True, slots=True)
 class Forgetting:
     """Removes exchanges from the record, for good."""
 
-    def __init__(
-        self, records: Records, hub: Hub, now: Callable[[], float], erase_chats: EraseChats | None = None
-    ) -> None:
-        self._records = records
-        self._hub = hub
-        self._now = now
-        self._erase_chats = erase_chats
+    records: Records
+    hub: Hub
+    now: Callable[[], float]
+    erase_chats: EraseChats | None
 
     async def forget(self, receive: Receive) -> ForgetResult:
         order = await read_body(receive, ForgetOrder, status=400)
@@ -269,7 +268,7 @@ class Forgetting:
 
     async def forget_one(self, exchange: str) -> ForgetResult:
         """Forget one exchange; a fault if there is none, or if it is under way."""
-        await self._records.facts(exchange)
+        await self.records.facts(exchange)
         found = await self._forget(frozenset({exchange}))
         if not found.exchanges:
             hint = "Wait until it has ended, or drop it if it is held."
@@ -278,15 +277,15 @@ class Forgetting:
 
     async def _forget(self, wanted: Selection, *, dry_run: bool = False, copies: bool = True) -> ForgetResult:
         found, ids = await forget_exchanges(
-            self._records.store,
+            self.records.store,
             wanted,
-            now=self._now(),
+            now=self.now(),
             is_dry_run=dry_run,
             with_copies=copies,
-            erase_chats=self._erase_chats,
+            erase_chats=self.erase_chats,
         )
         if not dry_run:
-            self._hub.announce("forgotten", {"exchanges": list(ids)})
+            self.hub.announce("forgotten", {"exchanges": list(ids)})
         return found
 
 

@@ -13,11 +13,10 @@ from sightline.filters.parsing import parse
 from sightline.filters.predicate import literal
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query
-from sightline.workbench.costs import add_up, list_filter
+from sightline.workbench.costs import add_up, list_filter, only_counts
 
 TURNS: Final = "!side:yes"
 """The filter of requests that are no errand of a client, such as a title."""
-_COUNTS = ("/count_tokens", ":countTokens")
 _LOOKED_AT = 20
 """Among so many of the latest requests there is a turn, unless a client does nothing but count."""
 
@@ -54,7 +53,7 @@ class SessionLines:
         if none is on record."""
         count = 0
         async for summary in self.read(session or None, TURNS):
-            if is_turn(summary):
+            if not only_counts(summary):
                 return summary
             count += 1
             if count == _LOOKED_AT:
@@ -97,23 +96,15 @@ class SessionBrief(SessionSums, frozen=True, kw_only=True):
 
 def sum_session(key: str, lines: Sequence[Summary], turns: int) -> SessionSums:
     """The sums of a session of at least one request, oldest first."""
-    sums = add_up(lines)
-    return SessionSums(
-        key=key,
-        session=lines[-1].session,
-        client=lines[-1].client,
-        began=lines[0].at,
-        ended=max(line.at + (line.elapsed or 0.0) for line in lines),
-        turns=turns,
-        requests=len(lines),
-        failed=sums.failed,
-        input_tokens=sums.input_tokens,
-        cached_tokens=sums.cached_tokens,
-        output_tokens=sums.output_tokens,
-        cost=sums.cost,
-        unpriced=sums.unpriced,
-        estimated_cost=sums.estimated_cost,
-    )
+    own = {
+        "key": key,
+        "session": lines[-1].session,
+        "client": lines[-1].client,
+        "began": lines[0].at,
+        "ended": max(line.at + (line.elapsed or 0.0) for line in lines),
+        "turns": turns,
+    }
+    return msgspec.convert(msgspec.structs.asdict(add_up(lines)) | own, SessionSums)
 
 
 def list_sessions(summaries: Iterable[Summary]) -> list[SessionBrief]:
@@ -130,17 +121,12 @@ def list_sessions(summaries: Iterable[Summary]) -> list[SessionBrief]:
 
 
 def _brief(key: str, lines: list[Summary]) -> SessionBrief:
-    turns = [line for line in lines if not line.is_side and not line.origin and is_turn(line)]
+    turns = [line for line in lines if not line.is_side and not line.origin and not only_counts(line)]
     return SessionBrief(
         **msgspec.structs.asdict(sum_session(key, lines, len(turns))),
         title=next((line.title for line in turns if line.title), lines[0].title),
         project=project_of(lines[-1].session),
     )
-
-
-def is_turn(summary: Summary) -> bool:
-    """Whether it carries a conversation: mere counts of tokens do not."""
-    return not summary.path.partition("?")[0].endswith(_COUNTS)
 
 
 def not_on_record(session: str) -> Fault:

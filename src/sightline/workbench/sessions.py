@@ -6,6 +6,7 @@ page asks for it turn by turn.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Final, Literal
 from urllib.parse import unquote
@@ -123,14 +124,13 @@ class SessionPlace(msgspec.Struct, frozen=True, kw_only=True):
 # --- the turns, from the lines of the record ---
 
 
+@dataclass(slots=True, eq=False)
 class _Thread:
     """Requests with one root, while they are sorted."""
 
-    def __init__(self, root: str) -> None:
-        self.root = root
-        self.lines: list[Summary] = []
-        self.above: Summary | None = None
-        self.kind: ThreadKind = "conversation"
+    lines: list[Summary] = field(default_factory=list)
+    above: Summary | None = None
+    kind: ThreadKind = "conversation"
 
 
 def arrange(summaries: Iterable[Summary]) -> tuple[SessionThread, ...]:
@@ -155,7 +155,7 @@ def _threads(lines: Sequence[Summary]) -> list[_Thread]:
         before = "" if line.is_side or line.origin else line.previous
         root = roots.get(before, line.id) if before in known else line.id
         roots[line.id] = root
-        found.setdefault(root, _Thread(root)).lines.append(line)
+        found.setdefault(root, _Thread()).lines.append(line)
     return list(found.values())
 
 
@@ -212,31 +212,11 @@ def _show(thread: _Thread, below: Mapping[str, list[_Thread]], total: list[float
         inner = tuple(_show(each, below, total) for each in below.get(line.id, ()))
         requests += sum(each.requests for each in inner)
         costs += [each.cost for each in inner]
-        turns.append(_turn(line, "" if line.title == asked else line.title, total[0], inner))
+        own = {"asked": "" if line.title == asked else line.title, "total": total[0], "below": inner}
+        turns.append(msgspec.convert(msgspec.structs.asdict(line) | own, SessionTurn))
         asked = line.title
     return SessionThread(
         kind=thread.kind, title=thread.lines[0].title, requests=requests, cost=fsum(costs), turns=tuple(turns)
-    )
-
-
-def _turn(line: Summary, asked: str, total: float, below: tuple[SessionThread, ...]) -> SessionTurn:
-    return SessionTurn(
-        id=line.id,
-        at=line.at,
-        state=line.state,
-        model=line.model,
-        asked=asked,
-        status=line.status,
-        fault=line.fault,
-        tools=line.tools,
-        input_tokens=line.input_tokens,
-        cached_tokens=line.cached_tokens,
-        output_tokens=line.output_tokens,
-        cost=line.cost,
-        is_estimated=line.is_estimated,
-        total=total,
-        elapsed=line.elapsed,
-        below=below,
     )
 
 
@@ -341,7 +321,8 @@ class Sessions:
             hint = f"Name 1 to {MOST_TURNS} exchanges with commas: ?ids=x_1,x_2."
             raise Fault(Code.INVALID_REQUEST, f"{len(wanted)} turns were asked for", hint=hint, status=400)
         summaries = {each: await self._records.summary(each, await self._records.facts(each)) for each in wanted}
-        turns = await self._examiner.examine([line for name, line in summaries.items() if name not in self._known])
+        examined = await self._examiner.examine([line for name, line in summaries.items() if name not in self._known])
+        turns = {each.turn.exchange: each.turn for each in examined}
         return {"turns": [await self._details(each, turns.get(each)) for each in wanted]}
 
     async def _details(self, exchange: str, turn: CacheTurn | None) -> TurnDetails:

@@ -3,6 +3,7 @@ into the record."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -73,28 +74,24 @@ class SharePreview(msgspec.Struct, frozen=True):
     all_sections: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class SharingCalls:
     """The calls `POST /api/share` and `POST /api/import`. `patterns` are those of the configuration. Plug-ins add
     `finders` of values that are not to be shared and `exporters` of other formats, both by name, and `read_foreign`,
     which gives the HTTP archive of a file of another format, or None; without plug-ins a file is not read for it.
     `formats` are all formats of files, by name."""
 
-    def __init__(
-        self,
-        store: Store,
-        catalog: Catalog,
-        now: Callable[[], float],
-        patterns: Sequence[str],
-        *,
-        finders: Mapping[str, Callable[[str], Iterable[str]]],
-        exporters: Mapping[str, WriteFormat],
-        read_foreign: Callable[[bytes], JsonObject | None] | None,
-    ) -> None:
-        self._store, self._catalog, self._now = store, catalog, now
-        self._patterns, self._finders = patterns, finders
-        self._exporters, self._read_foreign = exporters, read_foreign
-        added = {name: plugin_format(name) for name in self._exporters}
-        self.formats: Mapping[str, ShareFormat] = {**FORMS, **added}
+    store: Store
+    catalog: Catalog
+    now: Callable[[], float]
+    patterns: Sequence[str]
+    finders: Mapping[str, Callable[[str], Iterable[str]]]
+    exporters: Mapping[str, WriteFormat]
+    read_foreign: Callable[[bytes], JsonObject | None] | None
+
+    @property
+    def formats(self) -> Mapping[str, ShareFormat]:
+        return {**FORMS, **{name: plugin_format(name) for name in self.exporters}}
 
     async def share(self, receive: Receive) -> SharePreview | WebResponse:
         order = await read_body(receive, ShareOrder, status=400)
@@ -103,18 +100,18 @@ class SharingCalls:
         if form is None:
             hint = f"Formats are {', '.join(self.formats)}."
             raise Fault(Code.INVALID_REQUEST, f"there is no format {order.form[:80]!r}", hint=hint, status=400)
-        await self._store.settle()
+        await self.store.settle()
         redactor = None
         try:
             if order.redact:
                 redactor = Redactor(
-                    (*self._patterns, *order.patterns),
-                    self._finders,
+                    (*self.patterns, *order.patterns),
+                    self.finders,
                     sections=order.sections,
                     kept=order.keep,
                     lists_sections=order.preview,
                 )
-            export = ExchangeExport(self._store, wanted, self._now(), self._catalog, redactor, self._exporters)
+            export = ExchangeExport(self.store, wanted, self.now(), self.catalog, redactor, self.exporters)
             count = await export.look_through() if order.preview or redactor is not None else 1
         except Fault as fault:
             fault.status = 422
@@ -124,7 +121,7 @@ class SharingCalls:
         if not count:
             raise Fault(Code.INVALID_REQUEST, "no exchange matches", hint="Change the filter.", status=404)
         data = b"".join([piece async for piece in export.write(order.form)])
-        name = f"sightline-{datetime.fromtimestamp(self._now(), UTC):%Y%m%d-%H%M%S}.{form.suffix}"
+        name = f"sightline-{datetime.fromtimestamp(self.now(), UTC):%Y%m%d-%H%M%S}.{form.suffix}"
         # A page of ours must not run what is in it: it is saved, never shown here.
         response = replies.data(data, form.media_type.encode())
         response.headers.append((b"content-disposition", f'attachment; filename="{name}"'.encode()))
@@ -134,7 +131,7 @@ class SharingCalls:
         """Read an archive of Sightline, an HTTP archive or a file that a plug-in knows into the record."""
         data = await read_bytes(receive, _MOST_TO_IMPORT)
         try:
-            return await import_archive(self._store, io.BytesIO(data), self._catalog, self._read_foreign)
+            return await import_archive(self.store, io.BytesIO(data), self.catalog, self.read_foreign)
         except Fault as fault:
             fault.status = 422
             raise

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
@@ -230,28 +230,20 @@ class Example:
             await self._stack.aclose()
 
 
+@dataclass(slots=True)
 class Workbench:
     """Serves the page and live events, and hands other calls to the API, which `open_api` makes when it is needed.
     `trouble` returns what is wrong with the record. `commands` is None if this server answers from the record and sends
     nothing, and so is `example`."""
 
-    def __init__(
-        self,
-        access: Access,
-        open_api: Callable[[], Awaitable["Api"]],
-        hub: Hub,
-        trouble: Callable[[], str],
-        commands: CommandCalls | None = None,
-        example: Example | None = None,
-    ) -> None:
-        self._access = access
-        self._open_api = open_api
-        self._opening: asyncio.Future[Api] | None = None
-        self._trouble = trouble
-        self._hub = hub
-        self._commands = commands
-        self._example = example
-        self._static = Static()
+    access: Access
+    open_api: Callable[[], Awaitable["Api"]]
+    hub: Hub
+    trouble: Callable[[], str]
+    commands: CommandCalls | None
+    example: Example | None
+    _static: Static = field(default_factory=Static)
+    _opening: "asyncio.Future[Api] | None" = None
 
     @staticmethod
     def serves(scope: AsgiScope) -> bool:
@@ -272,21 +264,21 @@ class Workbench:
             await self._root(scope).to(send)
         elif path.startswith(PREFIX) or path == b"/api/health":
             await self._read(scope).to(send)
-        elif not self._access.is_granted(scope["headers"]):
+        elif not self.access.is_granted(scope["headers"]):
             await replies.no_token().to(send)
         elif path.startswith(EXAMPLE):
             await self._show_example(scope, receive, send)
         elif path == b"/api/events":
             await self._events(scope, send)
-        elif self._commands is not None and path in _COMMANDS:
-            await self._command(self._commands, scope, receive, send)
+        elif self.commands is not None and path in _COMMANDS:
+            await self._command(self.commands, scope, receive, send)
         else:
-            api = await self._open_api()
+            api = await self.open_api()
             await (await api.answer(scope, receive)).to(send)
 
     async def _show_example(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """The same page and API for the example. Its page opens it, and `DELETE /example/` removes it."""
-        example, is_page = self._example, scope["raw_path"] == EXAMPLE
+        example, is_page = self.example, scope["raw_path"] == EXAMPLE
         if example is not None and is_page and scope["method"] == "DELETE":
             await example.close()
             await WebResponse(204, b"", list(replies.GUARDED)).to(send)
@@ -303,7 +295,7 @@ class Workbench:
     async def _events(self, scope: AsgiScope, send: Send) -> None:
         if scope["method"] == "GET":
             asked = scope["query_string"].split(b"&")
-            await stream(self._hub, send, with_frames=b"frames=0" not in asked, is_brief=b"brief=1" in asked)
+            await stream(self.hub, send, with_frames=b"frames=0" not in asked, is_brief=b"brief=1" in asked)
         else:
             await replies.wrong_method(scope["method"], "GET").to(send)
 
@@ -320,10 +312,10 @@ class Workbench:
             return WebResponse(200, b"", list(replies.GUARDED))  # some clients check this way whether a server runs
         if scope["method"] != "GET":
             return replies.wrong_method(scope["method"])
-        if self._access.is_in(scope["query_string"].decode("latin-1")):
+        if self.access.is_in(scope["query_string"].decode("latin-1")):
             self._open_soon()
-            return WebResponse(303, b"", [(b"location", b"/"), (b"set-cookie", self._access.cookie), *replies.GUARDED])
-        if not self._access.is_granted(scope["headers"]):
+            return WebResponse(303, b"", [(b"location", b"/"), (b"set-cookie", self.access.cookie), *replies.GUARDED])
+        if not self.access.is_granted(scope["headers"]):
             return self._static.nothing()
         self._open_soon()
         return self._static.page()
@@ -331,7 +323,7 @@ class Workbench:
     def _open_soon(self) -> None:
         """Make the API while the browser loads the page, whose first call then need not wait for it."""
         if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open_api())
+            self._opening = asyncio.ensure_future(self.open_api())
             self._opening.add_done_callback(
                 lambda opening: opening.cancelled() or opening.exception()
             )  # the call has it
@@ -344,8 +336,8 @@ class Workbench:
             return self._static.file(scope["raw_path"])
         from importlib.metadata import version
 
-        proof = self._access.proof(scope["query_string"].decode("latin-1"))
+        proof = self.access.proof(scope["query_string"].decode("latin-1"))
         health: JsonObject = {"status": "ok", "name": "sightline", "version": version("sightline")}
-        if trouble := self._trouble():
+        if trouble := self.trouble():
             health |= {"store": {"trouble": trouble}}
         return replies.json(health | {"proof": proof} if proof else health)

@@ -3,7 +3,6 @@ runs."""
 
 import asyncio
 import inspect
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
+from sightline.platform.files import replacing
 from sightline.wire.jsontext import MISFIT, decode
 
 Interrupted: TypeAlias = Literal["again", "skip"]
@@ -244,12 +244,10 @@ class KeptRules:
 
     def _write(self, rules: tuple[KeptRule, ...]) -> None:
         text = msgspec.json.format(msgspec.json.encode(rules), indent=2) + b"\n"
-        fresh = self.file.with_name(f"{_APPROVALS_FILE}.{os.getpid()}")
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with replacing(self.file) as file:
                 file.write(text)
-            fresh.replace(self.file)
         except OSError as error:
             raise self._wrong(error.strerror or str(error)) from None
 

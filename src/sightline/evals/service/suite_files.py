@@ -5,7 +5,6 @@ left as it is.
 import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -34,6 +33,7 @@ from sightline.evals.core.reading.yaml_text import is_whole, read_yaml
 from sightline.evals.core.suite import Case, Suite, SuiteProblem
 from sightline.exchange.recording.exchange_record import RecordedExchange, find_exchange, load_exchange
 from sightline.model.json import Json, JsonObject
+from sightline.platform.files import replacing
 from sightline.store.store import Store
 from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Redaction
@@ -399,18 +399,8 @@ def replace_file(path: Path, data: bytes) -> None:
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     if not mode & _WRITABLE:
         raise PermissionError(errno.EACCES, "the file is read-only")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    other = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        other.chmod(mode)
-        other.replace(path)
-    except OSError:
-        other.unlink(missing_ok=True)
-        raise
+    with replacing(path, mode=mode, is_forced=True) as file:
+        file.write(data)
 
 
 def _cases_of(text: str, file: str) -> list[JsonObject]:

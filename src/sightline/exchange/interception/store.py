@@ -1,6 +1,5 @@
 """What is intercepted, kept over restarts: mode, rules and masks, in one small file of the data folder."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.rules import Interception
 from sightline.model.json import Json
+from sightline.platform.files import replacing
 from sightline.wire.jsontext import MISFIT, decode, encode
 
 FILE_NAME = "interception.json"
@@ -62,14 +62,10 @@ class KeptInterception:
         if self._is_borrowed:
             return
         data = encode(msgspec.to_builtins(_Kept(interception.plain(), masks, dict(counts or {}))))
-        fresh = self._path.with_name(f"{FILE_NAME}.{os.getpid()}")
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with replacing(self._path, is_forced=True) as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self._path)
         except OSError as error:
             hint = "Check the folder's permissions and the space on the disk; until then it is as it was."
             raise Fault(Code.CONFIG, f"{self._path}: {error.strerror}", hint=hint) from None
