@@ -124,6 +124,17 @@ def test_dialogs_and_menus(stage: Stage, tmp_path: Path) -> None:
         chat.close()
 
 
+def test_the_name_of_the_model_takes_the_room_that_there_is(stage: Stage) -> None:
+    desk, browser = stage
+    with chatting(browser, desk.server, size=NARROW) as chat:
+        chat.press("Control+m")
+        chat.write("acme/large-mini")
+        chat.press("Enter")
+        name = chat.page.get_by_role("button", name="Model: acme/large-mini").locator(".cut")
+        expect(name).to_be_visible()
+        assert name.evaluate("(it) => it.scrollWidth <= it.clientWidth"), "it is cut"
+
+
 def test_while_it_answers(stage: Stage, tmp_path: Path) -> None:
     desk, browser = stage
     with chatting(browser, desk.server, size=NARROW, dark=True) as chat:

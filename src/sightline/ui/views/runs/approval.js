@@ -83,7 +83,7 @@ export function RunControls({ run, hasLink = true }) {
    * What was typed for a call, by its key: if it cannot be used, the call is asked about again, with what was typed.
    */
   const attempts = useRef(/** @type {Record<string, string>} */ ({}));
-  return html`<section class=${`run-card ${run.state}`} aria-label="Run of tools">
+  return html`<section class=${`run-card ${run.state}`} aria-label="Run of tools" onPointerDown=${keepPress}>
     <header class="run-bar in-row">
       <span class=${`run-state ${run.state}`} role="status">${stateWords(run)}</span>
       <span class="soft number run-spent">
@@ -116,6 +116,25 @@ export function RunControls({ run, hasLink = true }) {
     ${run.pending ? h(Question, { run, pending: run.pending, attempts: attempts.current }) : null}
     ${run.state === "interrupted" && !isWaiting ? h(Resume, { run, calls: [] }) : null}
   </section>`;
+}
+
+/** A pointer that moves by more pixels has left its button on purpose. */
+const SLIP = 12;
+
+/**
+ * What arrives above the card moves it, also between a press and its release: then the browser would give the click to
+ * what is under the pointer by then. So the press stays with its button, unless the pointer itself moves away.
+ * @param {PointerEvent} press
+ */
+function keepPress(press) {
+  const pressed = press.target instanceof Element ? press.target.closest("button") : null;
+  if (!pressed) return;
+  pressed.setPointerCapture(press.pointerId);
+  pressed.onpointermove = ({ clientX, clientY }) => {
+    if (Math.hypot(clientX - press.clientX, clientY - press.clientY) > SLIP)
+      pressed.releasePointerCapture(press.pointerId);
+  };
+  pressed.onlostpointercapture = () => (pressed.onpointermove = null);
 }
 
 /** @param {{ run: Run }} props */
