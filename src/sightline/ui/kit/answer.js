@@ -6,6 +6,8 @@ import { CopyButton } from "./copy.js";
 import { argumentsLine, callState, sourcesOf } from "./core/answers.js";
 import { countOf, whole } from "./core/format.js";
 import { safeAddress } from "./core/markdown-inline.js";
+import { onToggle } from "./fields.js";
+import { foldBlock } from "./fold-block.js";
 import { Icon } from "./icon.js";
 import { JsonView } from "./json-view.js";
 import { LongText, looksLikeJson } from "./long-text.js";
@@ -69,22 +71,14 @@ function renderBlock(block, key, isLast, isLive, files, waiting) {
 
 const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boolean }} */ { text, isLive }) {
   const [isOpen, setOpen] = useState(false);
-  return html`<details
-    class=${isLive ? "fold-block thinking is-live" : "fold-block thinking"}
-    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
-  >
-    <summary>
-      <span class="fold-mark" aria-hidden="true"></span>
-      <span class="fold-title">${isLive ? "Thinking…" : "Thinking"}</span>
-      <span class="faint number">${text ? countOf(wordCount(text), "word") : "signed by the provider"}</span>
-    </summary>
-    ${
-      isOpen &&
-      html`<div class="fold-inside soft">
-        ${text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider hides the thinking.</p>`}
-      </div>`
-    }
-  </details>`;
+  const words = text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider hides the thinking.</p>`;
+  return foldBlock(isLive ? "Thinking…" : "Thinking", isOpen && html`<div class="fold-inside soft">${words}</div>`, {
+    kind: isLive ? "thinking is-live" : "thinking",
+    aside: html`<span class="faint number">
+        ${text ? countOf(wordCount(text), "word") : "signed by the provider"}
+      </span>`,
+    onToggle: onToggle(setOpen),
+  });
 });
 
 /** @param {string} text */
@@ -130,10 +124,7 @@ export const CallBlock = memo(function CallBlock(
 ) {
   const [isOpen, setOpen] = useState(false);
   const summary = useMemo(() => argumentsLine(args), [args]);
-  return html`<details
-    class=${`fold-block call ${state}`}
-    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
-  >
+  return html`<details class=${`fold-block call ${state}`} onToggle=${onToggle(setOpen)}>
     <summary data-call=${name} data-state=${words}>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="unseen">Call of </span>
@@ -202,6 +193,17 @@ function Media({ files, n, mediaType }) {
   return html`<p class="attachment">
     <a href=${path} target="_blank" rel="noopener noreferrer">Download <code>${mediaType || "attachment"}</code></a>
     ${isBroken ? html` <span class="faint">the browser cannot show it</span>` : null}
+  </p>`;
+}
+
+/** How answers end that are whole. */
+const WHOLE = ["stop", "end_turn", "tool_calls", "tool_use"];
+
+/** Why an answer ended before it was whole. @param {{ who: string, finish: string | null | undefined }} props */
+export function Ending({ who, finish }) {
+  if (!finish || WHOLE.includes(finish)) return null;
+  return html`<p class="answer-ending">
+    ${h(Icon, { name: "warn" })}${who} ended with ${finish.replaceAll("_", " ")}.
   </p>`;
 }
 

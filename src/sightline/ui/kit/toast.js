@@ -10,8 +10,7 @@ import { onReconnect } from "./events.js";
  *   void } }} Toast
  */
 
-/** @type {import("../vendor/preact.js").Signal<Toast[]>} */
-const shown = signal([]);
+const shown = signal(/** @type {Toast[]} */ ([]));
 let last = 0;
 
 /**
@@ -41,6 +40,21 @@ export function toastError(error) {
     stop();
     takeAway();
   });
+}
+
+/**
+ * Do something, and say what went wrong.
+ * @param {() => Promise<unknown>} order
+ * @returns {Promise<boolean>} whether it was done
+ */
+export async function attempt(order) {
+  try {
+    await order();
+    return true;
+  } catch (error) {
+    toastError(error);
+    return false;
+  }
 }
 
 /** @param {number} id */

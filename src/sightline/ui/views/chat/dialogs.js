@@ -9,7 +9,8 @@ import { CopyBlock } from "../../kit/copy.js";
 import { when } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { NameDialog } from "../../kit/name-dialog.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { dialog, edit, runCommand, swap } from "./actions.js";
@@ -123,6 +124,10 @@ function QuotaDialog({ error, again, onCancel }) {
     close();
     onCancel();
   };
+  const go = (/** @type {Quota} */ quota) => () => {
+    close();
+    again(quota);
+  };
   return h(Dialog, {
     title: "This would exceed the quota",
     width: 480,
@@ -137,22 +142,8 @@ function QuotaDialog({ error, again, onCancel }) {
               ${left ? `, in ${left}` : ", which is now"}.
             </p>`
       }`,
-    footer: html`${
-      can_go_at === null
-        ? null
-        : button(
-            "Wait, then send",
-            () => {
-              close();
-              again("wait");
-            },
-            { kind: "primary" },
-          )
-    }
-      ${button("Send anyway", () => {
-        close();
-        again("anyway");
-      })}
+    footer: html`${can_go_at === null ? null : button("Wait, then send", go("wait"), { kind: "primary" })}
+      ${button("Send anyway", go("anyway"))}
       ${button("Cancel", stop, { kind: "quiet" })}`,
   });
 }
@@ -167,13 +158,8 @@ function Agreement({ text, outcome }) {
   const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || outcome.done || outcome.count === 0;
   const go = async () => {
     setBusy(true);
-    try {
-      await runCommand(outcome.needs_force ? `${text} --force` : text);
-      close();
-    } catch (error) {
-      setBusy(false);
-      toastError(error);
-    }
+    if (await attempt(() => runCommand(outcome.needs_force ? `${text} --force` : text))) close();
+    else setBusy(false);
   };
   return h(Dialog, {
     title: isDry ? `:${outcome.command}` : title,
@@ -294,62 +280,31 @@ function Earlier({ pair }) {
 
 /** @param {{ filter: string }} props */
 function SaveFilter({ filter }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useLayoutEffect(() => field.current?.focus(), []);
-  const [name, setName] = useState("");
-  const [refusal, setRefusal] = useState("");
   const list = preferences.value.saved_filters;
-  const isTaken = list.some((each) => each.name.toLowerCase() === name.trim().toLowerCase());
-  /** @param {Event} event */
-  const save = async (event) => {
-    event.preventDefault();
-    const wanted = name.trim().replace(/^@/, "");
+  const bare = (/** @type {string} */ name) => name.replace(/^@/, "");
+  const save = async (/** @type {string} */ name) => {
+    const wanted = bare(name);
+    const others = list.filter((each) => each.name.toLowerCase() !== wanted.toLowerCase());
     try {
-      await savePreferences({
-        saved_filters: [
-          ...list.filter((each) => each.name.toLowerCase() !== wanted.toLowerCase()),
-          { name: wanted, filter },
-        ],
-      });
-      close();
-      toast(`Saved as @${wanted}.`, { hint: "Use it wherever you write a filter, also inside another one." });
+      await savePreferences({ saved_filters: [...others, { name: wanted, filter }] });
     } catch (error) {
-      setRefusal(`${/** @type {Error} */ (error).message} ${/** @type {{ hint?: string }} */ (error).hint ?? ""}`);
+      return `${/** @type {Error} */ (error).message} ${/** @type {{ hint?: string }} */ (error).hint ?? ""}`;
     }
+    close();
+    toast(`Saved as @${wanted}.`, { hint: "Use it wherever you write a filter, also inside another one." });
+    return undefined;
   };
-  return h(Dialog, {
+  return h(NameDialog, {
     title: "Save the filter",
+    verb: "Save",
     width: 480,
+    about: html`<p><code>${filter}</code></p>`,
+    field: { kind: "mono", placeholder: "favourites", isCode: true },
+    noteOf: (name) =>
+      list.some((each) => each.name.toLowerCase() === name.toLowerCase())
+        ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
+        : html`<p class="soft">Then <code>@${bare(name) || "name"}</code> stands for it.</p>`,
+    onSave: save,
     onClose: close,
-    children: html`<form class="save-filter" onSubmit=${save}>
-      <p><code>${filter}</code></p>
-      <label class="edit-field">
-        <span class="soft">Name</span>
-        <input
-          ref=${field}
-          class="field mono"
-          value=${name}
-          placeholder="favourites"
-          spellcheck=${false}
-          autocomplete="off"
-          aria-invalid=${refusal !== ""}
-          onInput=${(/** @type {Event} */ event) => {
-            setName(/** @type {HTMLInputElement} */ (event.target).value);
-            setRefusal("");
-          }}
-        />
-      </label>
-      ${
-        refusal
-          ? html`<p class="refusal" role="alert">${refusal}</p>`
-          : isTaken
-            ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
-            : html`<p class="soft">Then <code>@${name.trim().replace(/^@/, "") || "name"}</code> stands for it.</p>`
-      }
-      <div class="save-actions">
-        <button type="submit" class="button primary" disabled=${!name.trim()}>Save</button>
-        ${button("Cancel", close, { kind: "quiet" })}
-      </div>
-    </form>`,
   });
 }

@@ -33,11 +33,8 @@ const NO_PREFERENCES = {
 const id = ownViewId();
 const path = () => inChat(`/api/chat/views/${id}`);
 
-/** @type {import("../../vendor/preact.js").Signal<ViewShown | null>} */
 export const view = signal(/** @type {ViewShown | null} */ (null));
-/** @type {import("../../vendor/preact.js").Signal<"loading" | "ready" | "failed">} */
 export const condition = signal(/** @type {"loading" | "ready" | "failed"} */ ("loading"));
-/** @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
 export const trouble = signal(/** @type {ApiError | null} */ (null));
 /** The user's preferences as the server has them; another page may change them. */
 export const storedPreferences = resource("/api/chat/preferences", (again) =>

@@ -5,6 +5,8 @@ import { post } from "../../kit/api.js";
 import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
+import { checkbox } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, signal, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { Bytes, sha256Of } from "../request/wire.js";
@@ -220,19 +222,16 @@ function Facts({ shown }) {
  */
 function Changes({ changes, words }) {
   if (!changes.length) return null;
-  return html`<details class="fold-block">
-    <summary>
-      <span class="fold-mark" aria-hidden="true"></span>
-      <span class="fold-title">${countOf(changes.length, "thing")} ${words}</span>
-    </summary>
-    <ul class="fold-inside preview-losses">
+  return foldBlock(
+    `${countOf(changes.length, "thing")} ${words}`,
+    html`<ul class="fold-inside preview-losses">
       ${changes.map(
         (change, index) => html`<li key=${index}>
           <b>${change.what}</b> <span class="soft">${change.why}</span>
         </li>`,
       )}
-    </ul>
-  </details>`;
+    </ul>`,
+  );
 }
 
 /** @param {string} label */
@@ -253,9 +252,7 @@ function Body({ shown }) {
   const isSame = !own || own === shown.body_sha256;
   return html`<div class="preview-body">
     <div class="preview-tools in-row">
-      <label class="check">
-        <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
-      </label>
+      ${checkbox("Indent", isIndented, setIndented)}
       <span class="shell-gap"></span>
       <code
         class=${isSame ? "hash faint" : "hash bad"}

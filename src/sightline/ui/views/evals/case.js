@@ -1,11 +1,12 @@
 // @ts-check
 /** One case on one target: the request, the answer, and the results of every grader. */
 
-import { AnswerBody } from "../../kit/answer.js";
+import { AnswerBody, Ending } from "../../kit/answer.js";
 import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, duration, money, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, toExchange } from "../../kit/navigation.js";
@@ -319,13 +320,7 @@ function Talk({ id, shown }) {
                   ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false, files: from })
                   : html`<p class="faint">An empty answer.</p>`
               }
-              ${
-                shown.finish &&
-                !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish) &&
-                html`<p class="answer-ending">
-                  ${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.
-                </p>`
-              }
+              ${h(Ending, { who: "It", finish: shown.finish })}
             </div>
           </section>`
     }
@@ -382,15 +377,12 @@ function TurnView({ turn, number, from }) {
     </div>
     ${
       before.length
-        ? html`<details class="fold-block">
-            <summary>
-              <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">${countOf(before.length, "message")} before</span>
-            </summary>
-            <div class="fold-inside">
+        ? foldBlock(
+            `${countOf(before.length, "message")} before`,
+            html`<div class="fold-inside">
               ${before.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
-            </div>
-          </details>`
+            </div>`,
+          )
         : null
     }
     ${own.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
@@ -410,14 +402,10 @@ function TurnView({ turn, number, from }) {
 
 /** @param {{ shown: Case }} props */
 function Notes({ shown }) {
-  if (shown.notes_trouble)
-    return html`<section class="case-notes" aria-label="What delivery changed">
-      <h2>What delivery changed</h2>
-      <p class="soft">It is no longer known: ${shown.notes_trouble}</p>
-    </section>`;
-  if (!shown.notes.length) return null;
+  if (!shown.notes_trouble && !shown.notes.length) return null;
   return html`<section class="case-notes" aria-label="What delivery changed">
     <h2>What delivery changed</h2>
+    ${shown.notes_trouble && html`<p class="soft">It is no longer known: ${shown.notes_trouble}</p>`}
     <ul>
       ${shown.notes.map(
         (note, index) => html`<li key=${index}>

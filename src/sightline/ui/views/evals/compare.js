@@ -6,7 +6,7 @@
 import { button } from "../../kit/button.js";
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { onValue } from "../../kit/fields.js";
+import { checkbox, selectField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
@@ -117,14 +117,7 @@ function Side({ letter, run, target, onTarget }) {
     <span class="soft number">${when(run.at, Date.now() / 1000)}</span>
     ${
       run.targets.length > 1
-        ? html`<select
-            class="field"
-            aria-label=${`Target of ${name}`}
-            value=${target}
-            onChange=${onValue(onTarget)}
-          >
-            ${run.targets.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
-          </select>`
+        ? selectField(target, onTarget, run.targets, { label: `Target of ${name}` })
         : html`<span class="soft cut">${target}</span>`
     }
   </div>`;
@@ -133,38 +126,14 @@ function Side({ letter, run, target, onTarget }) {
 /** @param {{ comparison: Comparison }} props */
 function Verdict({ comparison }) {
   const { passing } = comparison;
-  const range = differenceRange([
-    comparison.low,
-    comparison.high,
-    comparison.difference,
-    passing?.low,
-    passing?.high,
-    passing?.difference,
-  ]);
+  const { difference, low, high } = comparison;
   const lines = [
-    ...(comparison.difference === null
+    ...(difference === null
       ? []
-      : [
-          {
-            name: "mean score",
-            what: "Difference of the mean scores",
-            difference: comparison.difference,
-            low: comparison.low,
-            high: comparison.high,
-          },
-        ]),
-    ...(passing
-      ? [
-          {
-            name: "share passed",
-            what: "Difference of the shares that passed",
-            difference: passing.difference,
-            low: passing.low,
-            high: passing.high,
-          },
-        ]
-      : []),
+      : [{ name: "mean score", what: "Difference of the mean scores", difference, low, high }]),
+    ...(passing ? [{ ...passing, name: "share passed", what: "Difference of the shares that passed" }] : []),
   ];
+  const range = differenceRange([low, high, difference, passing?.low, passing?.high, passing?.difference]);
   return html`<section class="compare-verdict" aria-label="Difference">
     ${comparison.said.length ? html`<p class="compare-sentence">${comparison.said[0]}</p>` : null}
     <div class="compare-numbers">
@@ -275,14 +244,7 @@ function Cases({ comparison, first, second, targetA, targetB }) {
     <div class="case-part in-row">
       <h2>Case by case</h2>
       <span class="shell-gap"></span>
-      ${
-        same
-          ? html`<label class="check">
-              <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Also the ${same} with the
-              same score
-            </label>`
-          : null
-      }
+      ${same ? checkbox(`Also the ${same} with the same score`, isAll, setAll) : null}
     </div>
     ${
       rows.length

@@ -4,7 +4,7 @@
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { textField } from "../../kit/fields.js";
+import { checkbox, textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
@@ -172,21 +172,13 @@ export function Matrix({ run, filter, order }) {
       </span>
       ${
         hasAnswers &&
-        html`<label class="check" title="What was answered, and how it differs from the first target's answer (a)">
-          <input
-            type="checkbox"
-            checked=${isShowingAnswers}
-            onChange=${() => setWantsAnswers(!isShowingAnswers)}
-          /> Answers
-        </label>`
+        checkbox("Answers", isShowingAnswers, setWantsAnswers, {
+          title: "What was answered, and how it differs from the first target's answer (a)",
+        })
       }
-      <label class="check" title="Failures first, or as the suite has them (o)">
-        <input
-          type="checkbox"
-          checked=${order === "worst"}
-          onChange=${() => setOrder(order === "worst" ? "suite" : "worst")}
-        /> Failures first
-      </label>
+      ${checkbox("Failures first", order === "worst", (isOn) => setOrder(isOn ? "worst" : "suite"), {
+        title: "Failures first, or as the suite has them (o)",
+      })}
     </div>
     ${
       rows.length
@@ -240,10 +232,7 @@ function orderOf(filter, order) {
   return { ...(filter && { filter }), ...(order === "suite" && { order }) };
 }
 
-/**
- * `column` is where the keyboard is in this row, -1 for nowhere.
- * @type {(props: RowProps & { key?: string }) => any}
- */
+/** `column` is where the keyboard is in this row, -1 for nowhere. */
 const Row = memo(function Row(/** @type {RowProps} */ { run, row, targets, index, column, among, hasAnswers }) {
   const cells = targets.map((target) => row.cells.find((cell) => cell.target === target));
   const first = trialToShow(cells[0])?.answer ?? "";

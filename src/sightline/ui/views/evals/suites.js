@@ -6,7 +6,7 @@ import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
-import { textField } from "../../kit/fields.js";
+import { checkbox, textField } from "../../kit/fields.js";
 import { go } from "../../kit/navigation.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
@@ -244,13 +244,11 @@ export function RunDialog({ file, onClose, onDone }) {
       ${warning ? html`<p class="soft">${problemLine(warning)}</p>` : null}
       <fieldset>
         <legend class="soft">Targets</legend>
-        ${names.map(
-          (name) => html`<label key=${name} class="check">
-            <input type="checkbox" checked=${picked.includes(name)} onChange=${() => toggle(name)} />
-            ${` ${name}`}
-            ${name === "default" ? html` <span class="faint">the model that is asked by default</span>` : null}
-          </label>`,
-        )}
+        ${names.map((name) => {
+          const about =
+            name === "default" ? html` <span class="faint">the model that is asked by default</span>` : null;
+          return checkbox(html`${name}${about}`, picked.includes(name), () => toggle(name), { key: name });
+        })}
         <div class="run-suite-add">
           ${textField(model, setModel, {
             label: "Add a model",

@@ -4,7 +4,7 @@
 import { button } from "../../kit/button.js";
 import { isJson } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue, textField } from "../../kit/fields.js";
+import { selectField, textField } from "../../kit/fields.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { PanelHead } from "../../kit/notices.js";
 import { toast } from "../../kit/toast.js";
@@ -111,14 +111,11 @@ export function Answer({ desk, onClose }) {
       <div class="answer-foot">
         ${button("Add a tool call", add, { icon: "plus" })}
         <label class="check">
-          Ends with <select
-            class="field"
-            disabled=${calls.length > 0}
-            value=${calls.length ? "tool_calls" : finish}
-            onChange=${onValue(setFinish)}
-          >
-            ${(calls.length ? ["tool_calls"] : FINISHES).map((name) => html`<option key=${name}>${name}</option>`)}
-          </select>
+          Ends with ${
+            calls.length
+              ? selectField("tool_calls", setFinish, ["tool_calls"], { disabled: true })
+              : selectField(finish, setFinish, FINISHES)
+          }
         </label>
         <span class="card-gap"></span>
         ${problem ? html`<span class="bad" role="alert">${problem}</span>` : null}

@@ -16,7 +16,8 @@ import { JsonPane, TextPane } from "./editing.js";
 import { PartBody, partName } from "./part.js";
 import { Problems } from "./problems.js";
 
-/** @import { Problem, Section, SectionPart } from "./core/exchange.js" */
+/** @import { Section, SectionPart } from "../../api-types.d.ts" */
+/** @import { Problem } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 /** @import { Choice } from "../../kit/menu.js" */
 
@@ -222,7 +223,7 @@ function choicesOf({ desk, section, isEditable, dialect }) {
   return choices;
 }
 
-/** @param {{ call: import("./core/exchange.js").Answered, onGo: (id: string) => void, key?: string }} props */
+/** @param {{ call: import("../../api-types.d.ts").CallReference, onGo: (id: string) => void, key?: string }} props */
 function CallLink({ call, onGo }) {
   const args = call.arguments.length > 160 ? `${call.arguments.slice(0, 160)}…` : call.arguments;
   return html`<button type="button" class="answered" title="Go to the call" onClick=${() => onGo(call.section)}>

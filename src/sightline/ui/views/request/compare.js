@@ -2,16 +2,16 @@
 /** Replay: send the request again, as it was, edited, or to several models, and compare the answers. */
 
 import { about } from "../../kit/about.js";
-import { bytes, get, onAnnounced, onFact } from "../../kit/api.js";
+import { bytes, get, onAnnounced, onFact, stopAll } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
-import { duration, money } from "../../kit/core/format.js";
+import { countOf, duration, money } from "../../kit/core/format.js";
 import { Editor } from "../../kit/editor.js";
 import { textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { PanelHead } from "../../kit/notices.js";
-import { toastError } from "../../kit/toast.js";
+import { attempt } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
 import { isOver } from "./core/exchange.js";
@@ -34,12 +34,10 @@ export function Compare({ desk, onClose }) {
   const typed = useRef("");
   const known = about.value.models;
   const add = async (/** @type {string} */ label, /** @type {{ model?: string, body?: string }} */ change) => {
-    try {
+    await attempt(async () => {
       const id = await desk.replay(change);
       setColumns((now) => [...now, { id, label, isOwn: false }]);
-    } catch (error) {
-      toastError(error);
-    }
+    });
   };
   const send = async () => {
     setSending(true);
@@ -50,13 +48,10 @@ export function Compare({ desk, onClose }) {
   };
   const edit = async () => {
     if (edited !== null) return setEdited(null);
-    try {
-      const text = new TextDecoder().decode(await bytes(`${desk.path}/body`));
-      typed.current = text;
-      setEdited(text);
-    } catch (error) {
-      toastError(error);
-    }
+    await attempt(async () => {
+      typed.current = new TextDecoder().decode(await bytes(`${desk.path}/body`));
+      setEdited(typed.current);
+    });
     return undefined;
   };
   return html`<div class="compare">
@@ -83,7 +78,7 @@ export function Compare({ desk, onClose }) {
           : edited !== null
             ? "Send the edited body"
             : chosen.length
-              ? `Send to ${chosen.length === 1 ? "1 model" : `${chosen.length} models`}`
+              ? `Send to ${countOf(chosen.length, "model")}`
               : "Send again unchanged",
         () => void send(),
         { kind: "primary", isDisabled: isSending },
@@ -189,14 +184,11 @@ function Result({ column }) {
       return undefined;
     };
     void ask();
-    const stops = [
+    return stopAll(
       onFact((fact) => fact.exchange === column.id && void ask()),
       onAnnounced("more", () => isUnderWay && void ask()),
-    ];
-    return () => {
-      isThere = false;
-      stops.forEach((stop) => stop());
-    };
+      () => (isThere = false),
+    );
   }, [column.id]);
   const usage = reply?.usage ?? line?.tokens ?? {};
   const isOpen = line && ["received", "sending", "held"].includes(line.state);

@@ -1,6 +1,7 @@
 // @ts-check
 /** What led to held tool calls: the conversation that was sent, and what the model said before it called. */
 
+import { linkButton } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { LongText } from "../../kit/long-text.js";
 import { useResource } from "../../kit/resource.js";
@@ -25,9 +26,9 @@ export function Conversation({ id }) {
   return html`<section class="led-here stacked" aria-label="The conversation that led to these calls">
     ${
       shown.length < sections.length &&
-      html`<button type="button" class="link" onClick=${() => setWhole(true)}>
-        Show all of the conversation: ${countOf(sections.length - shown.length, "earlier message")}
-      </button>`
+      linkButton(`Show all of the conversation: ${countOf(sections.length - shown.length, "earlier message")}`, () =>
+        setWhole(true),
+      )
     }
     ${shown.map((each) =>
       h(Utterance, {

@@ -2,7 +2,6 @@
 /** The head of an exchange: what it is, its state, and what can be done with it now. */
 
 import { about } from "../../kit/about.js";
-import { post } from "../../kit/api.js";
 import { button, iconButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { CopyButton } from "../../kit/copy.js";
@@ -11,13 +10,14 @@ import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { Menu } from "../../kit/menu.js";
 import { route, toExchange, toTraffic } from "../../kit/navigation.js";
-import { toastError } from "../../kit/toast.js";
+import { FaultNote } from "../../kit/notices.js";
+import { attempt } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
 import { Forget, ofSession } from "../traffic/forget.js";
 import { Share } from "../traffic/share.js";
-import { faultOf, holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
+import { holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
 import { InSession } from "./in-session.js";
 
 /** @import { View } from "./core/exchange.js" */
@@ -62,7 +62,7 @@ export function Header({ desk, view, panel, onPanel }) {
       <span class="card-gap"></span>
       ${h(Proof, { view })}
     </div>
-    ${h(Fault, { view })}
+    ${view.fault && view.state !== "held" ? h(FaultNote, { fault: view.fault }) : null}
   </header>`;
 }
 
@@ -357,7 +357,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
     }
     ${
       view.state === "cancelled" &&
-      !faultOf(view) &&
+      !view.fault &&
       html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>`
     }
     ${
@@ -370,12 +370,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
 
 /** Send what passed as it was once more, and look at that. @param {Desk} desk */
 async function sendAgain(desk) {
-  try {
-    const { id } = await post(`${desk.path}/replay`, {});
-    toExchange(id);
-  } catch (error) {
-    toastError(error);
-  }
+  await attempt(async () => toExchange(await desk.replay({})));
 }
 
 /** The promise of the product, in one line. @param {{ view: View }} props */
@@ -404,17 +399,4 @@ function Proof({ view }) {
       ${h(CopyButton, { text: hash, label: "Copy SHA-256" })}`
     }
   </span>`;
-}
-
-/** @param {{ view: View }} props */
-function Fault({ view }) {
-  const fault = faultOf(view);
-  if (!fault || view.state === "held") return null;
-  return html`<div class="fault" role="alert">
-    ${h(Icon, { name: "warn" })}
-    <div>
-      <p><b>${fault.code}</b> ${fault.message}</p>
-      ${fault.hint ? html`<p class="soft">${fault.hint}</p>` : null}
-    </div>
-  </div>`;
 }

@@ -9,7 +9,7 @@ import { h, html, useState } from "../../vendor/preact.js";
 import { isText } from "./core/exchange.js";
 
 /** @import { Setter } from "../../kit/json-view.js" */
-/** @import { SectionPart } from "./core/exchange.js" */
+/** @import { SectionPart } from "../../api-types.d.ts" */
 
 const NAMES = /** @type {Record<string, string>} */ ({
   text: "text",

@@ -5,9 +5,9 @@ import { get } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { duration, whole } from "../../kit/core/format.js";
-import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { FaultNote } from "../../kit/notices.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { isHeld } from "./core/exchange.js";
@@ -135,14 +135,7 @@ export function Reply({ desk }) {
         </div>`
       }
       ${!isRaw ? parts.map((part, index) => h(ReplyPartView, { key: String(index), part })) : null}
-      ${
-        !isRaw &&
-        reply?.fault &&
-        html`<div class="fault" role="alert">
-          ${h(Icon, { name: "warn" })}
-          <div><p><b>${reply.fault.code}</b> ${reply.fault.message}</p></div>
-        </div>`
-      }
+      ${!isRaw && reply?.fault && h(FaultNote, { fault: reply.fault })}
       ${!isRaw && reply?.usage ? h(Usage, { usage: reply.usage }) : null}
     </div>
   </div>`;

@@ -9,7 +9,7 @@ import { loadEditor } from "../../kit/editor.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { forgetOpened, go, toTraffic } from "../../kit/navigation.js";
-import { Stale } from "../../kit/notices.js";
+import { Stale, Unloaded } from "../../kit/notices.js";
 import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
 import { Answer } from "./answer.js";
 import { CacheLine } from "./cache-line.js";
@@ -118,20 +118,17 @@ export function RequestView({ id, tab, against }) {
     return html`<main class="request-view is-empty">
       ${
         trouble
-          ? html`<div class="empty" role="alert">
-              <h1>${isGone ? "This exchange is not in the record" : "It could not be loaded"}</h1>
-              ${
-                isGone
-                  ? html`<p class="soft">It was removed with older ones, or the link is from another record.</p>
-                      <code class="faint">${id}</code>`
-                  : html`<p class="soft">${trouble.message}</p>
-                      <p class="soft">${trouble.hint}</p>`
-              }
-              <p class="empty-actions">
-                ${button("Back to traffic", toTraffic, { kind: "primary" })}
-                ${button("Try again", () => void desk.load())}
-              </p>
-            </div>`
+          ? h(Unloaded, {
+              title: isGone ? "This exchange is not in the record" : "It could not be loaded",
+              lines: isGone
+                ? [
+                    "It was removed with older ones, or the link is from another record.",
+                    html`<code class="faint">${id}</code>`,
+                  ]
+                : [trouble.message, trouble.hint],
+              ways: html`${button("Back to traffic", toTraffic, { kind: "primary" })}
+                ${button("Try again", () => void desk.load())}`,
+            })
           : h(Loading, {})
       }
     </main>`;
@@ -154,7 +151,7 @@ export function RequestView({ id, tab, against }) {
       view.raw
         ? null
         : html`<div class="request-budget">
-            ${h(Budget, { desk })}
+            ${h(Meter, { tokens: view.tokens, isPending: desk.isBusy.value })}
             ${
               // Once the provider has counted, what it read says more than what an edit was going to cost.
               view.tokens?.input_tokens == null || view.tokens.is_estimated || isWaiting
@@ -226,14 +223,9 @@ function Tabs({ view, tab, onTab }) {
   </div>`;
 }
 
-/** @param {{ desk: Desk }} props */
-function Budget({ desk }) {
-  return h(Meter, { tokens: desk.view.value?.tokens, isPending: desk.isBusy.value });
-}
-
 /** What the edit costs in cached prefix, or why the cache broke without one. @param {{ view: View }} props */
 function CostOfEdit({ view }) {
-  const cost = view.edit_cost ?? (typeof view.cost === "object" ? view.cost : null);
+  const cost = view.edit_cost;
   if (cost?.broken_tokens && !cost.broken_by_edit)
     return html`<p class="edit-cost cache-break" title=${cost.reason ?? ""}>
       ${h(Icon, { name: "warn" })}

@@ -15,7 +15,7 @@ import { wireDialect } from "./desk.js";
 import { Problems } from "./problems.js";
 import { Selection } from "./selection.js";
 
-/** @import { Section } from "./core/exchange.js" */
+/** @import { Section } from "../../api-types.d.ts" */
 /** @import { Desk } from "./desk.js" */
 
 /** @param {{ desk: Desk }} props */

@@ -10,7 +10,7 @@ import { h, html, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
 import { editsOf, matchingSections, rangeOf, resultsOf } from "./core/selection.js";
 
-/** @import { Section } from "./core/exchange.js" */
+/** @import { Section } from "../../api-types.d.ts" */
 /** @import { Desk } from "./desk.js" */
 
 /**

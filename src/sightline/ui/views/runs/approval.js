@@ -7,6 +7,7 @@
 import { button } from "../../kit/button.js";
 import { argumentsLine } from "../../kit/core/answers.js";
 import { countOf } from "../../kit/core/format.js";
+import { checkbox } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { toExchange } from "../../kit/navigation.js";
 import { segmentControl } from "../../kit/segmented.js";
@@ -99,13 +100,13 @@ export function RunControls({ run, hasLink = true }) {
       </span>
       <span class="shell-gap"></span>
       ${hasLink ? html`<a class="run-link" href=${`#/runs/${encodeURIComponent(run.id)}`}>Trace</a>` : null}
-      ${run.state === "interrupted" ? null : h(StepSwitch, { run })}
       ${
         run.state === "interrupted"
           ? null
-          : html`${button("Stop after this step", () => void stopRun(run.id, false), {
-              title: "The current step finishes first",
-            })}
+          : html`${h(StepSwitch, { run })}
+              ${button("Stop after this step", () => void stopRun(run.id, false), {
+                title: "The current step finishes first",
+              })}
               ${button("Stop now", () => void stopRun(run.id, true), {
                 kind: "danger",
                 title: "The current step is cancelled",
@@ -147,12 +148,10 @@ function StepSwitch({ run }) {
     setOn(!isOn);
     if (!(await setStepping(run.id, !isOn))) setOn(isOn);
   };
-  return html`<label
-    class="check"
-    title="Hold each request before it is sent, and open it in the request editor. Your edits stay in later rounds."
-  >
-    <input type="checkbox" role="switch" checked=${isOn} onChange=${() => void toggle()} /> Step
-  </label>`;
+  return checkbox("Step", isOn, () => void toggle(), {
+    role: "switch",
+    title: "Hold each request before it is sent, and open it in the request editor. Your edits stay in later rounds.",
+  });
 }
 
 /** @param {{ run: Run, pending: Pending, attempts: Record<string, string> }} props */

@@ -44,10 +44,8 @@ const HEAD = 28;
 const RUNNING = new Set(["received", "held", "sending"]);
 
 /** What is folded outlives a visit to a request. */
-/** @type {import("../../vendor/preact.js").Signal<ReadonlyMap<string, Openness>>} */
-const opened = signal(new Map());
-/** @type {import("../../vendor/preact.js").Signal<ReadonlySet<string>>} */
-const openSides = signal(new Set());
+const opened = signal(/** @type {ReadonlyMap<string, Openness>} */ (new Map()));
+const openSides = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 const rows = computed(() => (sort.value ? flatRows(lines.value) : rowsOf(lines.value, opened.value, openSides.value)));
 const keys = computed(() => rows.value.map((row) => row.key));
 const most = computed(() => mostTokens(lines.value));
@@ -61,11 +59,9 @@ const tallHeights = computed(() => {
 const table = { current: null };
 const active = signal("");
 /** What the open dialog is to delete. */
-/** @type {import("../../vendor/preact.js").Signal<{ wanted: Selection, what: string } | null>} */
-const deleting = signal(null);
+const deleting = signal(/** @type {{ wanted: Selection, what: string } | null} */ (null));
 /** What the open dialog is to share. */
-/** @type {import("../../vendor/preact.js").Signal<{ wanted: Selection, what: string } | null>} */
-const sharing = signal(null);
+const sharing = signal(/** @type {{ wanted: Selection, what: string } | null} */ (null));
 const ALL = { wanted: { filter: EVERYTHING }, what: "everything" };
 
 /** @param {string} key @param {Openness} openness */

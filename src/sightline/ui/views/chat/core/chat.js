@@ -1,7 +1,7 @@
 // @ts-check
 /** Words and numbers of the chat: usage, standing of a pair, why an answer is incomplete, the groups of the HUD. */
 
-import { costOf, countOf, duration, whole } from "../../../kit/core/format.js";
+import { costOf, countOf, duration, formatRunning, whole } from "../../../kit/core/format.js";
 
 /** @typedef {import("../../../api-types.d.ts").Block} Block */
 /** @typedef {import("../../../api-types.d.ts").AnswerShown} AnswerShown */
@@ -292,9 +292,5 @@ export function limitLine(line) {
 /** How long until a moment: `0:42`; empty once it has come. @param {number} then @param {number} now */
 export function timeUntil(then, now) {
   const left = Math.ceil(then - now);
-  if (left <= 0) return "";
-  const minutes = Math.floor(left / 60);
-  return minutes >= 60
-    ? `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${String(left % 60).padStart(2, "0")}`
-    : `${minutes}:${String(left % 60).padStart(2, "0")}`;
+  return left > 0 ? formatRunning(left) : "";
 }

@@ -2,6 +2,7 @@
 /** A run of the tool loop: its rounds, spending, pending questions, and how two runs differ. */
 
 import { countOf, duration, money, whole } from "../../../kit/core/format.js";
+import { parsedOrText, step } from "../../../kit/core/json.js";
 
 /** @typedef {Record<string, unknown> | string} Arguments */
 /** @typedef {import("../../../api-types.d.ts").PendingCall} PendingCall */
@@ -64,11 +65,7 @@ export function patternsFor(args) {
   if (typeof args === "string") return fitsPattern(args) ? [{ pointer: "", name: "text", pattern: args }] : [];
   return Object.entries(args)
     .filter(([, value]) => fitsPattern(value))
-    .map(([name, value]) => ({
-      pointer: `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`,
-      name,
-      pattern: patternOf(value),
-    }));
+    .map(([name, value]) => ({ pointer: step(name), name, pattern: patternOf(value) }));
 }
 
 /**
@@ -85,9 +82,7 @@ function fitsPattern(value) {
 /** The names of the arguments that a rule says nothing of. @param {Arguments} args @param {Rule} rule */
 export function freeArguments(args, rule) {
   if (typeof args === "string") return rule.arguments ? [] : ["text"];
-  return Object.keys(args).filter(
-    (name) => rule.arguments?.[`/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`] === undefined,
-  );
+  return Object.keys(args).filter((name) => rule.arguments?.[step(name)] === undefined);
 }
 
 /** @param {unknown} value */
@@ -300,11 +295,5 @@ function differenceOf(call, other) {
 
 /** What the tool got, else what the model wrote. @param {RunCall} call @returns {Arguments} */
 export function parseArguments(call) {
-  const given = call.ran ?? call.arguments;
-  if (typeof given !== "string") return given;
-  try {
-    return JSON.parse(given);
-  } catch {
-    return given;
-  }
+  return parsedOrText(call.ran ?? call.arguments);
 }
