@@ -27,7 +27,7 @@ const LONGEST_RESULT = 20_000;
  */
 export function AnswerBody({ answer, isLive, files = "", waiting }) {
   const blocks = answer.blocks ?? [];
-  return html`<div class="answer-blocks">
+  return html`<div class="answer-blocks stacked">
     ${blocks.map((block, index) =>
       renderBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files, waiting),
     )}

@@ -65,7 +65,7 @@ function close(id) {
 export function Toasts() {
   return html`<div class="toasts" role="status" aria-live="polite">
     ${shown.value.map(
-      (each) => html`<div key=${each.id} class=${`toast ${each.tone}`}>
+      (each) => html`<div key=${each.id} class=${`toast in-row ${each.tone}`}>
         <div class="toast-text"><p>${each.message}</p>${each.hint ? html`<p class="soft">${each.hint}</p>` : null}</div>
         ${
           each.action &&

@@ -9,18 +9,17 @@ import { Menu } from "../../kit/menu.js";
 import { route } from "../../kit/navigation.js";
 import { readStoredJson, store } from "../../kit/storage.js";
 import { attempt, toast, toastError } from "../../kit/toast.js";
-import { h, html, signal, useRef } from "../../vendor/preact.js";
+import { h, html, signal, useRef, useState } from "../../vendor/preact.js";
 import { dialog, runCommand, tryCommand } from "./actions.js";
 import { beginChat, ChatListButton } from "./chat-list.js";
 import { chat, current, goToChat, inChat } from "./chats.js";
-import { hasCommand } from "./core/chat.js";
-import { addToMemory, stepThrough } from "./core/memory.js";
-import { Counter } from "./counter.js";
+import { addToMemory, breakdown, counterText, hasCommand, stepThrough } from "./core/chat.js";
+import { size } from "./draft.js";
 import { changeView, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
 import { panelChoices, showPanel } from "./panels.js";
 
-/** @import { CommandShown, Mode } from "./core/chat.js" */
+/** @import { CommandShown, Mode, ViewShown } from "./core/chat.js" */
 /** @import { Choice } from "../../kit/menu.js" */
 
 const SOURCE = { cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };
@@ -116,7 +115,7 @@ export function CommandLine() {
     else return false;
     return true;
   };
-  return html`<div id=${COMMAND} class="command-line" data-zone="command">
+  return html`<div id=${COMMAND} class="command-line in-row" data-zone="command">
     ${h(ChatListButton, {})}${h(ModeMark, {})}
     ${h(FilterBox, {
       value: applied,
@@ -204,4 +203,62 @@ function ChatMenu() {
       { label: "Import…", run: open("import") },
     ],
   });
+}
+
+/**
+ * How many pairs are sent with the next question; hover or focus shows how that number came about.
+ * @param {{ view: ViewShown }} props
+ */
+function Counter({ view }) {
+  const [isOpen, setOpen] = useState(false);
+  const text = counterText(view);
+  const trimmed = view.counter.trimmed > 0;
+  const summary = view.last?.trim_summary ?? "";
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key !== "Escape" || !isOpen) return;
+    event.preventDefault();
+    event.stopPropagation();
+    setOpen(false);
+  };
+  return html`<div
+    class="counter"
+    onMouseEnter=${() => setOpen(true)}
+    onMouseLeave=${() => setOpen(false)}
+    onKeyDown=${onKey}
+  >
+    <button
+      type="button"
+      class=${trimmed ? "counter-text number trimmed" : "counter-text number"}
+      aria-label=${`Context: ${text}`}
+      aria-describedby=${isOpen ? "counter-breakdown" : null}
+      aria-expanded=${isOpen}
+      onFocus=${() => setOpen(true)}
+      onBlur=${() => setOpen(false)}
+    >
+      ${text}
+    </button>
+    ${
+      isOpen &&
+      html`<div id="counter-breakdown" class="counter-breakdown" role="tooltip">
+        <p>${view.counter.predicted} of ${view.counter.visible} visible pairs are sent with your next question.</p>
+        ${view.newest_hidden ? html`<p class="counter-note">(-) The newest pair is hidden by the filter.</p>` : null}
+        ${summary ? html`<p class="counter-note">Last send: ${summary}</p>` : null}
+        <table>
+          <tbody>
+            ${breakdown(view, {
+              written: size.value?.prompt,
+              charsPerToken: preferences.value.settings.charsPerToken,
+            }).map(
+              (each) => html`<tr key=${each.label}>
+                <th scope="row">${each.label}</th>
+                <td class="number">${each.number}</td>
+                <td class="faint">${each.meaning}</td>
+              </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>`
+    }
+  </div>`;
 }

@@ -1,17 +1,21 @@
 // @ts-check
 /** The dialogs of the chat. */
 
+import { about } from "../../kit/about.js";
 import { AnswerBody } from "../../kit/answer.js";
 import { get } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
+import { combobox } from "../../kit/combobox.js";
 import { CopyBlock } from "../../kit/copy.js";
-import { when } from "../../kit/core/format.js";
+import { short, when } from "../../kit/core/format.js";
+import { rank } from "../../kit/core/ranking.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
+import { Icon } from "../../kit/icon.js";
 import { NameDialog } from "../../kit/name-dialog.js";
 import { attempt, toast, toastError } from "../../kit/toast.js";
-import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { dialog, edit, runCommand, swap } from "./actions.js";
 import { DeleteChat, RenameChat } from "./chat-list.js";
@@ -19,7 +23,6 @@ import { inChat, mediaOf } from "./chats.js";
 import { CompactionDialog } from "./compaction.js";
 import { confirmationText, limitLine, usageOf, timeUntil } from "./core/chat.js";
 import { preferences, savePreferences, view, viewId } from "./feed.js";
-import { ModelPicker } from "./model-picker.js";
 import { goToPair, toInput } from "./modes.js";
 import { ChatSettingsDialog } from "./settings.js";
 import { TopicPicker, TopicsDialog } from "./topics.js";
@@ -28,6 +31,9 @@ import { ExportDialog, ImportDialog } from "./transfer.js";
 /** @import { ApiError } from "../../kit/api.js" */
 /** @import { Quota } from "./actions.js" */
 /** @import { AnswerShown, CommandShown, PairShown } from "./core/chat.js" */
+
+/** So many models are offered at once. */
+const MOST_MODELS = 80;
 
 const close = () => void (dialog.value = null);
 
@@ -306,5 +312,55 @@ function SaveFilter({ filter }) {
         : html`<p class="soft">Then <code>@${bare(name) || "name"}</code> stands for it.</p>`,
     onSave: save,
     onClose: close,
+  });
+}
+
+/** @param {{ title: string, current: string, onPick: (model: string) => void, onClose: () => void }} props */
+function ModelPicker({ title, current, onPick, onClose }) {
+  const [words, setWords] = useState("");
+  const { models, providers } = about.value;
+  const found = useMemo(() => {
+    const isCurrent = (/** @type {{ id: string, name: string }} */ each) =>
+      current === each.id || current === each.name;
+    const ready = new Set(providers.filter((each) => each.ready).map((each) => each.name));
+    const known = models.map((each) => {
+      const name = each.provider ? `${each.provider}/${each.id}` : each.id;
+      return { ...each, name, label: name, detail: each.provider, isReady: ready.has(each.provider) };
+    });
+    const ordered = rank(known, words);
+    if (!words.trim())
+      ordered.sort((a, b) => Number(isCurrent(b)) - Number(isCurrent(a)) || Number(b.isReady) - Number(a.isReady));
+    const best = ordered.slice(0, MOST_MODELS);
+    // A model that the catalogue does not know can still be asked for by its name.
+    const own = words.trim();
+    if (!own || known.some((each) => each.id === own || each.name === own)) return best;
+    const written = { id: own, name: own, label: own, provider: "", isReady: true, context_window: undefined };
+    return [...best, { ...written, detail: "as written" }];
+  }, [words, models]);
+  return combobox({
+    id: "model",
+    title,
+    heading: html`<p class="palette-title">${title}</p>`,
+    label: "Model",
+    listLabel: "Models",
+    placeholder: "A model's name",
+    text: words,
+    onText: setWords,
+    items: found,
+    nothing: html`<li class="palette-item faint" role="presentation">No model is known.</li>`,
+    keyOf: (each) => each.name,
+    itemClass: (each) => (each.isReady ? "" : "is-missing"),
+    renderItem: (each) => html`<span class="cut">${each.id}</span>
+      <span class="cut faint">
+        ${each.detail}
+        ${each.isReady ? "" : ", no key"}
+        ${each.context_window ? ` · ${short(each.context_window)}` : ""}
+      </span>
+      ${each.id === current || each.name === current ? h(Icon, { name: "check" }) : null}`,
+    onTake: (model) => {
+      onClose();
+      onPick(model.name);
+    },
+    onClose,
   });
 }

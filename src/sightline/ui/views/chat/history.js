@@ -99,7 +99,7 @@ export function History() {
 function Boundary({ shown }) {
   const { predicted, visible } = shown.counter;
   return html`<div
-    class="boundary"
+    class="boundary in-row"
     role="separator"
     aria-label=${predicted ? `Boundary: ${countOf(predicted, "pair")} from here on` : "Boundary: no pair is sent"}
   >

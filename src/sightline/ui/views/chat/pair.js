@@ -216,7 +216,7 @@ function Arriving({ pair, paused }) {
     ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, files: mediaOf(pair.id), waiting }) : null}
     ${run ? h(ApprovalCard, { run }) : null}
     ${paused ? h(PauseNote, { paused, now }) : null}
-    <div class="arriving" role="status">
+    <div class="arriving in-row" role="status">
       <span class="thinking-badge">
         <i></i>
         <i></i>
@@ -232,7 +232,7 @@ function Arriving({ pair, paused }) {
 /** @param {{ paused: { line: string, can_go_at: number | null }, now: number }} props */
 function PauseNote({ paused, now }) {
   const left = paused.can_go_at === null ? "" : timeUntil(paused.can_go_at, now);
-  return html`<div class="paused" role="alert">
+  return html`<div class="paused in-row" role="alert">
     ${h(Icon, { name: "pause" })}
     <p>
       ${limitLine(paused.line)} ${

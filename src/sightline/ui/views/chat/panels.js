@@ -4,8 +4,8 @@
 import { iconButton } from "../../kit/button.js";
 import { readStored, store } from "../../kit/storage.js";
 import { h, html, signal, useEffect } from "../../vendor/preact.js";
-import { view } from "./feed.js";
-import { HudFacts } from "./hud.js";
+import { hud } from "./core/chat.js";
+import { preferences, view } from "./feed.js";
 import { NextSend } from "./preview.js";
 
 /** @import { Choice } from "../../kit/menu.js" */
@@ -129,4 +129,23 @@ function Frame({ panel: { name, title, keys }, children }) {
     </header>
     <div class="side-panel-body">${children}</div>
   </aside>`;
+}
+
+/** The details of every send: parameters, trimming, errors. */
+function HudFacts() {
+  const shown = view.value;
+  if (!shown) return null;
+  return hud(shown, preferences.value.settings).map(
+    (group) => html`<section key=${group.name} aria-label=${group.name}>
+      <h3>${group.name}</h3>
+      <dl>
+        ${group.rows.map(
+          (row) => html`<div key=${row.label} class=${row.value.length > 24 ? "long" : null}>
+            <dt>${row.label}</dt>
+            <dd class="number">${row.value}</dd>
+          </div>`,
+        )}
+      </dl>
+    </section>`,
+  );
 }

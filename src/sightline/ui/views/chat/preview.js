@@ -54,7 +54,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
     aria-busy=${isPending}
     onKeyDown=${onKey}
   >
-    <header class="panel-head">
+    <header class="panel-head in-row">
       <h2>Next send</h2>
       <span class="faint panel-aside">exactly as it will be sent</span>
       <span class="shell-gap"></span>
@@ -78,7 +78,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
     }
     ${shown ? h(Facts, { shown }) : !stopped ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
-    <footer class="panel-foot">
+    <footer class="panel-foot in-row">
       ${button("Edit before sending", onEdit, {
         icon: "edit",
         title: "Hold it before it is sent, and open it in the request editor",

@@ -126,7 +126,7 @@ export function TopicsDialog({ onClose }) {
     children: html`
       <p class="soft">A topic inherits what it does not set from the topic above it.</p>
       ${topics === null ? html`<p class="faint">Loading…</p>` : null}
-      <ul class="topic-tree" aria-label="Topics">
+      <ul class="topic-tree boxed" aria-label="Topics">
         ${root && h(TopicRow, { topic: root, topics: topics ?? [], label: "Everywhere", depth: 0, onEdit: setEdited })}
         ${rows.map(({ topic, depth, path }) =>
           h(TopicRow, {

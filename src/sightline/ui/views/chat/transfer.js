@@ -148,7 +148,7 @@ function ImportRow({ candidate, onRemove }) {
   const { file, state, report, problem } = candidate;
   const words = { reading: "reading…", ready: "", importing: "importing…", done: "imported", failed: "" }[state];
   const problems = report?.problems ?? [];
-  return html`<li class=${`import-row ${state}`}>
+  return html`<li class=${`import-row boxed ${state}`}>
     <div class="import-head in-row">
       <b class="cut">${file.name}</b>
       <span class="faint number">${formatBytes(file.size)}</span>

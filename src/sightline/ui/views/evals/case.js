@@ -21,9 +21,8 @@ import { NotThere } from "./eval.js";
 import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
 import { Mark } from "./marks.js";
 import { rememberCell } from "./matrix.js";
-import { SaveDialog, useSaving } from "./saving.js";
+import { SaveDialog, Source, useSaving } from "./saving.js";
 import { ScoreTree } from "./scores.js";
-import { Source } from "./source.js";
 
 /** @import { Eval } from "./core/evals.js" */
 /** @import { Case, Message, Turn } from "./core/case.js" */
@@ -305,7 +304,7 @@ function Talk({ id, shown }) {
       </div>
       ${
         isFlat || !shown.messages.length
-          ? html`<pre class="plain-text flat-question" dir="auto">${shown.question || "Nothing was sent."}</pre>`
+          ? html`<pre class="plain-text flat-question boxed" dir="auto">${shown.question || "Nothing was sent."}</pre>`
           : shown.messages.map((message, index) => h(CaseMessage, { key: String(index), message, from }))
       }
     </section>
@@ -314,7 +313,7 @@ function Talk({ id, shown }) {
         ? null
         : html`<section aria-label="Answer">
             <div class="case-part in-row"><h2>Answer</h2></div>
-            <div class="case-message assistant is-answer">
+            <div class="case-message boxed assistant is-answer">
               ${
                 shown.answer.length
                   ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false, files: from })
@@ -339,7 +338,7 @@ function Expectation({ shown }) {
 
 /** `from` is where its pictures and files are. @param {{ message: Message, from?: string, key?: string }} props */
 function CaseMessage({ message, from = "" }) {
-  return html`<article class=${`case-message ${message.role}`} aria-label=${message.role}>
+  return html`<article class=${`case-message boxed ${message.role}`} aria-label=${message.role}>
     <h3>${message.role}${message.name ? html` <span class="soft">${message.name}</span>` : null}</h3>
     ${
       message.blocks.length
@@ -389,7 +388,7 @@ function TurnView({ turn, number, from }) {
     ${turn.error ? html`<p class="bad">${turn.error}</p>` : null}
     ${
       turn.answer.length
-        ? html`<div class="case-message assistant">
+        ? html`<div class="case-message boxed assistant">
             <h3>assistant</h3>
             ${h(AnswerBody, { answer: { blocks: [...turn.answer], citations: [] }, isLive: false, files: from })}
           </div>`

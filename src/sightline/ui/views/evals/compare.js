@@ -134,7 +134,7 @@ function Verdict({ comparison }) {
     ...(passing ? [{ ...passing, name: "share passed", what: "Difference of the shares that passed" }] : []),
   ];
   const range = differenceRange([low, high, difference, passing?.low, passing?.high, passing?.difference]);
-  return html`<section class="compare-verdict" aria-label="Difference">
+  return html`<section class="compare-verdict stacked boxed" aria-label="Difference">
     ${comparison.said.length ? html`<p class="compare-sentence">${comparison.said[0]}</p>` : null}
     <div class="compare-numbers">
       <dl class="spendings">
@@ -200,7 +200,7 @@ function Distributions({ comparison, names }) {
   const range = scoreRange([...a, ...b]);
   const most = Math.max(...bins(a, range).map((bin) => bin.count), ...bins(b, range).map((bin) => bin.count), 1);
   if (!a.length && !b.length) return null;
-  return html`<section class="compare-distributions" aria-label="Scores">
+  return html`<section class="compare-distributions stacked boxed" aria-label="Scores">
     <h2>Scores of both</h2>
     ${h(Histogram, { name: names[0], side: "a", scores: a, most, range })}
     ${h(Histogram, { name: names[1], side: "b", scores: b, most, range })}
@@ -240,7 +240,7 @@ function Cases({ comparison, first, second, targetA, targetB }) {
   const rows = useMemo(() => casesByChange(comparison.cases, isAll), [comparison.cases, isAll]);
   const range = differenceRange(comparison.cases.map((each) => each.difference));
   const same = comparison.cases.length - casesByChange(comparison.cases, false).length;
-  return html`<section class="compare-cases" aria-label="Case by case">
+  return html`<section class="compare-cases stacked" aria-label="Case by case">
     <div class="case-part in-row">
       <h2>Case by case</h2>
       <span class="shell-gap"></span>

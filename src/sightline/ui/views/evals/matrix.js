@@ -182,7 +182,7 @@ export function Matrix({ run, filter, order }) {
     </div>
     ${
       rows.length
-        ? html`<div class="matrix-scroll">
+        ? html`<div class="matrix-scroll boxed">
               <table ref=${table} class=${isShowingAnswers ? "matrix has-answers" : "matrix"}>
                 <thead>
                   <tr>

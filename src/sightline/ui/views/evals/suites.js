@@ -51,7 +51,7 @@ function SuiteList({ onOpen, onClose }) {
       ${
         value &&
         (value.files.length
-          ? html`<ul class="suite-list">
+          ? html`<ul class="suite-list stacked wraps">
               ${value.files.map((suite) => h(SuiteLine, { key: suite.file, suite, onOpen }))}
             </ul>`
           : html`<p class="soft">There is no suite in <code>${value.folder || "."}</code> yet.</p>`)
@@ -175,7 +175,7 @@ function SuiteEditor({ file, onClose, onRun }) {
       </div>
       ${
         problems.length
-          ? html`<ul class="suite-problems" aria-label="Problems">
+          ? html`<ul class="suite-problems stacked wraps" aria-label="Problems">
               ${problems.map(
                 (each, index) => html`<li
                   key=${index}
@@ -242,7 +242,7 @@ export function RunDialog({ file, onClose, onDone }) {
       ${refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null}
       ${suite ? null : html`<p class="soft" role="status">${refusal ? "" : "Loading…"}</p>`}
       ${warning ? html`<p class="soft">${problemLine(warning)}</p>` : null}
-      <fieldset>
+      <fieldset class="stacked">
         <legend class="soft">Targets</legend>
         ${names.map((name) => {
           const about =

@@ -99,7 +99,7 @@ export function Rules({ onClose }) {
  */
 function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
   const name = `Rule ${index + 1}`;
-  return html`<li class=${refusal ? "rule wrong" : "rule"} aria-label=${name}>
+  return html`<li class=${refusal ? "rule boxed wrong" : "rule boxed"} aria-label=${name}>
     <span class="rule-number faint number">${index + 1}</span>
     ${selectField(rule.action, (action) => onChange({ action }), ACTIONS, { label: `${name}: action` })}
     ${selectField(rule.phase, (phase) => onChange({ phase }), PHASES, { label: `${name}: phase` })}

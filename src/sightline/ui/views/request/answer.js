@@ -86,7 +86,7 @@ export function Answer({ desk, onClose }) {
       ${calls.map(
         (call, index) => html`<fieldset key=${call.key} class="answer-call stacked">
           <legend>Tool call ${index + 1}</legend>
-          <div class="answer-row">
+          <div class="answer-row in-row">
             <label>
               Tool ${textField(call.name, (value) => change(call.key, { name: value }), {
                 kind: "mono",
@@ -108,7 +108,7 @@ export function Answer({ desk, onClose }) {
         </fieldset>`,
       )}
       <datalist id="known-tools">${tools.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
-      <div class="answer-foot">
+      <div class="answer-foot in-row">
         ${button("Add a tool call", add, { icon: "plus" })}
         <label class="check">
           Ends with ${

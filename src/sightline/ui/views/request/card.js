@@ -46,7 +46,7 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
   const canEdit = isEditable && section.editable; // an edit of what is deleted restores it
   const worst = problems.some((each) => each.severity === "error") ? "error" : problems.length ? "warning" : "";
   const names = [
-    "card",
+    "card boxed",
     `kind-${section.kind}`,
     `category-${section.category}`,
     section.deleted && "is-deleted",
@@ -334,14 +334,14 @@ function PartActions({ desk, target, editLabel, deleteLabel, isEditable, isDelet
   if (isDeleted)
     return html`<button
       type="button"
-      class="part-action shown"
+      class="part-action bare shown"
       onClick=${() => void desk.apply({ op: "restore", ...target })}
     >
       Restore
     </button>`;
   /** @param {string} label @param {string} words @param {() => unknown} run */
   const action = (label, words, run) =>
-    label && html`<button type="button" class="part-action" aria-label=${label} onClick=${run}>${words}</button>`;
+    label && html`<button type="button" class="part-action bare" aria-label=${label} onClick=${run}>${words}</button>`;
   return html`${action(editLabel, "Edit", () => desk.edit(target))}
   ${action(deleteLabel, "Delete", () => void desk.apply({ op: "delete", ...target }))}`;
 }
@@ -379,7 +379,7 @@ function Bundle(props) {
                   </span>`
               : html`<button
                   type="button"
-                  class="bundle-name fold-name"
+                  class="bundle-name fold-name bare"
                   aria-expanded=${isOpen}
                   onClick=${() => flip(part.id)}
                 >

@@ -129,7 +129,7 @@ function Models({ models, own, chosen, onChange, onSend }) {
     if (text.trim()) take();
     else if (chosen.length) onSend();
   };
-  return html`<div class="models" role="group" aria-label="Models to send it to">
+  return html`<div class="models in-row" role="group" aria-label="Models to send it to">
     ${chosen.map(
       (model) => html`<span key=${model} class="chip model">
         ${model}
@@ -194,7 +194,7 @@ function Result({ column }) {
   const isOpen = line && ["received", "sending", "held"].includes(line.state);
   const cost = typeof line?.cost === "number" ? line.cost : null;
   const label = column.label || line?.model || "replay";
-  return html`<section class="result" aria-label=${label}>
+  return html`<section class="result boxed" aria-label=${label}>
     <header>
       <b class="cut">${label}</b>
       ${column.isOwn ? html`<span class="chip">this one</span>` : null}

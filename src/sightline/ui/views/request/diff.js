@@ -109,9 +109,9 @@ function Entry({ item, isCause, isShownFirst }) {
   const after = layOutJson(item.after?.text ?? "");
   return html`<section
     ref=${place}
-    class=${`diff-entry ${item.change}${isCause ? " is-cause" : ""}`}
+    class=${`diff-entry boxed ${item.change}${isCause ? " is-cause" : ""}`}
     aria-label=${`${item.label}: ${item.change}`}>
-    <button type="button" class="diff-head in-row" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+    <button type="button" class="diff-head bare in-row" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
       <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
       <span class=${`chip change ${item.change}`}>${item.change}</span>
       <b class="cut">${item.label}</b>

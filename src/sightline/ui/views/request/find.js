@@ -48,7 +48,7 @@ export function Find({ desk, tab, panel }) {
   );
   if (!wanted.length) return null;
   const isStepped = tab === "sections" && found.length > 0;
-  return html`<div class="find" role="status" aria-label="Found">
+  return html`<div class="find in-row" role="status" aria-label="Found">
     ${h(Icon, { name: "search" })}
     <span class="cut">
       ${wanted.map((word, index) => html`${index ? " " : null}<mark key=${word}>${word}</mark>`)}

@@ -68,7 +68,7 @@ export function Masks({ desk, onClose }) {
     <ul class="mask-list">
       ${(masks ?? []).map((mask, index) => {
         const outcome = outcomes.get(mask.id ?? "");
-        return html`<li key=${mask.id ?? index} class="mask">
+        return html`<li key=${mask.id ?? index} class="mask in-row">
           <span class="chip">${SCOPES[mask.scope ?? "session"] ?? mask.scope}</span>
           ${mask.name ? html`<code class="cut">${mask.name}</code>` : null}
           <span class="mask-what">${describeMask(mask)}</span>
@@ -159,7 +159,7 @@ function Strip({ session, onAdd }) {
     void onAdd({ scope, name: names[scope], kind: "strip", strip });
   };
   return html`<form
-    class="strip"
+    class="strip in-row boxed"
     aria-label="Leave out by class"
     onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), add())}
   >

@@ -42,7 +42,7 @@ function Body({ desk, of, name, body }) {
     return () => leaving.abort();
   }, [desk, of, size]);
   const isPassing = ["sending", "streaming"].includes(desk.view.value?.state ?? "") && !body;
-  return html`<article class="card" aria-label=${name}>
+  return html`<article class="card boxed" aria-label=${name}>
     <header class="card-head in-row">
       <h3 class="card-label">${name}</h3>
       ${body?.media_type ? html`<code class="faint cut">${body.media_type}</code>` : null}
@@ -127,7 +127,7 @@ function Batch({ what, items }) {
     <p class="soft">${countOf(items.length, what.toLowerCase())}</p>
     ${items.slice(0, most).map(
       (item, index) => html`<details key=${index} open=${what === "Request" && items.length === 1}>
-        <summary><b class="cut">${item.id}</b> <span class="faint cut">${item.title}</span></summary>
+        <summary><b class="cut">${item.id}</b><span class="faint cut">${item.title}</span></summary>
         ${h(JsonView, { text: item.text, open: 3, label: `${what} ${what === "Request" ? item.id : index + 1}` })}
       </details>`,
     )}

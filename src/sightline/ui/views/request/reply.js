@@ -146,7 +146,7 @@ function ReplyPartView({ part }) {
   const text = part.text ?? "";
   if (part.type === "tool_call") {
     const args = part.arguments ?? "";
-    return html`<article class="card kind-tool_call" aria-label=${`Call of ${part.name}`}>
+    return html`<article class="card boxed kind-tool_call" aria-label=${`Call of ${part.name}`}>
       <header class="card-head in-row">
         <i class="card-kind"></i>
         <h3 class="card-label cut">calls ${part.name}</h3>
@@ -162,7 +162,7 @@ function ReplyPartView({ part }) {
     </article>`;
   }
   if (part.type === "thinking") {
-    return html`<details class="card kind-thinking">
+    return html`<details class="card boxed kind-thinking">
       <summary class="card-head in-row">
         <i class="card-kind"></i>
         <h3 class="card-label">Thinking</h3>
@@ -172,7 +172,7 @@ function ReplyPartView({ part }) {
     </details>`;
   }
   const isKnown = part.type === "text" || part.type === "refusal";
-  return html`<article class=${`card kind-assistant ${part.type}`} aria-label=${part.type}>
+  return html`<article class=${`card boxed kind-assistant ${part.type}`} aria-label=${part.type}>
     ${
       isKnown && part.type === "text"
         ? null

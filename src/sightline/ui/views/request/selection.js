@@ -40,7 +40,7 @@ export function Selection({ desk, sections, here }) {
     event.preventDefault();
     if (words.trim()) desk.pick(matchingSections(sections, words));
   };
-  return html`<div class="selection" role="toolbar" aria-label="Selection">
+  return html`<div class="selection in-row" role="toolbar" aria-label="Selection">
     ${h(Menu, {
       label: "Select sections",
       class: "button quiet",

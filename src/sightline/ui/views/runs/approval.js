@@ -66,7 +66,7 @@ function Opening({ exchange }) {
 
 /** @param {{ run: Run }} props */
 function Elsewhere({ run }) {
-  return html`<section class="run-card" aria-label="Run of tools">
+  return html`<section class="run-card boxed" aria-label="Run of tools">
     <div class="run-asked stacked">
       <p class="run-question">The run was resumed elsewhere, and has its answer.</p>
       <div class="run-all">
@@ -84,7 +84,7 @@ export function RunControls({ run, hasLink = true }) {
    * What was typed for a call, by its key: if it cannot be used, the call is asked about again, with what was typed.
    */
   const attempts = useRef(/** @type {Record<string, string>} */ ({}));
-  return html`<section class=${`run-card ${run.state}`} aria-label="Run of tools" onPointerDown=${keepPress}>
+  return html`<section class=${`run-card boxed ${run.state}`} aria-label="Run of tools" onPointerDown=${keepPress}>
     <header class="run-bar in-row">
       <span class=${`run-state ${run.state}`} role="status">${stateWords(run)}</span>
       <span class="soft number run-spent">

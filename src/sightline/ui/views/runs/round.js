@@ -25,7 +25,7 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
     <div class="round-head in-row">
       <button
         type="button"
-        class="round-fold in-row"
+        class="round-fold bare in-row"
         aria-expanded=${isOpen}
         onClick=${onToggle}
       >

@@ -86,7 +86,7 @@ export function Clients() {
     const list = event.currentTarget;
     if (list instanceof HTMLElement) /** @type {HTMLElement} */ (list.children[next]).focus();
   };
-  return html`<div class="clients">
+  return html`<div class="clients boxed">
     <div class="client-tabs" role="tablist" aria-label="Clients" onKeyDown=${onKey}>
       ${clients.map(
         (each, index) => html`<button

@@ -110,7 +110,7 @@ export function Tour() {
     setPlace(to);
     go(steps[to].to);
   };
-  return html`<section class="tour" aria-label="Tour">
+  return html`<section class="tour in-row" aria-label="Tour">
     <span class="tour-mark">Example data</span>
     <p>
       ${
