@@ -65,9 +65,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
 
 
 @pytest.fixture
-def talk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChatDesk]:
+def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
     """A chat of its own. A module names more configuration in CONFIG, and what else all topics have in TOPICS."""
-    with chat_stage(tmp_path / "talk", getattr(request.module, "CONFIG", "")) as made:
+    with chat_stage(tmp_path_factory.mktemp("talk"), getattr(request.module, "CONFIG", "")) as made:
         made.done("PUT", "topics", {"model": "acme/large"} | getattr(request.module, "TOPICS", {}))
         yield made
 
