@@ -14,7 +14,8 @@ import { LongText, looksLikeJson } from "./long-text.js";
 import { memo } from "./memo.js";
 import { RichText } from "./rich-text.js";
 
-/** @import { AnswerShown, Block, Citation } from "./core/answers.js" */
+/** @import { Block } from "../api-types.d.ts" */
+/** @import { AnswerShown, Citation } from "./core/answers.js" */
 
 /** Kinds that cannot hold a script. */
 const RASTER = /^image\/(?:png|jpe?g|gif|webp|avif|bmp)$/i;
@@ -108,7 +109,6 @@ const STATES = {
  *   number, first?: number, files?: string, children?: any }} CallProps
  */
 
-/** @type {(props: CallProps & { key?: string }) => any} */
 export const CallBlock = memo(function CallBlock(
   /** @type {CallProps} */ {
     name,
@@ -182,7 +182,7 @@ export function Result({ text }) {
 function Media({ files, n, mediaType }) {
   const [isBroken, setBroken] = useState(false);
   const path = files.replace("#", String(n));
-  if (!files) return html`<p class="attachment">${mediaType || "attachment"}</p>`;
+  if (!files) return html`<p class="attachment wraps">${mediaType || "attachment"}</p>`;
   if ((!mediaType || RASTER.test(mediaType)) && !isBroken) {
     return html`<figure class="answer-picture">
       <a href=${path} target="_blank" rel="noopener noreferrer">
@@ -190,7 +190,7 @@ function Media({ files, n, mediaType }) {
       </a>
     </figure>`;
   }
-  return html`<p class="attachment">
+  return html`<p class="attachment wraps">
     <a href=${path} target="_blank" rel="noopener noreferrer">Download <code>${mediaType || "attachment"}</code></a>
     ${isBroken ? html` <span class="faint">the browser cannot show it</span>` : null}
   </p>`;

@@ -23,7 +23,6 @@ function load() {
   );
 }
 
-/** @type {(props: { source: string, isDisplay: boolean, isUnfinished?: boolean, key?: string }) => any} */
 export const Formula = memo(function Formula(
   /** @type {{ source: string, isDisplay: boolean, isUnfinished?: boolean }} */ { source, isDisplay, isUnfinished },
 ) {

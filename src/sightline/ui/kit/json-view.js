@@ -14,11 +14,7 @@ const OPEN_DEPTH = 2;
 const MOST_ITEMS = 200;
 const LONGEST_LEAF = 400;
 
-/**
- * `pointer` is the place of the text in its document; with `onSet` leaves can be edited.
- * @type {(props: { text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null, key?: string
- *   }) => any}
- */
+/** `pointer` is the place of the text in its document; with `onSet` leaves can be edited. */
 export const JsonView = memo(
   function JsonView(
     /** @type {{ text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null }} */ props,

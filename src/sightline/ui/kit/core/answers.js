@@ -4,7 +4,6 @@
 import { parsedOrText } from "./json.js";
 
 /** @typedef {import("../../api-types.d.ts").ResultShown} CallResult */
-/** @typedef {import("../../api-types.d.ts").Block} Block */
 /** @typedef {Partial<import("../../api-types.d.ts").CitationShown>} Citation */
 /** @typedef {{ number: number, title: string, url: string, quotes: string[] }} Source */
 /**

@@ -13,8 +13,7 @@ import { wireAttachments } from "./core/attachments.js";
 import { isEmpty, restoreDraft, take, write } from "./draft.js";
 import { inView, changeView, condition, noteSent, onChat, sending, viewId } from "./feed.js";
 
-/** @import { ChatBrief } from "../../api-types.d.ts" */
-/** @import { CommandShown, PairShown } from "./core/chat.js" */
+/** @import { ChatBrief, CommandShown, PairShown } from "../../api-types.d.ts" */
 /** @import { Draft } from "./draft.js" */
 /** @typedef {"ask" | "wait" | "anyway"} Quota */
 /**

@@ -141,7 +141,7 @@ function ChatRow({ brief }) {
         ${countOf(brief.pairs, "pair")}
         ${brief.latest ? ` · ${when(brief.latest, now)}` : ""}
       </span>
-      ${brief.found ? html`<span class="soft found-text">${brief.found}</span>` : null}
+      ${brief.found ? html`<span class="soft found-text wraps">${brief.found}</span>` : null}
     </a>
     ${h(Menu, {
       label: `More for ${brief.title}`,

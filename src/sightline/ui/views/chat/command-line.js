@@ -19,7 +19,8 @@ import { changeView, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
 import { panelChoices, showPanel } from "./panels.js";
 
-/** @import { CommandShown, Mode, ViewShown } from "./core/chat.js" */
+/** @import { CommandShown, ViewShown } from "../../api-types.d.ts" */
+/** @import { Mode } from "./core/chat.js" */
 /** @import { Choice } from "../../kit/menu.js" */
 
 const SOURCE = { cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };

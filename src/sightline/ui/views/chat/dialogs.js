@@ -30,7 +30,7 @@ import { ExportDialog, ImportDialog } from "./transfer.js";
 
 /** @import { ApiError } from "../../kit/api.js" */
 /** @import { Quota } from "./actions.js" */
-/** @import { AnswerShown, CommandShown, PairShown } from "./core/chat.js" */
+/** @import { AnswerShown, CommandShown, PairShown } from "../../api-types.d.ts" */
 
 /** So many models are offered at once. */
 const MOST_MODELS = 80;

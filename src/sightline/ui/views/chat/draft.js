@@ -9,7 +9,7 @@ import { chat, inChat } from "./chats.js";
 import { inView, view, viewId } from "./feed.js";
 import { keyOf } from "./tab-memory.js";
 
-/** @import { EstimateShown } from "./core/chat.js" */
+/** @import { EstimateShown } from "../../api-types.d.ts" */
 /** @import { Item } from "./core/attachments.js" */
 /** @typedef {{ text: string, items: Item[], replaces: string }} Draft */
 

@@ -10,7 +10,7 @@ import { Rows } from "./core/rows.js";
 import { chat, inChat } from "./chats.js";
 import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 
-/** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "./core/chat.js" */
+/** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "../../api-types.d.ts" */
 /** @import { Delta } from "./core/live.js" */
 /** @typedef {{ id: string, name: string, path: string, [key: string]: any }} Topic */
 

@@ -16,7 +16,7 @@ import { condition, heights, changeView, showRows, noteHeight, rows, tick, troub
 import { setCursor, cursor, isTypewriter, list, mark, selectionRange, useCursor } from "./modes.js";
 import { Pair } from "./pair.js";
 
-/** @import { ViewShown } from "./core/chat.js" */
+/** @import { ViewShown } from "../../api-types.d.ts" */
 
 /** @param {Event} event @param {number} index */
 function aimAt(event, index) {

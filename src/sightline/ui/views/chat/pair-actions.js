@@ -15,7 +15,8 @@ import { nextStar } from "./core/chat.js";
 import { idsOf, view } from "./feed.js";
 import { mark as chosenFrom, selectionRange, toInput } from "./modes.js";
 
-/** @import { PairShown, Standing } from "./core/chat.js" */
+/** @import { PairShown } from "../../api-types.d.ts" */
+/** @import { Standing } from "./core/chat.js" */
 
 /** Both sides as Markdown. @param {PairShown} pair */
 export function bothSides(pair) {

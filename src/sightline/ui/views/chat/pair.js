@@ -18,7 +18,8 @@ import { whyIncomplete, isLeft, limitLine, usageOf, timeUntil } from "./core/cha
 import { liveOf } from "./feed.js";
 import { PairActions, reviseHere } from "./pair-actions.js";
 
-/** @import { AnswerShown, PairShown, Standing, TroubleShown } from "./core/chat.js" */
+/** @import { AnswerShown, PairShown, TroubleShown } from "../../api-types.d.ts" */
+/** @import { Standing } from "./core/chat.js" */
 
 /** A question that is longer is folded. */
 const LONG = 1800;

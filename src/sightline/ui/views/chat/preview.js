@@ -192,7 +192,7 @@ function Facts({ shown }) {
       ${shares.map(
         (share) => html`<i
           key=${share.label}
-          class=${`share ${classOf(share.label)}`}
+          class=${`meter-share ${classOf(share.label)}`}
           style=${{ width: `${(share.size / total) * 100}%` }}
         ></i>`,
       )}
@@ -200,7 +200,7 @@ function Facts({ shown }) {
     <p class="preview-shares">
       ${shares.map(
         (share) => html`<span key=${share.label}>
-          <i class=${`meter-dot share ${classOf(share.label)}`}></i>
+          <i class=${`meter-dot ${classOf(share.label)}`}></i>
           ${share.label}
           ${share.count > 1 ? html` <span class="soft number">×${whole(share.count)}</span>` : null}${" "}
           <span class="faint number">${whole(share.size)}</span>

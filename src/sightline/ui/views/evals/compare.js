@@ -17,7 +17,8 @@ import { NotThere } from "./eval.js";
 import { useComparison, useEval } from "./feed.js";
 import { Axis, DifferenceBar, DifferencePlot, Histogram } from "./plots.js";
 
-/** @import { ComparedCase, Comparison } from "./core/plot.js" */
+/** @import { ComparedCase } from "../../api-types.d.ts" */
+/** @import { Comparison } from "./core/plot.js" */
 /** @import { Eval } from "./core/evals.js" */
 
 const PAGE = 200;
@@ -305,7 +306,7 @@ function CaseLine({ each, range, links }) {
   ].filter(Boolean);
   const { difference } = each;
   return html`<tr class="run-row">
-    <th scope="row" class="case-name">${each.case}</th>
+    <th scope="row" class="case-name wraps">${each.case}</th>
     <td class="number">
       <a href=${links[0]} aria-label=${`A: ${each.case}, ${formatScore(each.a)}`}>${formatScore(each.a)}</a>
     </td>

@@ -19,7 +19,7 @@ import { Rates } from "./marks.js";
 import { IntervalPlot } from "./plots.js";
 import { SuitesDialog } from "./suites.js";
 
-/** @import { EvalBrief } from "./core/evals.js" */
+/** @import { EvalBrief } from "../../api-types.d.ts" */
 
 const PAGE = 50;
 

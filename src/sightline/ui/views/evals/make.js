@@ -235,7 +235,7 @@ function About({ made }) {
       left.length
         ? foldBlock(
             "Not in the case",
-            html`<ul class="fold-inside make-left">
+            html`<ul class="fold-inside make-left wraps">
               ${left.map(
                 (each, index) => html`<li key=${index}>
                   ${each.what}: <span class="soft">${each.why}</span>

@@ -26,7 +26,8 @@ import {
 } from "./core/evals.js";
 import { toneOf } from "./marks.js";
 
-/** @import { Cell, Eval, MatrixRow, Standing } from "./core/evals.js" */
+/** @import { Cell } from "../../api-types.d.ts" */
+/** @import { Eval, MatrixRow, Standing } from "./core/evals.js" */
 
 const PAGE = 200;
 /** Up to so many results show their answers without being asked to. */
@@ -238,7 +239,7 @@ const Row = memo(function Row(/** @type {RowProps} */ { run, row, targets, index
   const first = trialToShow(cells[0])?.answer ?? "";
   return html`<tr class=${column >= 0 ? "is-here" : ""}>
     <th scope="row">
-      <span class="case-name" dir="auto">${row.case}</span>
+      <span class="case-name wraps" dir="auto">${row.case}</span>
       ${row.group ? html`<span class="chip">${row.group}</span>` : null}
       ${row.tags.map((tag) => html`<span key=${tag} class="chip tag">${tag}</span>`)}
     </th>

@@ -120,7 +120,7 @@ function Row({ mask, onClose, onRemove }) {
     <label class="kept-switch">
       <input type="checkbox" role="switch" checked=${!mask.is_off} aria-label=${`Apply: ${what}`} onChange=${turn} />
     </label>
-    <div class="kept-what">
+    <div class="kept-what wraps">
       <p>${what}</p>
       <p class="faint">
         ${figures}

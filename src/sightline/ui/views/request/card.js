@@ -38,7 +38,6 @@ import { Problems } from "./problems.js";
  * @property {string} [key]
  */
 
-/** @type {(props: CardProps) => any} */
 export const Card = memo(function Card(/** @type {CardProps} */ props) {
   const { desk, section, problems, isActive, isEditable, editing, position, count } = props;
   const root = useRef(/** @type {HTMLElement | null} */ (null));

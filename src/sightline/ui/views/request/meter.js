@@ -20,7 +20,6 @@ const WORDS = {
   unknown: "",
 };
 
-/** @type {(props: { tokens: TokensShown | undefined, isPending?: boolean, key?: string }) => any} */
 export const Meter = memo(function Meter(
   /** @type {{ tokens: TokensShown | undefined, isPending?: boolean }} */ { tokens, isPending },
 ) {

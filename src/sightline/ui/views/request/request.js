@@ -209,7 +209,7 @@ function Tabs({ view, tab, onTab }) {
         key=${name}
         id=${`tab-${name}`}
         role="tab"
-        class="tab"
+        class="tab tab-button"
         aria-selected=${tab === name}
         aria-controls="request-panel"
         tabindex=${tab === name || (!tab && !index) ? 0 : -1}

@@ -223,7 +223,6 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
  *   OutlineProps
  */
 
-/** @type {(props: OutlineProps) => any} */
 const Outline = memo(function Outline(/** @type {OutlineProps} */ props) {
   const { sections, problems, active, picked, onGo, onPick, total } = props;
   const list = useRef(/** @type {HTMLElement | null} */ (null));
@@ -285,7 +284,6 @@ function shareOf(section, total) {
  *   onPick: (id: string, isRange: boolean) => void, share: number }} RowProps
  */
 
-/** @type {(props: RowProps & { key?: string }) => any} */
 const OutlineRow = memo(function OutlineRow(/** @type {RowProps} */ props) {
   const { section, isActive, isPicked, worst, onGo, onPick, share } = props;
   /** With control it is selected, with shift all from the last one to it. @param {MouseEvent} event */

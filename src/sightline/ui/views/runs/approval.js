@@ -16,7 +16,8 @@ import { CallDecision } from "./call-decision.js";
 import { amount, describeLimit, spendings, stateWords } from "./core/runs.js";
 import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "./feed.js";
 
-/** @import { Decision, Pending, PendingCall, Reached, Run } from "./core/runs.js" */
+/** @import { PendingCall, Reached } from "../../api-types.d.ts" */
+/** @import { Decision, Pending, Run } from "./core/runs.js" */
 
 /**
  * Requests that were opened by themselves, each once: who comes back from one without sending it is not sent there
@@ -113,7 +114,7 @@ export function RunControls({ run, hasLink = true }) {
               })}`
       }
     </header>
-    ${run.paused ? html`<p class="run-note soft" role="status">${run.paused.line}</p>` : null}
+    ${run.paused ? html`<p class="wraps soft" role="status">${run.paused.line}</p>` : null}
     ${run.pending ? h(Question, { run, pending: run.pending, attempts: attempts.current }) : null}
     ${run.state === "interrupted" && !isWaiting ? h(Resume, { run, calls: [] }) : null}
   </section>`;

@@ -9,7 +9,8 @@ import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.
 import { argumentsText, isSameArguments, freeArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
 import { Repairs } from "./round.js";
 
-/** @import { Arguments, Decision, PendingCall, Rule } from "./core/runs.js" */
+/** @import { PendingCall } from "../../api-types.d.ts" */
+/** @import { Arguments, Decision, Rule } from "./core/runs.js" */
 /** @typedef {"" | "deny" | "answer" | "rule"} Form */
 
 /**

@@ -5,9 +5,8 @@ import { onAnnounced, post } from "../../kit/api.js";
 import { useResource } from "../../kit/resource.js";
 import { attempt } from "../../kit/toast.js";
 
+/** @import { ApprovalShown } from "../../api-types.d.ts" */
 /** @import { Decision, Run } from "./core/runs.js" */
-/** @typedef {import("../../api-types.d.ts").RunBrief} RunBrief */
-/** @typedef {import("../../api-types.d.ts").ApprovalShown} ApprovalShown */
 
 /** One run, live. @param {string} id */
 export function useRun(id) {

@@ -14,7 +14,7 @@ import { h, html, useState } from "../../vendor/preact.js";
 import { ruleWords, stateWords, toneOf } from "./core/runs.js";
 import { revokeApproval, useApprovals, useRuns } from "./feed.js";
 
-/** @import { ApprovalShown, RunBrief } from "./feed.js" */
+/** @import { ApprovalShown, RunBrief } from "../../api-types.d.ts" */
 
 const PAGE = 100;
 
@@ -137,7 +137,7 @@ export function Approvals({ version }) {
   const { approvals, trouble, again } = useApprovals(version);
   const [isOpen, setOpen] = useState(false);
   if (trouble && !approvals)
-    return html`<p class="note run-note" role="alert">${trouble.message} ${trouble.hint ?? ""}</p>`;
+    return html`<p class="note wraps" role="alert">${trouble.message} ${trouble.hint ?? ""}</p>`;
   if (!approvals?.length) return null;
   const takeBack = async (/** @type {ApprovalShown} */ approval) => {
     if (!(await revokeApproval(approval))) return;
@@ -147,7 +147,7 @@ export function Approvals({ version }) {
   const rules = html`<ul class="fold-inside approval-list" aria-label="Always allowed">
     ${approvals.map(
       (each) => html`<li key=${`${each.place}\n${each.words}`}>
-        <span class="approval-words">
+        <span class="approval-words wraps">
           <b>${ruleWords({ tool: each.tool, ruling: "allow", arguments: each.arguments })}</b> <span class="faint">
             ${each.place}
           </span>

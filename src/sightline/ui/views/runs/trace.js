@@ -33,8 +33,8 @@ export function Trace({ id }) {
     <div class="runs-body">
       ${run.state === "ended" ? null : h(RunControls, { run, hasLink: false })}
       ${h(Rounds, { key: run.id, run })}
-      ${run.state === "ended" && run.reached ? html`<p class="note run-note">${describeLimit(run.reached)}</p>` : null}
-      ${(run.notes ?? []).map((note, index) => html`<p key=${index} class="note run-note">${note}</p>`)}
+      ${run.state === "ended" && run.reached ? html`<p class="note wraps">${describeLimit(run.reached)}</p>` : null}
+      ${(run.notes ?? []).map((note, index) => html`<p key=${index} class="note wraps">${note}</p>`)}
       ${h(Amendments, { run })}
     </div>
   </main>`;

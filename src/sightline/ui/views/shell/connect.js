@@ -92,6 +92,7 @@ export function Clients() {
         (each, index) => html`<button
           key=${each.name}
           type="button"
+          class="tab-button"
           role="tab"
           aria-selected=${index === chosen}
           aria-controls="client-panel"

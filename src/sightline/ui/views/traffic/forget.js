@@ -10,7 +10,8 @@ import { checkbox } from "../../kit/fields.js";
 import { attempt, toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
-/** @typedef {import("../../api-types.d.ts").ForgetResult} ForgetResult */
+/** @import { ForgetResult } from "../../api-types.d.ts" */
+
 /**
  * What a filter takes, or these exchanges: a list of them may be longer than a filter.
  * @typedef {{ filter: string } | { exchanges: string[] }} Selection

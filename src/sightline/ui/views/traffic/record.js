@@ -72,7 +72,7 @@ function Retention({ record, onClose }) {
           record.oldest == null ? "" : `, since ${stamp(record.oldest)}`
         }
       </p>
-      <p class="record-place">
+      <p class="record-place wraps">
         <code>${record.place}</code> ${h(CopyButton, { text: record.place, label: "Copy the place" })}
       </p>
       <h3>How long requests are kept</h3>

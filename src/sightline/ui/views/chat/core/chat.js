@@ -3,15 +3,8 @@
 
 import { costOf, countOf, duration, formatRunning, whole } from "../../../kit/core/format.js";
 
-/** @typedef {import("../../../api-types.d.ts").Block} Block */
-/** @typedef {import("../../../api-types.d.ts").AnswerShown} AnswerShown */
-/** @typedef {import("../../../api-types.d.ts").TroubleShown} TroubleShown */
-/** @typedef {import("../../../api-types.d.ts").PairShown} PairShown */
-/** @typedef {import("../../../api-types.d.ts").ViewShown} ViewShown */
-/** @typedef {import("../../../api-types.d.ts").CommandShown} CommandShown */
-/** @typedef {import("../../../api-types.d.ts").EstimateShown} EstimateShown */
+/** @import { AnswerShown, PairShown, ViewShown } from "../../../api-types.d.ts" */
 /** @typedef {import("../../../api-types.d.ts").TokenBand} Band */
-/** @typedef {import("../../../api-types.d.ts").SavedFilter} SavedFilter */
 /** @typedef {PairShown["standing"]} Standing */
 /** @typedef {"view" | "input" | "command"} Mode */
 

@@ -4,11 +4,10 @@
 import { countOf, duration, money, whole } from "../../../kit/core/format.js";
 import { parsedOrText, step } from "../../../kit/core/json.js";
 
+/** @import { Reached } from "../../../api-types.d.ts" */
 /** @typedef {Record<string, unknown> | string} Arguments */
-/** @typedef {import("../../../api-types.d.ts").PendingCall} PendingCall */
 /** @typedef {Omit<import("../../../api-types.d.ts").CallShown, "ran"> & { ran: Arguments | null }} RunCall */
 /** @typedef {Omit<import("../../../api-types.d.ts").RoundShown, "calls"> & { calls: readonly RunCall[] }} Round */
-/** @typedef {import("../../../api-types.d.ts").Reached} Reached */
 /** @typedef {NonNullable<import("../../../api-types.d.ts").RunShown["pending"]>} Pending */
 /** @typedef {import("../../../api-types.d.ts").RunShown["state"]} State */
 /** @typedef {Omit<import("../../../api-types.d.ts").RunShown, "rounds"> & { rounds: readonly Round[] }} Run */
