@@ -55,7 +55,7 @@ def press_and_move_card(page: Page, button: Locator, aside: int) -> None:
     page.evaluate(SETTLED)
     page.mouse.move(box["x"] + box["width"] / 2 + aside, box["y"] + box["height"] / 2 + aside)
     page.mouse.up()
-    button.evaluate("(it) => { it.closest('.run-card').style.translate = ''; }")
+    page.evaluate("for (const each of document.querySelectorAll('.run-card')) each.style.translate = ''")
 
 
 def test_edited_arguments_run_and_are_what_the_model_sees(desk: AgentDesk) -> None:

@@ -164,7 +164,7 @@ function usePreview(view, about, text, attachments, before, replaces) {
 function Facts({ shown }) {
   const { shares } = shown;
   const total = shares.reduce((sum, share) => sum + share.size, 0) || 1;
-  return html`<div class="preview-facts">
+  return html`<div class="preview-facts stacked">
     <p class="preview-route">
       <b>${shown.model}</b>
       <span class="soft">${shown.provider}</span>

@@ -105,7 +105,7 @@ function Setting({ field, settings, onSave }) {
       ${field.label}
       ${field.unit ? html` <span class="faint">${field.unit}</span>` : null}
     </label>
-    <div class="setting-value">
+    <div class="setting-value in-row">
       ${control()}
       ${
         isUsual(settings, field.name) && typed === null

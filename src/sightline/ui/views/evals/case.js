@@ -423,7 +423,7 @@ function Wire({ shown }) {
     <h2>On record</h2>
     <ul>
       ${shown.exchanges.map(
-        (exchange, index) => html`<li key=${exchange}>
+        (exchange, index) => html`<li key=${exchange} class="in-row">
           <a href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>
             Exact wire${shown.exchanges.length > 1 ? ` ${index + 1}` : ""}
           </a> <a href=${hashOf({ view: "request", id: exchange, tab: "reply" })}>Reply</a> <code class="faint cut">
@@ -431,10 +431,13 @@ function Wire({ shown }) {
           </code>
         </li>`,
       )}
-      ${shown.run ? html`<li><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>` : null}
+      ${
+        shown.run &&
+        html`<li class="in-row"><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>`
+      }
       ${
         shown.body_sha256 &&
-        html`<li class="case-hash">
+        html`<li class="case-hash in-row">
           <span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>
             ${shown.body_sha256.slice(0, 16)}
           </code>

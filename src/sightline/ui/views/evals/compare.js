@@ -137,7 +137,7 @@ function Verdict({ comparison }) {
   const range = differenceRange([low, high, difference, passing?.low, passing?.high, passing?.difference]);
   return html`<section class="compare-verdict stacked boxed" aria-label="Difference">
     ${comparison.said.length ? html`<p class="compare-sentence">${comparison.said[0]}</p>` : null}
-    <div class="compare-numbers">
+    <div class="compare-numbers stacked">
       <dl class="spendings">
         <div><dt>mean A</dt><dd class="number">${formatScore(comparison.mean_a) || "–"}</dd></div>
         <div><dt>mean B</dt><dd class="number">${formatScore(comparison.mean_b) || "–"}</dd></div>

@@ -64,7 +64,7 @@ function SuiteList({ onOpen, onClose }) {
 /** @param {{ suite: SuiteRow, onOpen: (opened: Opened) => void, key?: string }} props */
 function SuiteLine({ suite, onOpen }) {
   const wrong = suite.problems.filter((each) => (each.severity ?? "error") === "error");
-  return html`<li>
+  return html`<li class="in-row">
     <div class="suite-about">
       <b class="cut">${suite.name}</b>
       <p class="soft cut" title=${suite.file}>

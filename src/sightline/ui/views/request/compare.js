@@ -177,7 +177,7 @@ function Result({ column }) {
   const cost = typeof line?.cost === "number" ? line.cost : null;
   const label = column.label || line?.model || "replay";
   return html`<section class="result boxed" aria-label=${label}>
-    <header>
+    <header class="in-row">
       <b class="cut">${label}</b>
       ${column.isOwn ? html`<span class="chip">this one</span>` : null}
       <span class="card-gap"></span>

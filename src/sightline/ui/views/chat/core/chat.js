@@ -83,17 +83,14 @@ export function usageOf(answer) {
   const usage = answer.usage;
   const isCounted = !usage?.is_estimated;
   const reported = (isCounted && usage?.input_tokens) || null;
-  if (answer.run && answer.predicted != null && reported != null) {
+  if (answer.predicted != null && reported != null)
     found.push({
-      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted in all`,
-      help: "Prompt tokens: predicted for the first request, and reported by the provider for all requests",
+      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted${answer.run ? " in all" : ""}`,
+      help: answer.run
+        ? "Prompt tokens: predicted for the first request, and reported by the provider for all requests"
+        : "Tokens of the prompt: what was predicted, and what the provider reports",
     });
-  } else if (answer.predicted != null && reported != null) {
-    found.push({
-      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted`,
-      help: "Tokens of the prompt: what was predicted, and what the provider reports",
-    });
-  } else if (answer.predicted != null)
+  else if (answer.predicted != null)
     found.push({
       text: `~${whole(answer.predicted)} predicted`,
       help: "Tokens of the prompt; the provider has not reported any",
