@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import WIDE, Shown, browsing, looking
 from tests.chat.api.http_stage import ChatDesk, chat_desk
@@ -97,11 +97,9 @@ class ChatPage:
 
 
 @contextmanager
-def chatting(
-    browser: Browser, server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False
-) -> Iterator[ChatPage]:
+def chatting(server: Served, *, size: tuple[int, int] = WIDE, dark: bool = False) -> Iterator[ChatPage]:
     """The chat of this server, for somebody who has just come."""
-    with looking(browser, server, size=size, dark=dark) as shown:
+    with browsing() as browser, looking(browser, server, size=size, dark=dark) as shown:
         yield opened(shown, server)
 
 
@@ -115,8 +113,8 @@ def opened(shown: Shown, server: Served, page: Page | None = None) -> ChatPage:
 
 
 @contextmanager
-def chat_stage(folder: Path, config: str = "") -> Iterator[tuple[ChatDesk, Browser]]:
-    """A program with the scripted provider `acme` and the embedded model, whose answers are short, and a browser."""
-    with chat_desk(folder, config) as desk, browsing() as browser:
+def chat_stage(folder: Path, config: str = "") -> Iterator[ChatDesk]:
+    """A program with the scripted provider `acme` and the embedded model, whose answers are short."""
+    with chat_desk(folder, config) as desk:
         desk.done("PUT", "topics", {"parameters": {"max_tokens": 24}})
-        yield desk, browser
+        yield desk

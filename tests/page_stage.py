@@ -40,9 +40,19 @@ class PageStage:
         """The page, for somebody who sees it for the first time."""
         return looking(self.browser, self.desk.server, size=size, dark=dark)
 
-    def keep(self, shown: Shown, name: str) -> None:
+    @contextmanager
+    def visit(
+        self, exchange: str = "", tab: str = "sections", *, size: tuple[int, int] = WIDE, dark: bool = False
+    ) -> Iterator[Page]:
+        """The same where only the page is of interest, at an exchange if one is named."""
+        with self.look(size=size, dark=dark) as shown:
+            if exchange:
+                self.open(shown.page, exchange, tab)
+            yield shown.page
+
+    def keep(self, page: Page, name: str) -> None:
         """A picture of what there is to see."""
-        shown.picture(self.pictures, name)
+        Shown(page, page.context).picture(self.pictures, name)
 
     def client(self, ask: Callable[[OpenAI], T], session: str = "one") -> tuple[str, "Future[T]"]:
         """OpenAI's own library asks, and is held: the exchange, and what it will get."""

@@ -4,23 +4,24 @@ import { test } from "node:test";
 
 import {
   about,
-  confirmationText,
+  addToMemory,
   breakdown,
-  whyIncomplete,
+  confirmationText,
   counterText,
   hasCommand,
   hud,
   limitLine,
   nextStar,
-  standingOf,
   rangeOf,
-  usageOf,
+  standingOf,
+  stepThrough,
   takesFocus,
   timeUntil,
+  usageOf,
+  whyIncomplete,
 } from "../../src/sightline/ui/views/chat/core/chat.js";
 import { Heights } from "../../src/sightline/ui/kit/core/heights.js";
 import { moreComplete, applyDelta, NOTHING } from "../../src/sightline/ui/views/chat/core/live.js";
-import { addToMemory, stepThrough } from "../../src/sightline/ui/views/chat/core/memory.js";
 import { PAGE, Rows } from "../../src/sightline/ui/views/chat/core/rows.js";
 
 /** @param {string} id @param {object} [more] @returns {any} */

@@ -8,6 +8,8 @@ import pytest
 
 from tests.agent_page import AgentDesk, agent_desk
 from tests.browser import is_browser_shared, sharing_a_browser
+from tests.chat.api.http_stage import ChatDesk
+from tests.chat_page import chat_stage
 from tests.eval_page import Scene, eval_scene
 from tests.gateway_server import usual_port
 from tests.page_stage import PageStage, page_stage
@@ -59,6 +61,14 @@ def stage(_stage: PageStage) -> Iterator[PageStage]:
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentDesk]:
     """A program in agent mode, with tools."""
     with agent_desk(tmp_path_factory.mktemp("agent")) as made:
+        yield made
+
+
+@pytest.fixture
+def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
+    """A chat of its own. A module names more configuration in CONFIG, and what else all topics have in TOPICS."""
+    with chat_stage(tmp_path_factory.mktemp("talk"), getattr(request.module, "CONFIG", "")) as made:
+        made.done("PUT", "topics", {"model": "acme/large"} | getattr(request.module, "TOPICS", {}))
         yield made
 
 

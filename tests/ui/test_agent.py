@@ -4,12 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from sightline.agent.service.approvers import KeptRules
 from tests.agent_page import AgentDesk, add, adds, called, note, results
 from tests.browser import NARROW
 from tests.loop_stage import calls, says
+from tests.page_rules import SETTLED
 
 
 def test_a_call_waits_for_leave_and_the_answer_has_what_came_of_it(desk: AgentDesk, tmp_path: Path) -> None:
@@ -30,6 +31,31 @@ def test_a_call_waits_for_leave_and_the_answer_has_what_came_of_it(desk: AgentDe
         chat.keep(tmp_path, "agent-answered")
         chat.fits()
     assert results(desk.sent[-1]) == ["4"]
+
+
+def test_a_press_counts_although_the_card_moves_before_its_release(desk: AgentDesk) -> None:
+    desk.says(*adds())
+    with desk.look() as chat:
+        pair = chat.begin("Add while the answer grows.")
+        allow = chat.call(pair, "add").get_by_role("button", name="Allow", exact=True)
+        press_and_move_card(chat.page, allow, aside=60)
+        expect(allow).to_be_enabled()
+        expect(pair).not_to_contain_text("Four.")
+        press_and_move_card(chat.page, allow, aside=0)
+        expect(pair).to_contain_text("Four.")
+
+
+def press_and_move_card(page: Page, button: Locator, aside: int) -> None:
+    """Press it, have its card move, move the pointer aside, and let go."""
+    button.hover()
+    box = button.bounding_box()
+    assert box is not None
+    page.mouse.down()
+    button.evaluate("(it) => { it.closest('.run-card').style.translate = '0 -90px'; }")
+    page.evaluate(SETTLED)
+    page.mouse.move(box["x"] + box["width"] / 2 + aside, box["y"] + box["height"] / 2 + aside)
+    page.mouse.up()
+    page.evaluate("for (const each of document.querySelectorAll('.run-card')) each.style.translate = ''")
 
 
 def test_edited_arguments_run_and_are_what_the_model_sees(desk: AgentDesk) -> None:

@@ -29,13 +29,11 @@ def calls(client: OpenAI) -> list[tuple[str, str]]:
 def test_a_text_by_hand_reaches_the_client_as_a_stream(stage: PageStage) -> None:
     seen = len(stage.desk.upstream.seen)
     exchange, answer = stage.client(chat(QUESTION, stream=True))
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         page.get_by_role("button", name="Answer by hand").click()
         expect(page.get_by_role("textbox", name="Text of the reply")).to_be_focused()
         page.keyboard.insert_text("Sunny, **as ever**.")
-        stage.keep(shown, "answer-by-hand")
+        stage.keep(page, "answer-by-hand")
         page.get_by_role("button", name="Send this answer").click()
         assert answer.result(30) == "Sunny, **as ever**."
         expect(page.get_by_text("finished", exact=True)).to_be_visible()
@@ -48,9 +46,7 @@ def test_a_text_by_hand_reaches_the_client_as_a_stream(stage: PageStage) -> None
 
 def test_a_call_by_hand_reaches_the_client(stage: PageStage) -> None:
     exchange, answer = stage.client(calls)
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         page.keyboard.press("a")
         page.get_by_role("button", name="Add a tool call").click()
         expect(page.get_by_role("combobox", name="Tool", exact=True)).to_have_value("weather")
@@ -71,9 +67,7 @@ def test_the_arguments_of_a_call_are_changed_before_the_client_sees_them(stage: 
     stage.person.put("/api/rules", CALLS_HELD)
     stage.desk.says(calls=True, stream=True)
     exchange, answer = stage.client(calls)
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         expect(page.get_by_text("tool calls held", exact=True)).to_be_visible()
         led = page.get_by_role("region", name="The conversation that led to these calls")
         expect(led).to_contain_text("How is the weather in Rome?")
@@ -84,7 +78,7 @@ def test_the_arguments_of_a_call_are_changed_before_the_client_sees_them(stage: 
         page.keyboard.insert_text('{"city":"Milan"}')
         page.keyboard.press("Escape")
         expect(section).to_contain_text("Milan")
-        stage.keep(shown, "tool-calls-held")
+        stage.keep(page, "tool-calls-held")
         page.get_by_role("button", name="Pass on").click()
         assert answer.result(30) == [("weather", '{"city":"Milan"}')]
         expect(page.get_by_text("finished", exact=True)).to_be_visible()
@@ -98,9 +92,7 @@ def test_a_call_can_be_rejected(stage: PageStage) -> None:
     stage.person.put("/api/rules", CALLS_HELD)
     stage.desk.says(calls=True)
     exchange, answer = stage.client(chat(QUESTION, tools=[WEATHER]))
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         page.get_by_role("article", name="weather").get_by_role("button", name="Delete").first.click()
         expect(page.get_by_text("deleted", exact=True)).to_be_visible()
         page.get_by_role("button", name="Pass on").click()
@@ -111,9 +103,7 @@ def test_a_call_can_be_rejected(stage: PageStage) -> None:
 
 def test_a_dropped_request_tells_the_client_so_and_is_not_tried_again(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(QUESTION))
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         page.get_by_role("button", name="Drop", exact=True).click()
         with pytest.raises(BadRequestError):
             answer.result(30)

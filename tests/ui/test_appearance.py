@@ -88,7 +88,7 @@ def test_a_held_request_fits_in_every_tab_and_while_it_is_edited(stage: PageStag
     page.get_by_role("button", name="1 held").click()
     expect(card(page, "User 2")).to_be_visible()
     check(shown)
-    stage.keep(shown, "request-narrow")
+    stage.keep(shown.page, "request-narrow")
     for tab in TABS:
         page.get_by_role("tab", name=tab).click()
         expect(page.get_by_role("tabpanel", name=tab)).to_be_visible()
@@ -100,7 +100,7 @@ def test_a_held_request_fits_in_every_tab_and_while_it_is_edited(stage: PageStag
     expect(page.get_by_role("textbox", name="Edit User 2")).to_be_focused()
     page.keyboard.type(" Really?")
     check(shown)
-    stage.keep(shown, "editing-narrow")
+    stage.keep(shown.page, "editing-narrow")
     page.keyboard.press("Escape")
     card(page, "Tools (1)").focus()
     page.keyboard.press("Shift+J")

@@ -26,28 +26,27 @@ def test_a_request_says_what_broke_its_cache_and_leads_to_the_difference(stage: 
     first, second = (turn["exchange"] for turn in report["turns"])
     (alone,) = stage.person.get(f"/api/cache?exchange={second}")["turns"]
     assert alone == report["turns"][1]
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         expect(page.get_by_role("link", name="cache: system prompt changed")).to_have_count(1)
-        stage.keep(shown, "cache-in-traffic")
+        stage.keep(page, "cache-in-traffic")
         stage.open(page, first)
         expect(page.get_by_text("provider's count")).to_be_visible()
         expect(page.get_by_text("Cache: read")).to_have_count(0)
         stage.open(page, second)
         line = page.get_by_text(re.compile(r"Cache: read 0 of 3\.\dk .*lost"))
         expect(line).to_be_visible()
-        stage.keep(shown, "cache-line")
+        stage.keep(page, "cache-line")
         page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
         assert page.evaluate(OVERFLOW) <= 0
-        stage.keep(shown, "cache-line-narrow")
+        stage.keep(page, "cache-line-narrow")
         line.get_by_role("link", name="system prompt changed").click()
         expect(page.get_by_role("tab", name="Diff")).to_have_attribute("aria-selected", "true")
         expect(page.get_by_text("the cache broke here")).to_be_visible()
         expect(page.get_by_text("Cached prefix")).to_have_count(0)
-    with stage.look(dark=True) as shown:
-        stage.open(shown.page, second)
-        expect(shown.page.get_by_text("Cache: read")).to_be_visible()
-        stage.keep(shown, "cache-line-dark")
+    with stage.visit(dark=True) as page:
+        stage.open(page, second)
+        expect(page.get_by_text("Cache: read")).to_be_visible()
+        stage.keep(page, "cache-line-dark")
 
 
 def test_one_click_keeps_the_edit_that_makes_the_next_turn_find_the_cache(stage: PageStage) -> None:
@@ -61,25 +60,24 @@ def test_one_click_keeps_the_edit_that_makes_the_next_turn_find_the_cache(stage:
 
     turn("Monday")
     turn("Tuesday")
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         page.goto(page.url.partition("#")[0] + "#/sessions/mend%40shop")
         misses = page.get_by_role("region", name="Why the cache missed")
         expect(misses.get_by_text("system prompt changed")).to_be_visible()
-        stage.keep(shown, "cache-advice")
+        stage.keep(page, "cache-advice")
         misses.get_by_role("button", name="Move to the end").click()
         expect(page.get_by_text("it changes the next requests of session mend@shop")).to_be_visible()
         turn("Wednesday")
         turn("Thursday")
         page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
         assert page.evaluate(OVERFLOW) <= 0
-        stage.keep(shown, "cache-advice-narrow")
+        stage.keep(page, "cache-advice-narrow")
         page.goto(page.url.partition("#")[0] + "#/costs?by=client&filter=session:*@shop")
         page.get_by_text("Why caches missed").click()
         expect(page.get_by_role("row", name="system prompt changed")).to_be_visible()
         expect(page.get_by_role("button", name="Move to the end")).to_be_visible()
         assert page.evaluate(OVERFLOW) <= 0
-        stage.keep(shown, "cache-causes-narrow")
+        stage.keep(page, "cache-causes-narrow")
     third, fourth = stage.person.get("/api/cache?session=mend%40shop")["turns"][2:]
     assert third["autopsy"]["read_tokens"] == 0, "the edit itself begins another prompt"
     assert fourth["autopsy"]["cause"] == ""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.browser import NARROW
 from tests.chat.api.http_stage import ChatDesk
@@ -14,7 +14,6 @@ from tests.ui.test_appearance import check
 from tests.ui.test_chat_hostile import RICH
 from tests.upstream import answer
 
-Stage = tuple[ChatDesk, Browser]
 CONFIG = '[models."acme/small"]\ncontext_window = 700\n[models."acme/slow"]\ncontext_window = 8000\nrpm = 1\n'
 LONG_WORD = "antidisestablishmentarianism/" * 12
 DIALOGS = (
@@ -29,10 +28,9 @@ DIALOGS = (
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatDesk]:
     """A history of some pairs, more than the small model takes."""
-    with chat_stage(tmp_path_factory.mktemp("looks"), CONFIG) as made:
-        desk = made[0]
+    with chat_stage(tmp_path_factory.mktemp("looks"), CONFIG) as desk:
         above = desk.done("POST", "topics", {"name": "Geometry"})["id"]
         topic = desk.done("POST", "topics", {"name": "Circles", "parent": above, "system_prompt": "Be exact."})["id"]
         desk.done("PUT", "topics", {"model": "acme/small"})
@@ -51,12 +49,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         desk.upstream.script = [answer(401, refused, [("Content-Type", "application/json")])]
         desk.ask("Will this work?")
         desk.answers("Yes.")
-        yield made
+        yield desk
 
 
-def test_appearance_of_the_history_and_side_panels(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server, size=NARROW, dark=True) as chat:
+def test_appearance_of_the_history_and_side_panels(stage: ChatDesk, tmp_path: Path) -> None:
+    with chatting(stage.server, size=NARROW, dark=True) as chat:
         expect(chat.pair("Will this work?").get_by_role("group", name="Error")).to_be_visible()
         seen(chat, tmp_path, "chat-end")
         chat.press("Escape", "Shift+O")
@@ -89,9 +86,8 @@ def test_appearance_of_the_history_and_side_panels(stage: Stage, tmp_path: Path)
         seen(chat, tmp_path, "chat-nothing-found")
 
 
-def test_dialogs_and_menus(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server, size=NARROW, dark=True) as chat:
+def test_dialogs_and_menus(stage: ChatDesk, tmp_path: Path) -> None:
+    with chatting(stage.server, size=NARROW, dark=True) as chat:
         chat.press("Escape", "k")
         expect(chat.pair("Show me everything.")).to_be_focused()
         for keys, name, title in DIALOGS:
@@ -124,10 +120,19 @@ def test_dialogs_and_menus(stage: Stage, tmp_path: Path) -> None:
         chat.close()
 
 
-def test_while_it_answers(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server, size=NARROW, dark=True) as chat:
-        gate = desk.stops_after("Half of an answer, ", "which goes on")
+def test_the_name_of_the_model_takes_the_room_that_there_is(stage: ChatDesk) -> None:
+    with chatting(stage.server, size=NARROW) as chat:
+        chat.press("Control+m")
+        chat.write("acme/large-mini")
+        chat.press("Enter")
+        name = chat.page.get_by_role("button", name="Model: acme/large-mini").locator(".cut")
+        expect(name).to_be_visible()
+        assert name.evaluate("(it) => it.scrollWidth <= it.clientWidth"), "it is cut"
+
+
+def test_while_it_answers(stage: ChatDesk, tmp_path: Path) -> None:
+    with chatting(stage.server, size=NARROW, dark=True) as chat:
+        gate = stage.stops_after("Half of an answer, ", "which goes on")
         chat.press("Control+i")
         chat.write("Please go on.")
         chat.press("Enter")
@@ -138,8 +143,8 @@ def test_while_it_answers(stage: Stage, tmp_path: Path) -> None:
         chat.press("Control+i", "Escape")
         expect(pair.get_by_text("interrupted")).to_be_visible()
         seen(chat, tmp_path, "chat-broken-off")
-        desk.open(gate)
-        desk.answers("Yes.")
+        stage.open(gate)
+        stage.answers("Yes.")
         pair.hover()
         pair.get_by_role("button", name="More for this pair").click()
         pair.get_by_role("menuitem", name="Delete").click()

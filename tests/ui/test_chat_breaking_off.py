@@ -1,30 +1,22 @@
 """An answer that is broken off: what has come stays, is marked, and goes on from there."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import ANSWER_MS, LOCAL, chat_stage, chatting
+from tests.chat_page import ANSWER_MS, LOCAL, chatting
 from tests.local_model import needs_model
+
+TOPICS = {"parameters": {"max_tokens": 4000}}
 
 STORY = "Write a very long story about a lighthouse, its keeper and the sea. Tell every detail."
 
 
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ChatDesk, Browser]]:
-    with chat_stage(tmp_path_factory.mktemp("broken")) as made:
-        made[0].done("PUT", "topics", {"parameters": {"max_tokens": 4000}, "model": "acme/large"})
-        yield made
-
-
 @needs_model
-def test_escape_breaks_off_the_embedded_model_and_its_words_stay(stage: tuple[ChatDesk, Browser]) -> None:
-    desk, browser = stage
-    desk.done("PUT", "topics", {"model": LOCAL})
-    with chatting(browser, desk.server) as chat:
+def test_escape_breaks_off_the_embedded_model_and_its_words_stay(talk: ChatDesk) -> None:
+    talk.done("PUT", "topics", {"model": LOCAL})
+    with chatting(talk.server) as chat:
         chat.write(STORY)
         chat.press("Enter")
         pair = chat.pair("Write a very long story")
@@ -38,31 +30,29 @@ def test_escape_breaks_off_the_embedded_model_and_its_words_stay(stage: tuple[Ch
         chat.page.reload()
         expect(pair.get_by_text("interrupted")).to_be_visible()
         assert pair.locator(".pair-answer").inner_text() == said
-        (kept,) = desk.rows()
+        (kept,) = talk.rows()
         assert kept["state"] == "complete"
         assert kept["answer"]["is_partial"] is True
         assert kept["answer"]["text"].strip()
 
 
-def test_interrupted_answer_is_sent_with_the_next_question(stage: tuple[ChatDesk, Browser]) -> None:
-    desk, browser = stage
-    desk.stops_after("Once upon ", "a time")
-    with chatting(browser, desk.server) as chat:
+def test_interrupted_answer_is_sent_with_the_next_question(talk: ChatDesk) -> None:
+    talk.stops_after("Once upon ", "a time")
+    with chatting(talk.server) as chat:
         chat.write("A story, please.")
         chat.press("Enter")
         pair = chat.pair("A story, please.")
         expect(pair).to_contain_text("Once upon a time")
         pair.get_by_role("button", name="Stop").click()
         expect(pair.get_by_text("interrupted")).to_be_visible()
-        desk.answers("there was a keeper.")
+        talk.answers("there was a keeper.")
         chat.ask("Go on.")
-    assert [each["content"] for each in desk.sent[-1]["messages"]] == ["A story, please.", "Once upon a time", "Go on."]
+    assert [each["content"] for each in talk.sent[-1]["messages"]] == ["A story, please.", "Once upon a time", "Go on."]
 
 
-def test_nothing_had_come_yet(stage: tuple[ChatDesk, Browser]) -> None:
-    desk, browser = stage
-    desk.stops_after()
-    with chatting(browser, desk.server) as chat:
+def test_nothing_had_come_yet(talk: ChatDesk) -> None:
+    talk.stops_after()
+    with chatting(talk.server) as chat:
         chat.write("A story, please.")
         chat.press("Enter")
         expect(chat.pair("A story, please.")).to_contain_text("thinking…")

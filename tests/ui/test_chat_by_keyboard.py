@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.browser import looking
+from tests.browser import browsing, looking
 from tests.chat_page import LOCAL, ChatPage, chat_stage, chatting
 from tests.local_model import needs_model
 
@@ -13,7 +13,7 @@ pytestmark = needs_model
 
 
 def test_a_whole_session(tmp_path: Path) -> None:
-    with chat_stage(tmp_path) as (desk, browser), looking(browser, desk.server) as shown:
+    with chat_stage(tmp_path) as desk, browsing() as browser, looking(browser, desk.server) as shown:
         expect(shown.page.get_by_role("row").or_(shown.page.get_by_role("heading")).first).to_be_visible()
         shown.page.keyboard.press("g")
         shown.page.keyboard.press("a")
@@ -31,7 +31,7 @@ def test_a_whole_session(tmp_path: Path) -> None:
 
 
 def test_focus_is_not_moved_back_after_a_closed_dialog(tmp_path: Path) -> None:
-    with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as chat:
+    with chat_stage(tmp_path) as desk, chatting(desk.server) as chat:
         desk.done("PUT", "topics", {"model": "acme/large"})
         chat.ask("One.")
         chat.press("Escape", "w")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, expect
 
-from tests.browser import looking
+from tests.browser import browsing, looking
 from tests.chat_page import ChatPage, chat_stage
 
 CONFIG = '[models."acme/small"]\ncontext_window = 8000\n'
 
 
 def test_a_whole_session(tmp_path: Path) -> None:
-    with chat_stage(tmp_path, CONFIG) as (desk, browser), looking(browser, desk.server) as shown:
+    with chat_stage(tmp_path, CONFIG) as desk, browsing() as browser, looking(browser, desk.server) as shown:
         shown.page.get_by_role("navigation").get_by_role("link", name="Chat").click()
         chat = ChatPage(shown, shown.page)
         desk.answers("Good ", "day.")

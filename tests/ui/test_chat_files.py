@@ -2,16 +2,13 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import ChatPage, chat_stage, chatting
+from tests.chat_page import ChatPage, chatting
 
-Stage = tuple[ChatDesk, Browser]
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
@@ -29,22 +26,14 @@ BRING = """([kind, files]) => {
 }"""
 
 
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("files")) as made:
-        made[0].done("PUT", "topics", {"model": "acme/large"})
-        yield made
-
-
 def bring(chat: ChatPage, kind: str, *files: tuple[str, str, bytes]) -> None:
     """As a browser does it."""
     given = [[name, media_type, base64.b64encode(data).decode()] for name, media_type, data in files]
     chat.page.evaluate(BRING, [kind, given])
 
 
-def test_pasted_dropped_and_picked_they_leave_with_the_question(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_pasted_dropped_and_picked_they_leave_with_the_question(talk: ChatDesk, tmp_path: Path) -> None:
+    with chatting(talk.server) as chat:
         tray = chat.page.get_by_role("region", name="Your question").get_by_role("list", name="Attachments")
         bring(chat, "paste", ("", "image/png", PNG))
         expect(tray.get_by_role("listitem")).to_have_count(1)
@@ -80,34 +69,31 @@ def test_pasted_dropped_and_picked_they_leave_with_the_question(stage: Stage, tm
         expect(tray.get_by_role("listitem")).to_have_count(3)
         chat.press("Escape")
         expect(tray).to_have_count(0)
-    sent = json.dumps(desk.sent[-1])
+    sent = json.dumps(talk.sent[-1])
     assert base64.b64encode(PNG).decode() in sent
     assert "# Remember the milk" in sent
     assert "picked.csv" in sent
     assert "and tea" not in sent
 
 
-def test_unsupported_attachment_is_reported(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_unsupported_attachment_is_reported(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         bring(chat, "drop", ("run.exe", "application/x-msdownload", b"MZ\x90\x00\x03\x00\x00\x00"))
         expect(chat.toast).to_contain_text("run.exe")
         expect(chat.page.get_by_role("list", name="Attachments")).to_have_count(0)
 
 
-def test_files_alone_are_a_question_too(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_files_alone_are_a_question_too(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         expect(chat.page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
         bring(chat, "paste", ("", "image/png", PNG))
         chat.page.get_by_role("button", name="Send", exact=True).click()
         chat.answered("attachments only")
-    assert len(desk.sent) == 1
+    assert len(talk.sent) == 1
 
 
-def test_text_that_is_pasted_stays_text(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_text_that_is_pasted_stays_text(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.page.evaluate("navigator.clipboard.writeText('Two\\nlines')")
         chat.question.click()
         chat.press("Control+v")

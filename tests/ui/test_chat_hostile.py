@@ -1,17 +1,14 @@
 """An answer that wants to run, to call home or to confuse is shown as what it is; maths, tables and code as theirs."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Request, expect
+from playwright.sync_api import Request, expect
 
 from tests.browser import has_copied
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import chat_stage, chatting
+from tests.chat_page import chatting
 from tests.ui.test_hostile import SCRIPTS, TURNED
 
-Stage = tuple[ChatDesk, Browser]
 RICH = """The roots are $x = \\frac{-b \\pm \\sqrt{b^2 - 4ac}}{2a}$, and
 
 $$\\int_0^1 x^2\\,dx = \\frac{1}{3}$$
@@ -34,24 +31,16 @@ FORMULA = (
 )
 
 
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("hostile")) as made:
-        made[0].done("PUT", "topics", {"model": "acme/large"})
-        yield made
-
-
-def test_a_hostile_chat_is_harmless(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    topic = desk.done("POST", "topics", {"name": "<img src=x onerror=\"window.ran='topic'\">"})["id"]
+def test_a_hostile_chat_is_harmless(talk: ChatDesk, tmp_path: Path) -> None:
+    topic = talk.done("POST", "topics", {"name": "<img src=x onerror=\"window.ran='topic'\">"})["id"]
     asked: list[str] = []
-    with chatting(browser, desk.server) as chat:
+    with chatting(talk.server) as chat:
 
         def went(request: Request) -> None:
             asked.append(request.url)
 
         chat.page.on("request", went)
-        desk.answers(*(SCRIPTS[at : at + 7] for at in range(0, len(SCRIPTS), 7)), "\n\n", TURNED, "\n\n", FORMULA)
+        talk.answers(*(SCRIPTS[at : at + 7] for at in range(0, len(SCRIPTS), 7)), "\n\n", TURNED, "\n\n", FORMULA)
         chat.question.fill(SCRIPTS)
         chat.press("Enter")
         pair = chat.answered("# <script>")
@@ -60,7 +49,7 @@ def test_a_hostile_chat_is_harmless(stage: Stage, tmp_path: Path) -> None:
         assert set(links.evaluate_all("links => links.map(each => each.protocol)")) == {"https:"}
         assert set(links.evaluate_all("links => links.map(each => each.rel)")) == {"noopener noreferrer nofollow"}
         assert pair.locator(".answer-blocks :is(img, iframe, script, svg[onload], style, object, form)").count() == 0
-        desk.done("POST", "mark", {"ids": [desk.rows()[0]["id"]], "topic": topic})
+        talk.done("POST", "mark", {"ids": [talk.rows()[0]["id"]], "topic": topic})
         expect(pair).to_contain_text("<img src=x onerror=")
         chat.press("Escape", "w")
         expect(chat.dialog("Edit the texts")).to_be_visible()
@@ -83,13 +72,12 @@ def test_a_hostile_chat_is_harmless(stage: Stage, tmp_path: Path) -> None:
         chat.keep(tmp_path, "chat-hostile")
         chat.fits()
         assert chat.page.evaluate("window.ran") is None
-    assert all(url.startswith(desk.server.url) for url in asked), asked
+    assert all(url.startswith(talk.server.url) for url in asked), asked
 
 
-def test_maths_tables_and_code_are_drawn_and_can_be_copied(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    desk.answers(*(RICH[at : at + 11] for at in range(0, len(RICH), 11)))
-    with chatting(browser, desk.server) as chat:
+def test_maths_tables_and_code_are_drawn_and_can_be_copied(talk: ChatDesk, tmp_path: Path) -> None:
+    talk.answers(*(RICH[at : at + 11] for at in range(0, len(RICH), 11)))
+    with chatting(talk.server) as chat:
         pair = chat.ask("Show me everything.")
         expect(pair.locator("math")).to_have_count(2)
         expect(pair.get_by_role("table").get_by_role("cell", name="2,750,000")).to_be_visible()

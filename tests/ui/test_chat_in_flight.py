@@ -2,37 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import chat_stage, chatting
+from tests.chat_page import chatting
 from tests.upstream import Play, chunk, head, pieces
 
-Stage = tuple[ChatDesk, Browser]
+CONFIG = '[models."acme/other"]\ncontext_window = 4000\n'
+
 OVERFLOW = {"error": {"code": "context_length_exceeded", "message": "The maximum context length is exceeded"}}
 
 
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("flight"), '[models."acme/other"]\ncontext_window = 4000\n') as made:
-        made[0].done("PUT", "topics", {"model": "acme/large"})
-        yield made
+def said(talk: ChatDesk, number: int = -1) -> list[str]:
+    return [each["content"] for each in talk.sent[number]["messages"]]
 
 
-def said(desk: ChatDesk, number: int = -1) -> list[str]:
-    return [each["content"] for each in desk.sent[number]["messages"]]
-
-
-def test_another_filter_hides_the_pair_and_not_its_answer(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_another_filter_hides_the_pair_and_not_its_answer(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
         chat.press("Escape", "2")
-        gate = desk.stops_after("Half ", "of it")
+        gate = talk.stops_after("Half ", "of it")
         chat.press("Control+i")
         chat.write("Two.")
         chat.press("Enter")
@@ -40,18 +31,17 @@ def test_another_filter_hides_the_pair_and_not_its_answer(stage: Stage) -> None:
         chat.apply("s2")
         expect(chat.pair("Two.")).to_have_count(0)
         expect(chat.page.get_by_text("thinking…").last).to_be_visible()
-        desk.open(gate)
+        talk.open(gate)
         expect(chat.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
         expect(chat.pair("Two.")).to_have_count(0)
         chat.apply("")
         expect(chat.answered("Two.")).to_contain_text("Half of it")
-    assert said(desk) == ["One.", "Hello there.", "Two."]
+    assert said(talk) == ["One.", "Hello there.", "Two."]
 
 
-def test_another_model_is_for_the_next_question(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
-        gate = desk.stops_after("Half ", "of it")
+def test_another_model_is_for_the_next_question(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
+        gate = talk.stops_after("Half ", "of it")
         chat.write("One.")
         chat.press("Enter")
         expect(chat.pair("One.")).to_contain_text("Half of it")
@@ -61,18 +51,17 @@ def test_another_model_is_for_the_next_question(stage: Stage) -> None:
         chat.press("Enter")
         expect(chat.page.get_by_role("button", name="Model: acme/other")).to_be_visible()
         expect(chat.pair("One.")).to_contain_text("acme/large")
-        desk.open(gate)
+        talk.open(gate)
         expect(chat.answered("One.")).to_contain_text("acme/large")
-        desk.answers("Yes.")
+        talk.answers("Yes.")
         expect(chat.ask("Two.")).to_contain_text("acme/other")
-    assert [each["model"] for each in desk.sent] == ["large", "other"]
+    assert [each["model"] for each in talk.sent] == ["large", "other"]
 
 
-def test_other_settings_are_for_the_next_question(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_other_settings_are_for_the_next_question(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
-        gate = desk.stops_after("Half ", "of it")
+        gate = talk.stops_after("Half ", "of it")
         chat.write("Two.")
         chat.press("Enter")
         expect(chat.pair("Two.")).to_contain_text("Half of it")
@@ -85,32 +74,31 @@ def test_other_settings_are_for_the_next_question(stage: Stage) -> None:
         chat.press("Escape")
         expect(asked).to_have_count(0)
         expect(chat.counter).to_have_text("0 / 2")
-        desk.open(gate)
+        talk.open(gate)
         chat.answered("Two.")
-        desk.answers("Yes.")
+        talk.answers("Yes.")
         chat.ask("Three.")
-    assert said(desk, 1) == ["One.", "Hello there.", "Two."]
-    assert said(desk) == ["Three."]
+    assert said(talk, 1) == ["One.", "Hello there.", "Two."]
+    assert said(talk) == ["Three."]
 
 
-def test_another_filter_stops_the_trimming_with_a_notice(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_another_filter_stops_the_trimming_with_a_notice(talk: ChatDesk, tmp_path: Path) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
         chat.press("Escape", "2")
         gate = asyncio.Event()
-        desk.upstream.script = [overflows_after(gate)]
+        talk.upstream.script = [overflows_after(gate)]
         chat.press("Control+i")
         chat.write("Two.")
         chat.press("Enter")
         expect(chat.pair("Two.")).to_contain_text("thinking…")
         chat.apply("s2 | c'Two'")
-        desk.open(gate)
+        talk.open(gate)
         trouble = chat.pair("Two.").get_by_role("group", name="Error")
         expect(trouble).to_contain_text("[error:")
         expect(trouble).to_contain_text("filter")
         chat.keep(tmp_path, "chat-filter-changed")
-    assert len(desk.sent) == 2, "it was not tried again"
+    assert len(talk.sent) == 2, "it was not tried again"
 
 
 def overflows_after(gate: asyncio.Event) -> Play:

@@ -25,9 +25,9 @@ def test_an_earlier_answer_shows_its_own_pictures(tmp_path: Path) -> None:
     pair = MessagePair(
         id="p", user_text="Draw.", model="acme/large", answer=drawn(3), earlier=(drawn(7, 9),), state="complete", at=1.0
     )
-    with chat_stage(tmp_path) as (desk, browser):
+    with chat_stage(tmp_path) as desk:
         desk.raw("POST", "import?name=a.json", to_json(ChatHistory(), [pair], now=1.0))
-        with chatting(browser, desk.server) as chat:
+        with chatting(desk.server) as chat:
             shown = chat.pair("Draw.")
             shown.locator("summary").click()
             expect(shown.get_by_role("img", name="Picture in the answer")).to_have_js_property("naturalWidth", 3)

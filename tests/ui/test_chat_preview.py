@@ -1,25 +1,16 @@
 """What the preview shows is what leaves, byte for byte; what is changed in the request editor then leaves instead."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Locator, Route, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import LOCAL, ChatPage, chat_stage, chatting
+from tests.chat_page import LOCAL, ChatPage, chatting
 from tests.local_model import needs_model
 from tests.page_stage import card, proof, sha256, write
 
-Stage = tuple[ChatDesk, Browser]
-
-
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("preview")) as made:
-        made[0].done("PUT", "topics", {"model": "acme/large", "system_prompt": "Be brief."})
-        yield made
+TOPICS = {"system_prompt": "Be brief."}
 
 
 def previewed(chat: ChatPage, words: str) -> Locator:
@@ -41,9 +32,8 @@ def hash_of(panel: Locator) -> str:
     return (shown.get_attribute("title") or "").rpartition(" ")[2]
 
 
-def test_the_body_that_is_shown_is_the_body_that_leaves(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_the_body_that_is_shown_is_the_body_that_leaves(talk: ChatDesk, tmp_path: Path) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
         panel = previewed(chat, "Two, and “more” — 漢字.")
         expect(panel).to_contain_text("1 pair of the history")
@@ -51,7 +41,7 @@ def test_the_body_that_is_shown_is_the_body_that_leaves(stage: Stage, tmp_path: 
         chat.keep(tmp_path, "chat-preview")
         panel.get_by_role("button", name="Send exactly this").click()
         chat.answered("Two, and")
-        assert sha256(desk.upstream.seen[-1].body) == shown
+        assert sha256(talk.upstream.seen[-1].body) == shown
 
         panel = previewed(chat, "Three.")
         chat.apply("s1")
@@ -61,18 +51,17 @@ def test_the_body_that_is_shown_is_the_body_that_leaves(stage: Stage, tmp_path: 
         expect(chat.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
         chat.apply("")
         chat.answered("Three.")
-        assert sha256(desk.upstream.seen[-1].body) == shown, "also where it is sent as usual"
+        assert sha256(talk.upstream.seen[-1].body) == shown, "also where it is sent as usual"
 
 
-def test_beside_the_preview_the_input_keeps_room_for_topic_and_model(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server, size=(768, 1024)) as chat:
+def test_beside_the_preview_the_input_keeps_room_for_topic_and_model(talk: ChatDesk) -> None:
+    with chatting(talk.server, size=(768, 1024)) as chat:
         previewed(chat, "How are you?")
         names = chat.page.locator(".chosen .button:not(.tools-button) .cut")
         without_topic, model = names.evaluate_all("(all) => all.map((each) => each.offsetWidth)")
         assert without_topic == 0, "the icon alone says that there is none"
         assert model > 30, "a few letters of it can be read"
-        desk.done("POST", "topics", {"name": "Cities of the north"})
+        talk.done("POST", "topics", {"name": "Cities of the north"})
         chat.press("Alt+t")
         chat.page.get_by_role("dialog").get_by_role("combobox").fill("Cities")
         chat.press("Enter")
@@ -81,39 +70,36 @@ def test_beside_the_preview_the_input_keeps_room_for_topic_and_model(stage: Stag
 
 
 @needs_model
-def test_also_with_the_embedded_model(stage: Stage) -> None:
-    desk, browser = stage
-    desk.done("PUT", "topics", {"model": LOCAL})
-    with chatting(browser, desk.server) as chat:
+def test_also_with_the_embedded_model(talk: ChatDesk) -> None:
+    talk.done("PUT", "topics", {"model": LOCAL})
+    with chatting(talk.server) as chat:
         shown = hash_of(previewed(chat, "Say hello."))
         chat.press("Enter")
         chat.answered("Say hello.")
-        exchange = desk.rows()[0]["exchange"]
-        assert sha256(desk.server.body(exchange, "sent")) == shown
+        exchange = talk.rows()[0]["exchange"]
+        assert sha256(talk.server.body(exchange, "sent")) == shown
 
 
-def test_where_something_changed_meanwhile_nothing_is_sent(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_where_something_changed_meanwhile_nothing_is_sent(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
         panel = previewed(chat, "Two.")
-        (pair,) = desk.rows()
+        (pair,) = talk.rows()
         chat.shown.expected.append("409")
 
         def first(route: Route) -> None:
-            desk.done("POST", "mark", {"ids": [pair["id"]], "hand": "out"})
+            talk.done("POST", "mark", {"ids": [pair["id"]], "hand": "out"})
             route.continue_()
 
         chat.page.route("**/api/chat/send", first, times=1)
         panel.get_by_role("button", name="Send exactly this").click()
         expect(chat.toast).to_be_visible()
         expect(chat.question).to_have_value("Two.")
-    assert len(desk.sent) == 1
+    assert len(talk.sent) == 1
 
 
-def test_what_is_edited_before_sending_is_what_leaves(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_what_is_edited_before_sending_is_what_leaves(talk: ChatDesk, tmp_path: Path) -> None:
+    with chatting(talk.server) as chat:
         page = chat.page
         chat.ask("One.")
         panel = previewed(chat, "Two.")
@@ -121,21 +107,20 @@ def test_what_is_edited_before_sending_is_what_leaves(stage: Stage, tmp_path: Pa
         panel.get_by_role("button", name="Edit before sending").click()
         expect(card(page, "User 2")).to_contain_text("Two.")
         expect(proof(page)).to_have_accessible_name(f"shown {shown}")
-        assert len(desk.sent) == 1, "it is held"
+        assert len(talk.sent) == 1, "it is held"
         write(page, "User 2", " And three.")
         chat.keep(tmp_path, "chat-edit-before-sending")
         page.get_by_role("button", name="Send", exact=False).first.click()
         expect(proof(page)).to_contain_text("sent = shown")
         page.go_back()
         chat.answered("Two.")
-        assert desk.sent[-1]["messages"][-1]["content"] == "Two. And three."
-        named = json.loads(desk.server.body(desk.rows()[-1]["exchange"], "sent"))
+        assert talk.sent[-1]["messages"][-1]["content"] == "Two. And three."
+        named = json.loads(talk.server.body(talk.rows()[-1]["exchange"], "sent"))
         assert named["messages"][-1]["content"] == "Two. And three."
 
 
-def test_what_is_dropped_comes_back_to_the_input(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_what_is_dropped_comes_back_to_the_input(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         panel = previewed(chat, "One.")
         panel.get_by_role("button", name="Edit before sending").click()
         expect(card(chat.page, "User 1")).to_contain_text("One.")
@@ -147,12 +132,11 @@ def test_what_is_dropped_comes_back_to_the_input(stage: Stage) -> None:
         chat.press("Enter")
         chat.answered("One.")
         expect(chat.feed.get_by_role("article")).to_have_count(1)
-    assert len(desk.sent) == 1
+    assert len(talk.sent) == 1
 
 
-def test_all_that_is_written_stays_in_sight_when_the_preview_makes_the_input_narrow(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_all_that_is_written_stays_in_sight_when_the_preview_makes_the_input_narrow(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         field = chat.page.get_by_role("textbox", name="Question")
         chat.press("Control+i")
         chat.write("a question of about one line " * 3 + "and more")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.browser import held_back, looking
+from tests.browser import browsing, held_back, looking
 from tests.chat_page import ChatPage, chat_stage, chatting, opened
 
 LATE_MS = 500
@@ -13,7 +13,7 @@ DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame
 
 
 def test_arriving_answer_does_not_swallow_typed_characters(tmp_path: Path) -> None:
-    with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as first:
+    with chat_stage(tmp_path) as desk, chatting(desk.server) as first:
         desk.done("PUT", "topics", {"model": "acme/large"})
         first.shown.delay(LATE_MS)
         first.page.reload()
@@ -30,7 +30,7 @@ def test_arriving_answer_does_not_swallow_typed_characters(tmp_path: Path) -> No
 
 
 def test_question_sent_before_the_chat_is_shown_is_asked_once_it_is(tmp_path: Path) -> None:
-    with chat_stage(tmp_path) as (desk, browser), looking(browser, desk.server) as shown:
+    with chat_stage(tmp_path) as desk, browsing() as browser, looking(browser, desk.server) as shown:
         desk.done("PUT", "topics", {"model": "acme/large"})
         shown.expected.append("status of 404")  # its size is not known yet
         let_go = held_back(shown.page, re.compile("/api/chat/views/"))
@@ -44,7 +44,7 @@ def test_question_sent_before_the_chat_is_shown_is_asked_once_it_is(tmp_path: Pa
 
 
 def test_enter_is_obeyed_when_the_topics_have_come(tmp_path: Path) -> None:
-    with chat_stage(tmp_path) as (desk, browser), chatting(browser, desk.server) as chat:
+    with chat_stage(tmp_path) as desk, chatting(desk.server) as chat:
         topic = desk.done("POST", "topics", {"name": "Cities"})["id"]
         let_go = held_back(chat.page, "**/api/chat/topics")
         chat.press("Alt+t")

@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from sightline.app.machine import SystemClock
 from tests.chat.api.http_stage import ChatDesk
@@ -21,25 +20,15 @@ context_window = 8000
 rpm = 1
 """
 
-Stage = tuple[ChatDesk, Browser]
-
-
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("refused"), CONFIG) as made:
-        made[0].done("PUT", "topics", {"model": "acme/large"})
-        yield made
-
 
 def refuses(status: int, code: str, message: str, *headers: tuple[str, str]) -> Play:
     body = json.dumps({"error": {"code": code, "message": message, "type": "invalid_request_error"}}).encode()
     return answer(status, body, [("Content-Type", "application/json"), *headers])
 
 
-def test_a_question_that_is_too_large_is_not_sent_and_stays(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    desk.done("PUT", "topics", {"model": "acme/small"})
-    with chatting(browser, desk.server) as chat:
+def test_a_question_that_is_too_large_is_not_sent_and_stays(talk: ChatDesk, tmp_path: Path) -> None:
+    talk.done("PUT", "topics", {"model": "acme/small"})
+    with chatting(talk.server) as chat:
         chat.shown.expected.append("422")
         long = "A word and another one. " * 100
         chat.question.fill(long)
@@ -52,13 +41,12 @@ def test_a_question_that_is_too_large_is_not_sent_and_stays(stage: Stage, tmp_pa
         expect(chat.question).to_be_focused()
         expect(chat.question).to_have_value(long)
         expect(chat.feed).to_have_count(0)
-    assert desk.sent == []
+    assert talk.sent == []
 
 
-def test_an_error_is_a_line_with_what_can_be_done(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    desk.upstream.script = [refuses(401, "invalid_api_key", "Incorrect API key provided.")]
-    with chatting(browser, desk.server) as chat:
+def test_an_error_is_a_line_with_what_can_be_done(talk: ChatDesk, tmp_path: Path) -> None:
+    talk.upstream.script = [refuses(401, "invalid_api_key", "Incorrect API key provided.")]
+    with chatting(talk.server) as chat:
         chat.write("Will this work?")
         chat.press("Enter")
         pair = chat.pair("Will this work?")
@@ -69,13 +57,13 @@ def test_an_error_is_a_line_with_what_can_be_done(stage: Stage, tmp_path: Path) 
         trouble.get_by_role("button", name="Re-ask").click()
         expect(chat.question).to_have_value("Will this work?")
         expect(chat.question).to_be_focused()
-        desk.answers("Now ", "it does.")
+        talk.answers("Now ", "it does.")
         chat.press("Enter")
         chat.answered("Will this work?")
         expect(chat.feed.get_by_role("article")).to_have_count(1)
         expect(trouble).to_have_count(0)
 
-        desk.upstream.script = [refuses(404, "model_not_found", "The model does not exist.")]
+        talk.upstream.script = [refuses(404, "model_not_found", "The model does not exist.")]
         chat.write("And this?")
         chat.press("Enter")
         expect(chat.pair("And this?").get_by_role("group", name="Error")).to_contain_text("[error: model] ")
@@ -83,19 +71,18 @@ def test_an_error_is_a_line_with_what_can_be_done(stage: Stage, tmp_path: Path) 
         expect(chat.pair("And this?")).to_have_count(0)
 
 
-def test_a_rate_limit_leaves_nothing_out(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_a_rate_limit_leaves_nothing_out(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
         limited = refuses(429, "rate_limit_exceeded", "Rate limit reached for requests.", ("Retry-After", "3600"))
-        desk.upstream.script = [limited]
+        talk.upstream.script = [limited]
         chat.write("Two.")
         chat.press("Enter")
         pair = chat.pair("Two.")
         expect(pair.get_by_role("group", name="Error")).to_contain_text("[error: quota] ")
         expect(pair.locator(".pair-note")).to_have_count(0)
         expect(chat.counter).to_have_text("2 / 2")
-        sent = [[each["content"] for each in body["messages"]] for body in desk.sent[1:]]
+        sent = [[each["content"] for each in body["messages"]] for body in talk.sent[1:]]
         assert all(each == ["One.", "Hello there.", "Two."] for each in sent)
         chat.shown.expected.append("429")
         chat.write("Three.")
@@ -136,9 +123,9 @@ def test_what_has_to_wait_says_until_when_and_goes_by_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
     clock = HeldClock(monkeypatch)
-    with chat_stage(tmp_path_factory.mktemp("quota"), CONFIG) as (desk, browser):
-        desk.done("PUT", "topics", {"model": "acme/slow"})
-        with chatting(browser, desk.server) as chat:
+    with chat_stage(tmp_path_factory.mktemp("quota"), CONFIG) as talk:
+        talk.done("PUT", "topics", {"model": "acme/slow"})
+        with chatting(talk.server) as chat:
             chat.shown.expected.append("429")
             chat.ask("One.")
             chat.write("Two.")
@@ -155,11 +142,11 @@ def test_what_has_to_wait_says_until_when_and_goes_by_itself(
             chat.keep(tmp_path, "chat-paused")
             chat.page.reload()
             expect(notice).to_contain_text("Goes on at")
-            assert len(desk.sent) == 1
+            assert len(talk.sent) == 1
             clock.forward(90)
             chat.answered("Two.")
             expect(notice).to_have_count(0)
-            assert len(desk.sent) == 2
+            assert len(talk.sent) == 2
 
             chat.question.click()
             chat.write("Three.")
@@ -175,7 +162,7 @@ def test_what_has_to_wait_says_until_when_and_goes_by_itself(
             expect(chat.pair("Four.").get_by_role("alert")).to_be_visible()
             chat.press("Control+i", "Escape")
             expect(chat.pair("Four.").get_by_role("group", name="Error")).to_be_visible()
-            assert len(desk.sent) == 3
+            assert len(talk.sent) == 3
 
             chat.write("Five.")
             chat.press("Enter")

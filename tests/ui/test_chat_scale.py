@@ -18,11 +18,11 @@ def history() -> bytes:
 
 
 def test_a_large_history(tmp_path: Path) -> None:
-    with chat_stage(tmp_path) as (desk, browser):
+    with chat_stage(tmp_path) as desk:
         desk.done("PUT", "topics", {"model": "acme/large"})
         told = desk.raw("POST", "import?name=many.md", history())
         assert told.json()["pairs"] == PAIRS
-        with chatting(browser, desk.server) as chat:
+        with chatting(desk.server) as chat:
             expect(chat.counter).to_have_text(re.compile(r"^\d+ / 100000$"), timeout=SLOW_MS)
             expect(chat.pair("question 99999")).to_be_visible()
             assert chat.page.get_by_role("article").count() < 100, "only what is in sight is drawn"

@@ -1,38 +1,26 @@
 """The chat outlives a reload, and two tabs of it stay in step."""
 
 import re
-from collections.abc import Iterator
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.browser import watch
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import LOCAL, ChatPage, chat_stage, chatting, opened
+from tests.chat_page import LOCAL, ChatPage, chatting, opened
 from tests.local_model import needs_model
 
-Stage = tuple[ChatDesk, Browser]
 
-
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("tabs")) as made:
-        made[0].done("PUT", "topics", {"model": "acme/large"})
-        yield made
-
-
-def second(chat: ChatPage, desk: ChatDesk) -> ChatPage:
+def second(chat: ChatPage, talk: ChatDesk) -> ChatPage:
     """Another tab of the same browser."""
     page = chat.shown.context.new_page()
     watch(page, chat.shown.complaints)
-    return opened(chat.shown, desk.server, page)
+    return opened(chat.shown, talk.server, page)
 
 
 @needs_model
-def test_a_reload_keeps_everything(stage: Stage) -> None:
-    desk, browser = stage
-    topic = desk.done("POST", "topics", {"name": "Cities", "model": LOCAL})["id"]
-    with chatting(browser, desk.server) as chat:
+def test_a_reload_keeps_everything(talk: ChatDesk) -> None:
+    topic = talk.done("POST", "topics", {"name": "Cities", "model": LOCAL})["id"]
+    with chatting(talk.server) as chat:
         chat.press("Alt+t")
         chat.page.get_by_role("dialog").get_by_role("combobox").fill("Cities")
         chat.press("Enter")
@@ -53,13 +41,12 @@ def test_a_reload_keeps_everything(stage: Stage) -> None:
         expect(chat.page.get_by_role("button", name="Topic: Cities")).to_be_visible()
         expect(chat.page.get_by_role("button", name=f"Model: {LOCAL}")).to_be_visible()
         expect(chat.page.get_by_role("complementary", name="HUD")).to_contain_text("Counted by the provider")
-    assert desk.rows()[0]["topic"] == topic
+    assert talk.rows()[0]["topic"] == topic
 
 
-def test_a_reload_in_the_middle_of_an_answer_misses_nothing(stage: Stage) -> None:
-    desk, browser = stage
-    gate = desk.stops_after("First ", "half. ", "Second ", "half.")
-    with chatting(browser, desk.server) as chat:
+def test_a_reload_in_the_middle_of_an_answer_misses_nothing(talk: ChatDesk) -> None:
+    gate = talk.stops_after("First ", "half. ", "Second ", "half.")
+    with chatting(talk.server) as chat:
         chat.write("Both halves, please.")
         chat.press("Enter")
         pair = chat.pair("Both halves, please.")
@@ -70,15 +57,14 @@ def test_a_reload_in_the_middle_of_an_answer_misses_nothing(stage: Stage) -> Non
         expect(pair).to_contain_text("answering…")
         expect(chat.question).to_have_value("Meanwhile")
         expect(chat.page.get_by_role("button", name="Stop").last).to_be_visible()
-        desk.open(gate)
+        talk.open(gate)
         chat.answered("Both halves, please.")
         expect(pair.locator(".answer-blocks")).to_have_text("First half. Second half.")
         expect(chat.question).to_have_value("Meanwhile")
 
 
-def test_question_being_reasked_is_kept_after_a_reload(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_question_being_reasked_is_kept_after_a_reload(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("A question.")
         chat.press("Escape", "Shift+R")
         chat.write(" Changed.")
@@ -90,22 +76,21 @@ def test_question_being_reasked_is_kept_after_a_reload(stage: Stage) -> None:
         expect(chat.feed.get_by_role("article")).to_have_count(1)
 
 
-def test_two_tabs_stay_in_step(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as one:
-        two = second(one, desk)
-        gate = desk.stops_after("Half ", "an ", "answer")
+def test_two_tabs_stay_in_step(talk: ChatDesk) -> None:
+    with chatting(talk.server) as one:
+        two = second(one, talk)
+        gate = talk.stops_after("Half ", "an ", "answer")
         one.write("From the first tab.")
         one.press("Enter")
         expect(two.pair("From the first tab.")).to_contain_text("Half an answer")
         expect(two.pair("From the first tab.")).to_contain_text("answering…")
-        desk.open(gate)
+        talk.open(gate)
         one.answered("From the first tab.")
         two.answered("From the first tab.")
 
         two.press("Escape", "3")
         expect(one.pair("From the first tab.").get_by_role("img", name="3 of 3 stars")).to_be_visible()
-        desk.answers("Yes.")
+        talk.answers("Yes.")
         two.ask("From the second tab.")
         one.answered("From the second tab.")
         expect(one.counter).to_have_text("2 / 2")
@@ -124,11 +109,10 @@ def test_two_tabs_stay_in_step(stage: Stage) -> None:
         expect(two.pair("From the first tab.")).to_be_visible()
 
 
-def test_what_one_tab_sends_the_other_breaks_off(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as one:
-        two = second(one, desk)
-        desk.stops_after("Half")
+def test_what_one_tab_sends_the_other_breaks_off(talk: ChatDesk) -> None:
+    with chatting(talk.server) as one:
+        two = second(one, talk)
+        talk.stops_after("Half")
         one.write("Please.")
         one.press("Enter")
         expect(two.pair("Please.")).to_contain_text("Half")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.browser import NARROW, browsing
+from tests.browser import NARROW
 from tests.chat_page import chatting
 from tests.gateway_server import Served, served
 from tests.local_model import KEY, needs_model, serving
@@ -15,7 +15,6 @@ from tests.person import Person
 
 pytestmark = needs_model
 
-Stage = tuple[Served, Browser]
 WINDOW, TOLD = 512, 2048
 QUESTION = "Tell me one more time about the lighthouse, the keeper and the sea, in as few words as you can."
 ANSWER = "The keeper lit the lamp and the sea went by. The keeper lit the lamp and the sea went by."
@@ -23,24 +22,22 @@ PAIRS = 12
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The model has a smaller window than the configuration says."""
     folder = tmp_path_factory.mktemp("trimming")
     with pytest.MonkeyPatch.context() as patch, serving(WINDOW) as model:
         patch.setenv("SIGHTLINE_LOCAL_KEY", KEY)
         config = f'[local]\nurl = "{model.url}"\ncontext_window = {TOLD}\n[chat]\nassistant_response_allowance = 64\n'
-        with served(folder, config) as server, browsing() as browser:
-            person = Person(server)
+        with served(folder, config) as found:
             text = "# Sea\n\n" + f"## User\n\n{QUESTION}\n\n## Assistant\n\n{ANSWER}\n\n" * PAIRS
-            status, told = server.post("/api/chat/import?name=sea.md", text.encode())
+            status, told = found.post("/api/chat/import?name=sea.md", text.encode())
             assert (status, told["pairs"]) == (200, PAIRS)
-            person.put("/api/chat/topics", {"parameters": {"max_tokens": 12}})
-            yield server, browser
+            Person(found).put("/api/chat/topics", {"parameters": {"max_tokens": 12}})
+            yield found
 
 
-def test_context_overflow_is_trimmed_and_reported(stage: Stage, tmp_path: Path) -> None:
-    server, browser = stage
-    with chatting(browser, server) as chat:
+def test_context_overflow_is_trimmed_and_reported(server: Served, tmp_path: Path) -> None:
+    with chatting(server) as chat:
         expect(chat.counter).to_have_text(f"{PAIRS} / {PAIRS}")
         pair = chat.ask("And now?")
         expect(chat.counter).to_have_text(re.compile(rf"^\[{PAIRS}-\d+\]/{PAIRS + 1}$"))
@@ -61,9 +58,8 @@ def test_context_overflow_is_trimmed_and_reported(stage: Stage, tmp_path: Path) 
         expect(chat.counter).to_have_text(re.compile(rf"^\[{PAIRS}-\d+\]/{PAIRS + 1}$"))
 
 
-def test_on_a_phone_the_breakdown_fits(stage: Stage, tmp_path: Path) -> None:
-    server, browser = stage
-    with chatting(browser, server, size=NARROW, dark=True) as chat:
+def test_on_a_phone_the_breakdown_fits(server: Served, tmp_path: Path) -> None:
+    with chatting(server, size=NARROW, dark=True) as chat:
         chat.ask("And then?")
         chat.counter.click()
         expect(chat.page.get_by_role("tooltip")).to_contain_text("Trimmed")

@@ -1,32 +1,22 @@
 """The send workflow to the letter: modes, what leaves the context, the estimate at Send, and where the eye goes."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import ChatPage, chat_stage, chatting
+from tests.chat_page import ChatPage, chatting
 from tests.desk_stage import JSON
 from tests.upstream import answer
 
-Stage = tuple[ChatDesk, Browser]
 TALL = "\n\n".join(f"Line {number} of a long answer." for number in range(80))
 
 
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("workflow")) as made:
-        made[0].done("PUT", "topics", {"model": "acme/large"})
-        yield made
-
-
-def test_a_click_on_send_stays_in_input_mode(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
-        gate = desk.stops_after("Half ", "of it")
+def test_a_click_on_send_stays_in_input_mode(talk: ChatDesk, tmp_path: Path) -> None:
+    with chatting(talk.server) as chat:
+        gate = talk.stops_after("Half ", "of it")
         chat.question.click()
         chat.write("By mouse.")
         chat.page.get_by_role("button", name="Send", exact=True).click()
@@ -36,16 +26,15 @@ def test_a_click_on_send_stays_in_input_mode(stage: Stage, tmp_path: Path) -> No
         expect(busy).to_be_disabled()
         chat.write("I go on writing.")
         chat.keep(tmp_path, "chat-sending")
-        desk.open(gate)
+        talk.open(gate)
         chat.answered("By mouse.")
         chat.mode("INPUT")
         expect(chat.question).to_have_value("I go on writing.")
 
 
-def test_failed_question_is_reasked_with_its_own_model(stage: Stage) -> None:
-    desk, browser = stage
-    desk.upstream.script = [answer(401, b'{"error":{"code":"invalid_api_key","message":"No."}}', JSON)]
-    with chatting(browser, desk.server) as chat:
+def test_failed_question_is_reasked_with_its_own_model(talk: ChatDesk) -> None:
+    talk.upstream.script = [answer(401, b'{"error":{"code":"invalid_api_key","message":"No."}}', JSON)]
+    with chatting(talk.server) as chat:
         chat.write("Will this work?")
         chat.press("Enter")
         expect(chat.pair("Will this work?").get_by_role("group", name="Error")).to_contain_text("[error: auth] No.")
@@ -57,33 +46,31 @@ def test_failed_question_is_reasked_with_its_own_model(stage: Stage) -> None:
         expect(chat.page.get_by_role("button", name="Model: acme/small")).to_be_visible()
         chat.pair("Will this work?").get_by_role("button", name="Re-ask").click()
         expect(chat.page.get_by_role("button", name="Model: acme/large")).to_be_visible()
-        desk.answers("Now ", "it does.")
+        talk.answers("Now ", "it does.")
         chat.press("Enter")
         chat.answered("Will this work?")
-    assert [each["model"] for each in desk.sent] == ["large", "large"]
+    assert [each["model"] for each in talk.sent] == ["large", "large"]
 
 
-def test_what_is_out_of_context_has_its_class_and_badge(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_what_is_out_of_context_has_its_class_and_badge(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
-        desk.done("PUT", "preferences", {"settings": {"userRequestAllowance": 7900}})
+        talk.done("PUT", "preferences", {"settings": {"userRequestAllowance": 7900}})
         expect(chat.counter).to_have_text("0 / 1")
         pair = chat.pair("One.")
         expect(pair).to_have_class(re.compile(r"\booc\b"))
         expect(pair.get_by_text("off", exact=True)).to_be_visible()
         assert float(pair.locator(".pair-question").evaluate("each => getComputedStyle(each).opacity")) < 1
-        desk.done("PUT", "preferences", {"settings": {}})
+        talk.done("PUT", "preferences", {"settings": {}})
         expect(pair).not_to_have_class(re.compile(r"\booc\b"))
 
 
-def test_the_estimate_at_send_is_the_previews(stage: Stage) -> None:
-    desk, browser = stage
-    with chatting(browser, desk.server) as chat:
+def test_the_estimate_at_send_is_the_previews(talk: ChatDesk) -> None:
+    with chatting(talk.server) as chat:
         chat.ask("One.")
         chat.write("And one more question.")
         chat.press("Alt+p")
-        told = desk.done("POST", "preview", {"view": view_of(chat), "text": "And one more question."})
+        told = talk.done("POST", "preview", {"view": view_of(chat), "text": "And one more question."})
         estimate = chat.page.locator("#chat-estimate")
         expect(estimate).to_contain_text(f"~{told['tokens']}")
 
@@ -107,11 +94,10 @@ def view_of(chat: ChatPage) -> str:
     ],
 )
 def test_where_the_eye_goes_when_an_answer_comes_can_be_set(
-    stage: Stage, settings: dict[str, object], words: str, mode: str
+    talk: ChatDesk, settings: dict[str, object], words: str, mode: str
 ) -> None:
-    desk, browser = stage
-    desk.done("PUT", "preferences", {"settings": settings})
-    desk.answers(words)
-    with chatting(browser, desk.server) as chat:
+    talk.done("PUT", "preferences", {"settings": settings})
+    talk.answers(words)
+    with chatting(talk.server) as chat:
         chat.ask("Tell me.")
         chat.mode(mode)

@@ -1,23 +1,12 @@
 """Several chats on the page: begun, asked at once, searched, forked, renamed and deleted."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.chat.api.http_stage import ChatDesk
-from tests.chat_page import ChatPage, chat_stage, chatting
-
-Stage = tuple[ChatDesk, Browser]
-
-
-@pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with chat_stage(tmp_path_factory.mktemp("chats")) as made:
-        made[0].done("PUT", "topics", {"model": "acme/large"})
-        yield made
+from tests.chat_page import ChatPage, chatting
 
 
 def open_from_list(chat: ChatPage, title: str) -> None:
@@ -25,30 +14,29 @@ def open_from_list(chat: ChatPage, title: str) -> None:
     expect(chat.page.get_by_role("button", name=f"Chats: {title}")).to_be_visible()
 
 
-def test_two_chats_answer_at_once_and_each_keeps_its_draft_and_history(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
-    gate = desk.stops_after("Slow ", "words.")
-    with chatting(browser, desk.server) as chat:
+def test_two_chats_answer_at_once_and_each_keeps_its_draft_and_history(talk: ChatDesk, tmp_path: Path) -> None:
+    gate = talk.stops_after("Slow ", "words.")
+    with chatting(talk.server) as chat:
         listed = chat.page.get_by_role("complementary", name="Chats")
         expect(listed).to_have_count(0)
         chat.write("A slow question.")
         chat.press("Enter")
         expect(chat.pair("A slow question.")).to_contain_text("Slow words.")
         chat.write("half a thought")
-        desk.answers("Quick.")
+        talk.answers("Quick.")
         chat.press("Alt+n")
         expect(chat.page).to_have_url(re.compile("#/chat/c_"))
         expect(listed).to_contain_text("answering")
         expect(chat.question).to_have_value("")
         chat.ask("A quick question.")
-        assert [each["content"] for each in desk.sent[-1]["messages"]] == ["A quick question."]
+        assert [each["content"] for each in talk.sent[-1]["messages"]] == ["A quick question."]
         expect(chat.pair("A slow question.")).to_have_count(0)
         chat.keep(tmp_path, "chats")
         open_from_list(chat, "Main chat")
         expect(chat.question).to_have_value("half a thought")
         expect(chat.pair("A slow question.")).to_contain_text("answering…")
         expect(chat.pair("A quick question.")).to_have_count(0)
-        desk.open(gate)
+        talk.open(gate)
         chat.answered("A slow question.")
         open_from_list(chat, "A quick question.")
         chat.page.reload()
@@ -56,12 +44,11 @@ def test_two_chats_answer_at_once_and_each_keeps_its_draft_and_history(stage: St
         expect(listed).to_be_visible()
 
 
-def test_a_chat_is_forked_renamed_found_and_deleted(stage: Stage, tmp_path: Path) -> None:
-    desk, browser = stage
+def test_a_chat_is_forked_renamed_found_and_deleted(talk: ChatDesk, tmp_path: Path) -> None:
     for number in (1, 2, 3):
-        desk.answers(f"Answer {number}.")
-        desk.ask(f"Question {number}?")
-    with chatting(browser, desk.server) as chat:
+        talk.answers(f"Answer {number}.")
+        talk.ask(f"Question {number}?")
+    with chatting(talk.server) as chat:
         listed = chat.page.get_by_role("complementary", name="Chats")
         pair = chat.pair("Question 2?")
         pair.get_by_role("button", name="More for this pair").click()
@@ -88,8 +75,8 @@ def test_a_chat_is_forked_renamed_found_and_deleted(stage: Stage, tmp_path: Path
         confirm.get_by_role("button", name="Delete for good").click()
         expect(listed.get_by_role("link")).to_have_count(1)
         expect(chat.toast.last).to_contain_text("The chat is deleted.")
-    assert [row["user_text"] for row in desk.rows()] == ["Question 1?", "Question 2?", "Question 3?"]
-    with chatting(browser, desk.server, size=(390, 844)) as chat:
+    assert [row["user_text"] for row in talk.rows()] == ["Question 1?", "Question 2?", "Question 3?"]
+    with chatting(talk.server, size=(390, 844)) as chat:
         chat.page.get_by_role("button", name="Chats: Main chat").click()
         expect(chat.page.get_by_role("complementary", name="Chats")).to_be_visible()
         chat.fits()

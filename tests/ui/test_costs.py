@@ -11,14 +11,13 @@ OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
 def test_costs_are_grouped_and_lead_to_their_exchanges(stage: PageStage) -> None:
     stage.person.put("/api/interception", {"mode": "off"})
     stage.free(chat(user("What is a cost?")), session="fix@shop")
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         page.keyboard.press("g")
         page.keyboard.press("m")
         expect(page.get_by_role("main", name="Costs")).to_be_visible()
         page.get_by_role("radio", name="Project").click()
         expect(page.get_by_role("row", name="shop")).to_be_visible()
-        stage.keep(shown, "costs")
+        stage.keep(page, "costs")
         page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
         assert page.evaluate(OVERFLOW) <= 0
         page.get_by_role("link", name="shop").click()

@@ -29,7 +29,7 @@ def test_a_raw_document_is_opened_edited_and_sent(stage: PageStage) -> None:
         expect(dialog.get_by_role("combobox", name="Dialect")).to_have_value("raw")
         expect(opens).to_be_disabled()
         dialog.get_by_role("combobox", name="Model").fill("acme/m")
-        stage.keep(shown, "open-document")
+        stage.keep(shown.page, "open-document")
         opens.click()
         expect(card(page, "User 1")).to_contain_text("Hello")
         write(page, "User 1", ", you.")

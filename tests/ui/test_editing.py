@@ -32,26 +32,26 @@ def test_an_edited_message_leaves_exactly_as_it_is_shown(stage: PageStage) -> No
         expect(proof(page)).to_have_accessible_name(f"shown {told['body_sha256']}")
         assert told["body_sha256"] not in before
         assert int(budget.get_attribute("aria-valuenow") or 0) > tokens
-        stage.keep(shown, "request-edited")
+        stage.keep(shown.page, "request-edited")
 
         page.get_by_role("tab", name="Diff").click()
         entry = page.get_by_role("region", name="User 1: changed")
         expect(entry.get_by_text("Answer in Italian, please.")).to_be_visible()
-        stage.keep(shown, "request-diff")
+        stage.keep(shown.page, "request-diff")
         page.get_by_role("tab", name="Wire").click()
         expect(page.get_by_role("button", name="1 edited place")).to_be_visible()
         expect(page.get_by_title(f"worked out in this page: {told['body_sha256']}")).to_be_visible()
-        stage.keep(shown, "request-wire")
+        stage.keep(shown.page, "request-wire")
 
         page.get_by_role("button", name="Send", exact=False).first.click()
         assert answer.result(30) == "Hello there."
         expect(proof(page)).to_have_accessible_name(f"sent = shown {told['body_sha256']}")
         page.get_by_role("tab", name="Reply").click()
         expect(page.get_by_role("tabpanel", name="Reply")).to_contain_text("Hello there.")
-        stage.keep(shown, "request-reply")
+        stage.keep(shown.page, "request-reply")
         page.get_by_role("tab", name="Timeline").click()
         expect(page.get_by_role("tabpanel", name="Timeline")).to_contain_text("First byte")
-        stage.keep(shown, "request-timeline")
+        stage.keep(shown.page, "request-timeline")
 
     sent = stage.desk.sent[-1]
     assert sha256(sent) == told["body_sha256"]
@@ -75,7 +75,7 @@ def test_a_text_over_several_parts_is_changed_where_it_was_touched(stage: PageSt
         page.keyboard.insert_text("Look! ")
         page.get_by_role("checkbox", name="Compare with the original").check()
         expect(page.get_by_role("button", name="Reject")).to_be_visible()
-        stage.keep(shown, "request-compared")
+        stage.keep(shown.page, "request-compared")
         page.keyboard.press("Control+Enter")
         expect(proof(page)).to_contain_text("sent = shown")
     answer.result(30)
@@ -142,9 +142,7 @@ def test_the_key_that_edits_opens_options_as_json_and_says_why_it_cannot(stage: 
     results = [{"role": "tool", "tool_call_id": name, "content": "Done."} for name in ("a", "b")]
     messages = (user("Hello"), {"role": "assistant", "content": None, "tool_calls": calls}, *results)
     exchange, answer = stage.client(chat(*messages, temperature=0.5))
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         card(page, "Assistant · calls a, b").focus()
         page.keyboard.press("e")
         expect(page.get_by_text("It has no text of its own: edit its parts one by one.")).to_be_visible()
@@ -152,7 +150,7 @@ def test_the_key_that_edits_opens_options_as_json_and_says_why_it_cannot(stage: 
             card(page, "Options").focus()
             page.keyboard.press(key)
             expect(card(page, "Options").get_by_role("textbox")).to_be_focused()
-            stage.keep(shown, "options-as-json")
+            stage.keep(page, "options-as-json")
             page.keyboard.press("Escape")
             expect(card(page, "Options").get_by_role("textbox")).to_have_count(0)
     stage.person.release(exchange)

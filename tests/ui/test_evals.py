@@ -17,20 +17,18 @@ def fits(shown: Shown) -> None:
 
 
 def test_empty_list_shows_how_to_run_the_first_eval(scene: Scene) -> None:
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         page.get_by_role("link", name="Evals").click()
         expect(page.get_by_role("heading", name="No evals yet")).to_be_visible()
         expect(page.get_by_text("sightline eval run evals/first.yaml")).to_be_visible()
-        scene.stage.keep(shown, "evals-empty")
+        scene.stage.keep(page, "evals-empty")
         scene.run("--target", "parrot")
         expect(page.get_by_role("link", name="capitals", exact=True)).to_be_visible()
 
 
 def test_a_run_is_looked_through_by_keyboard_with_failures_first(scene: Scene) -> None:
     run = scene.run("--target", "teacher", "--target", "parrot")
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         scene.goto(page, "")
         expect(page.get_by_role("row", name=run)).to_be_visible()
         page.keyboard.press("Enter")
@@ -40,7 +38,7 @@ def test_a_run_is_looked_through_by_keyboard_with_failures_first(scene: Scene) -
         rows = page.get_by_role("region", name="Cases").get_by_role("row")
         expect(rows).to_have_count(4)
         expect(rows.nth(1)).to_contain_text("spain")
-        scene.stage.keep(shown, "evals-run")
+        scene.stage.keep(page, "evals-run")
 
         page.keyboard.press("/")
         page.keyboard.type("is:passed target:teacher")
@@ -58,7 +56,7 @@ def test_a_run_is_looked_through_by_keyboard_with_failures_first(scene: Scene) -
         graders = page.get_by_role("list", name="Graders")
         expect(graders.get_by_role("button", name="failed contains-Rome")).to_have_attribute("aria-expanded", "true")
         expect(graders).to_contain_text("matches /^Hello/")
-        scene.stage.keep(shown, "evals-case")
+        scene.stage.keep(page, "evals-case")
         page.keyboard.press("n")
         expect(page.get_by_role("heading", name="italy")).to_be_visible()
         expect(page.get_by_role("radio", name="parrot")).to_have_attribute("aria-checked", "true")
@@ -123,15 +121,14 @@ def test_a_request_is_held_edited_and_its_answer_graded(scene: Scene) -> None:
 def test_two_targets_and_two_runs_are_compared_and_the_suite_has_a_trend(scene: Scene) -> None:
     first = scene.run("--target", "teacher", "--target", "parrot")
     scene.run("--target", "parrot")
-    with scene.stage.look(dark=True) as shown:
-        page = shown.page
+    with scene.stage.visit(dark=True) as page:
         scene.goto(page, f"/{first}")
         page.get_by_role("link", name="Compare targets").click()
         expect(page.get_by_role("img", name=re.compile(r"Difference of the mean scores: 0\.5, 95 %"))).to_be_visible()
         expect(page.get_by_role("img", name=re.compile("^A: teacher: 3 scores, mean 0.5"))).to_be_visible()
         expect(page.get_by_role("img", name=re.compile("^B: parrot: 3 scores, mean 1"))).to_be_visible()
         expect(page.get_by_role("link", name="B: spain, 1")).to_be_visible()
-        scene.stage.keep(shown, "evals-compare-dark")
+        scene.stage.keep(page, "evals-compare-dark")
         page.get_by_role("button", name="Swap").click()
         expect(page.get_by_role("img", name=re.compile("^A: parrot"))).to_be_visible()
 
@@ -146,7 +143,7 @@ def test_two_targets_and_two_runs_are_compared_and_the_suite_has_a_trend(scene: 
         expect(page.get_by_role("group", name=re.compile("^Trend: "))).to_be_visible()
         point = page.get_by_role("link", name=re.compile("^teacher, .* Mean score: 0.5")).first
         point.focus()
-        scene.stage.keep(shown, "evals-trend-dark")
+        scene.stage.keep(page, "evals-trend-dark")
         page.keyboard.press("Enter")
         expect(page.get_by_role("region", name="Cases")).to_be_visible()
 
@@ -157,8 +154,7 @@ def test_a_recorded_exchange_becomes_a_case(scene: Scene) -> None:
     )
     scene.stage.desk.says()
     scene.stage.free(asked)
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         exchange = scene.stage.person.get("/api/exchanges?limit=1")["exchanges"][0]["id"]
         scene.stage.open(page, exchange)
         expect(page.get_by_role("button", name="Make a case of this")).to_be_visible()
@@ -167,7 +163,7 @@ def test_a_recorded_exchange_becomes_a_case(scene: Scene) -> None:
         text = dialog.get_by_role("textbox", name="The case as YAML")
         expect(text).to_contain_text("Who are you?")
         expect(dialog.get_by_text("1 placeholder")).to_be_visible()
-        scene.stage.keep(shown, "evals-make")
+        scene.stage.keep(page, "evals-make")
         dialog.get_by_role("combobox", name="Begins").select_option("2")
         expect(text).to_contain_text("turns:")
         dialog.get_by_role("combobox", name="Suite").select_option(FILE)
@@ -224,13 +220,12 @@ def test_it_fits_on_a_phone(scene: Scene) -> None:
             scene.goto(page, where)
             expect(page.get_by_role("main", name=name, exact=True)).to_be_visible()
             fits(shown)
-            scene.stage.keep(shown, f"evals-{name.lower().replace(' ', '-')}-narrow")
+            scene.stage.keep(shown.page, f"evals-{name.lower().replace(' ', '-')}-narrow")
 
 
 def test_a_suite_is_written_run_on_two_targets_and_its_answers_compared(scene: Scene) -> None:
     (scene.folder / "evals" / "rome.yaml").unlink(missing_ok=True)
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         scene.goto(page, "")
         page.get_by_role("button", name=re.compile("^(Suites…|Run a suite…)$")).click()
         suites = page.get_by_role("dialog", name="Suites")
@@ -252,7 +247,7 @@ def test_a_suite_is_written_run_on_two_targets_and_its_answers_compared(scene: S
         run.get_by_role("checkbox", name="parrot").check()
         run.get_by_role("checkbox", name="teacher").check()
         run.get_by_role("checkbox", name="default").uncheck()
-        scene.stage.keep(shown, "run-suite")
+        scene.stage.keep(page, "run-suite")
         run.get_by_role("button", name="Run", exact=True).click()
         expect(cell(page, "rome on parrot: passed")).to_be_visible()
         expect(cell(page, "rome on teacher: failed")).to_be_visible()
@@ -260,5 +255,5 @@ def test_a_suite_is_written_run_on_two_targets_and_its_answers_compared(scene: S
         expect(row).to_contain_text("Hello from Rome and Madrid.")
         expect(row.locator(".cell-answer .bad")).to_contain_text("Rome")
         expect(row.locator(".cell-answer mark").first).to_be_visible()
-        scene.stage.keep(shown, "matrix-answers")
+        scene.stage.keep(page, "matrix-answers")
     assert "value: Rome" in (scene.folder / "evals" / "rome.yaml").read_text(), "where the command finds it"

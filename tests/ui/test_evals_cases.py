@@ -62,8 +62,7 @@ def test_a_case_shows_pictures_files_calls_and_turns(scene: Scene) -> None:
     (scene.folder / "evals/label.png").write_bytes(PNG)
     (scene.folder / "evals/bill.pdf").write_bytes(b"%PDF-1.4 bill")
     run = scene.run("--target", "teacher")
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         scene.goto(page, f"/{run}/case?case=label&target=teacher")
         sent = page.get_by_role("region", name="Messages as sent")
         picture = sent.get_by_role("img")
@@ -72,7 +71,7 @@ def test_a_case_shows_pictures_files_calls_and_turns(scene: Scene) -> None:
         with page.expect_download() as downloading:
             sent.get_by_role("link", name="Download application/pdf").click()
         assert downloading.value.path().read_bytes() == b"%PDF-1.4 bill"
-        scene.stage.keep(shown, "evals-case-files")
+        scene.stage.keep(page, "evals-case-files")
 
         scene.goto(page, f"/{run}/case?case=talk&target=teacher")
         turns = page.get_by_role("region", name="Turns").get_by_role("listitem")
@@ -89,8 +88,7 @@ def test_a_case_shows_pictures_files_calls_and_turns(scene: Scene) -> None:
 
 def test_the_way_back_and_a_reload_keep_the_place(scene: Scene) -> None:
     run = scene.run("--target", "teacher", "--target", "parrot")
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         scene.goto(page, f"/{run}?filter=is:failed&order=suite")
         filtered(page)
         cell(page, "spain on teacher").click()
@@ -123,8 +121,7 @@ def test_the_way_back_and_a_reload_keep_the_place(scene: Scene) -> None:
 
 def test_a_change_of_the_suite_is_seen_before_it_is_written_and_taken_back(scene: Scene) -> None:
     run = scene.run("--target", "teacher")
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         scene.goto(page, f"/{run}/case?case=france&target=teacher")
         source = page.get_by_role("tree", name="The case in the suite")
         edit = source.get_by_role("button", name="Edit input")
@@ -134,7 +131,7 @@ def test_a_change_of_the_suite_is_seen_before_it_is_written_and_taken_back(scene
         page.keyboard.press("Enter")
         dialog = page.get_by_role("dialog", name="Save in the suite")
         expect(dialog).to_contain_text("# The easy one.")
-        scene.stage.keep(shown, "evals-save")
+        scene.stage.keep(page, "evals-save")
         dialog.get_by_role("button", name="Cancel").click()
         assert scene.suite.read_text() == SUITE
         edit.click()
@@ -165,7 +162,7 @@ def test_an_edited_request_is_graded_and_saved_back(scene: Scene) -> None:
         page.get_by_role("button", name="Back to the case").click()
         expect(page.get_by_role("note").filter(has_text="A person changed the request")).to_be_visible()
         expect(page.get_by_role("article", name="user")).to_contain_text("Italy? In one word.")
-        scene.stage.keep(shown, "evals-case-edited")
+        scene.stage.keep(shown.page, "evals-case-edited")
         page.get_by_role("button", name="Save the change in the suite…").click()
         save(page, "What is the capital of Italy?", "What is the capital of Italy? In one word.")
         expect(page.get_by_text("the input of italy was changed in")).to_be_visible()
@@ -178,14 +175,13 @@ def test_a_run_is_followed_live_and_stopped(scene: Scene) -> None:
     upstream = scene.stage.desk.upstream
     gate = asyncio.Event()
     upstream.script = [after(gate, upstream.script[-1])]
-    with scene.stage.look() as shown:
-        page = shown.page
+    with scene.stage.visit() as page:
         scene.goto(page, f"/{run}")
         page.get_by_role("button", name="Re-run 2").click()
         progress = page.get_by_role("progressbar", name="Progress")
         expect(progress).to_have_attribute("aria-valuenow", "1")
         expect(page.get_by_text("running, 1 of 3")).to_be_visible()
-        scene.stage.keep(shown, "evals-running")
+        scene.stage.keep(page, "evals-running")
         page.get_by_role("button", name="Stop").click()
         expect(page.get_by_text("What is under way is finished first.")).to_be_visible()
         upstream._loop.call_soon_threadsafe(gate.set)
@@ -207,7 +203,7 @@ def test_missing_records_and_an_unreachable_server_are_reported(scene: Scene) ->
         page.route("**/api/evals?**", lambda route: route.abort())
         scene.goto(page, "")
         expect(page.get_by_role("heading", name="Evals could not be loaded")).to_be_visible()
-        scene.stage.keep(shown, "evals-gone")
+        scene.stage.keep(shown.page, "evals-gone")
         page.unroute("**/api/evals?**")
         page.get_by_role("button", name="Try again").click()
         expect(page.get_by_role("row", name=run)).to_be_visible()

@@ -39,7 +39,7 @@ def test_a_conversation_and_then_what_the_filter_shows_are_deleted_from_the_list
         page.keyboard.press("Delete")
         dialog = page.get_by_role("dialog", name="Delete this conversation")
         expect(dialog).to_be_visible()
-        free.keep(shown, "delete-conversation")
+        free.keep(shown.page, "delete-conversation")
         page.keyboard.press("Escape")
         assert left(free, "session:gone") == 2
         page.keyboard.press("Delete")
@@ -59,8 +59,7 @@ def test_a_request_and_its_session_are_deleted_from_their_own_view(free: PageSta
     ids = [free.free(chat(user(f"Turn {number}.")), session="odd*name") for number in range(3)]
     assert ids
     exchange = free.person.get("/api/exchanges?limit=1")["exchanges"][0]["id"]
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         page.get_by_role("row", name="Turn 2.").click()
         page.get_by_role("button", name=re.compile("^Delete:?$")).click()
         page.get_by_role("menuitem", name="Delete this request").click()

@@ -12,9 +12,7 @@ def test_headers_of_both_sides_are_shown_with_their_credentials_masked(stage: Pa
     stage.person.put("/api/interception", {"mode": "off"})
     stage.free(chat(user("Which headers?"), extra_headers={"x-trace": "t-7"}))
     (line,) = stage.person.get("/api/exchanges?limit=1")["exchanges"]
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, line["id"], "headers")
+    with stage.visit(line["id"], "headers") as page:
         addresses = page.get_by_role("region", name="Addresses")
         expect(addresses).to_contain_text(f"{stage.desk.upstream.url}/v1/chat/completions")
         client = page.get_by_role("region", name="From the client")
@@ -25,7 +23,7 @@ def test_headers_of_both_sides_are_shown_with_their_credentials_masked(stage: Pa
         assert listed <= seen
         assert seen - listed <= {"host", "content-length", "connection", "accept-encoding"}
         expect(page.get_by_role("region", name="From the provider")).to_contain_text("application/json")
-        stage.keep(shown, "headers")
+        stage.keep(page, "headers")
         page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
         assert page.evaluate(OVERFLOW) <= 0
-        stage.keep(shown, "headers-narrow")
+        stage.keep(page, "headers-narrow")

@@ -17,7 +17,7 @@ def test_two_requests_wait_in_the_order_in_which_they_came(stage: PageStage) -> 
         expect(page).to_have_title("(2 held) Sightline")
         rows = page.get_by_role("row", name="held")
         expect(rows).to_contain_text(["First things first.", "Second to none."])
-        stage.keep(shown, "traffic-held")
+        stage.keep(shown.page, "traffic-held")
         page.get_by_role("button", name="2 held").click()
         expect(card(page, "User 1")).to_contain_text("First things first.")
         expect(page.get_by_role("button", name="2 requests are held")).to_contain_text("1 of 2 held")
@@ -95,14 +95,14 @@ def test_two_tabs_of_one_browser_share_what_they_hear(stage: PageStage) -> None:
 
 def test_a_client_that_leaves_is_shown_as_gone(stage: PageStage) -> None:
     exchange, _answer = stage.client(chat(user("I cannot wait."), timeout=1.5))
-    with stage.look() as shown:
-        stage.open(shown.page, exchange)
-        expect(shown.page.get_by_text("cancelled", exact=True)).to_be_visible()
-        expect(shown.page.get_by_text("the client left")).to_be_visible()
-        expect(shown.page).to_have_title(re.compile("^x_"))
-    with stage.look(size=NARROW) as shown:
-        expect(shown.page.get_by_role("row", name="I cannot wait.").get_by_text("cancelled")).to_be_visible()
-        stage.keep(shown, "traffic-cancelled-narrow")
+    with stage.visit() as page:
+        stage.open(page, exchange)
+        expect(page.get_by_text("cancelled", exact=True)).to_be_visible()
+        expect(page.get_by_text("the client left")).to_be_visible()
+        expect(page).to_have_title(re.compile("^x_"))
+    with stage.visit(size=NARROW) as page:
+        expect(page.get_by_role("row", name="I cannot wait.").get_by_text("cancelled")).to_be_visible()
+        stage.keep(page, "traffic-cancelled-narrow")
 
 
 def test_an_exchange_that_is_not_on_record_leaves_no_way_back_to_it(stage: PageStage) -> None:
@@ -112,7 +112,7 @@ def test_an_exchange_that_is_not_on_record_leaves_no_way_back_to_it(stage: PageS
         page.goto(f"{stage.desk.server.url}/#/x/x_nowhere/sections")
         expect(page.get_by_role("heading", name="This exchange is not in the record")).to_be_visible()
         expect(places.get_by_role("link", name="Request")).to_have_count(0)
-        stage.keep(shown, "request-not-on-record")
+        stage.keep(shown.page, "request-not-on-record")
         back, again = (
             page.get_by_role("button", name=name).bounding_box() for name in ("Back to traffic", "Try again")
         )
@@ -126,8 +126,8 @@ def test_an_exchange_that_is_not_on_record_leaves_no_way_back_to_it(stage: PageS
 
 def test_a_section_that_is_taller_than_the_window_is_shown_from_its_beginning(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(user("word" * 700)))
-    with stage.look(size=NARROW) as shown:
-        stage.open(shown.page, exchange)
-        expect(card(shown.page, "User 1").get_by_role("heading", name="User 1")).to_be_in_viewport()
-        shown.page.get_by_role("button", name="Send").first.click()
+    with stage.visit(size=NARROW) as page:
+        stage.open(page, exchange)
+        expect(card(page, "User 1").get_by_role("heading", name="User 1")).to_be_in_viewport()
+        page.get_by_role("button", name="Send").first.click()
     answer.result(30)

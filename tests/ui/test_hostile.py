@@ -91,9 +91,7 @@ def test_a_hostile_reply_is_harmless(stage: PageStage) -> None:
         {"type": "text", "text": SCRIPTS + TURNED},
         {"type": "tool_call", "id": "<i>", "name": "<img src=x onerror=alert(1)>", "arguments": '{"a":"</script>"}'},
     ]}})  # fmt: skip
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange, "reply")
+    with stage.visit(exchange, "reply") as page:
         expect(page.get_by_text("window.ran = 'image'")).to_be_visible()
         expect(page.get_by_role("heading", name="calls <img")).to_be_visible()
         page.get_by_role("radio", name="Raw frames").click()

@@ -90,12 +90,12 @@ def days() -> Iterator[Days]:
 def doing(stage: PageStage, job: str, *, is_held: bool = False) -> Iterator[Page]:
     """The page for somebody with this job; it takes as many steps as the guide says."""
     stage.person.put("/api/interception", {"mode": "every" if is_held else "off"})
-    with stage.look() as shown:
-        expect(shown.page.get_by_role("navigation", name="Places")).to_be_visible()
-        shown.page.evaluate(COUNT)
-        yield shown.page
-        stage.keep(shown, f"job-{job.replace(' ', '-').replace(',', '')}")
-        assert shown.page.evaluate("steps") == read_jobs()[job], f"how many steps {job} takes"
+    with stage.visit() as page:
+        expect(page.get_by_role("navigation", name="Places")).to_be_visible()
+        page.evaluate(COUNT)
+        yield page
+        stage.keep(page, f"job-{job.replace(' ', '-').replace(',', '')}")
+        assert page.evaluate("steps") == read_jobs()[job], f"how many steps {job} takes"
 
 
 def test_every_job_of_the_guide_has_a_story() -> None:
@@ -226,10 +226,10 @@ def test_replay_on_three_models(stage: PageStage) -> None:
         page.keyboard.press("Enter")
         for model in ("m", "m-small", "m-large", "m-other"):
             expect(page.get_by_role("region", name=model, exact=True)).to_contain_text("Hello there.")
-    with stage.look() as shown:
-        shown.page.get_by_role("row", name="What is a replay?").last.click()
-        shown.page.get_by_role("button", name="3 replays").click()
-        expect(shown.page.get_by_role("region", name="m-large", exact=True)).to_contain_text("Hello there.")
+    with stage.visit() as page:
+        page.get_by_role("row", name="What is a replay?").last.click()
+        page.get_by_role("button", name="3 replays").click()
+        expect(page.get_by_role("region", name="m-large", exact=True)).to_contain_text("Hello there.")
 
 
 def test_recording_to_case_to_comparison(stage: PageStage) -> None:

@@ -49,9 +49,7 @@ def test_an_edit_kept_for_the_session_is_made_again_on_the_next_turn(stage: Page
 
 def test_a_kept_edit_is_stopped_by_one_click_and_that_is_taken_back_by_another(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(*FIRST))
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         page.get_by_role("button", name="How long edits are kept").click()
         page.get_by_role("menuitemradio", name="Keep everywhere").click()
         card(page, "System").get_by_role("button", name="Delete System").click()
@@ -146,7 +144,7 @@ def test_the_header_tells_of_active_edits_and_traffic_of_the_turns_that_they_tou
         dialog = page.get_by_role("dialog", name="Kept edits")
         expect(dialog.get_by_role("listitem")).to_contain_text("And kind.")
         expect(dialog.get_by_role("listitem")).to_contain_text("applied 1 time")
-        stage.keep(shown, "kept-edits")
+        stage.keep(shown.page, "kept-edits")
         dialog.get_by_role("switch").uncheck()
         expect(dialog.get_by_role("listitem")).to_have_class("is-off")
         stage.free(chat(*SECOND), session="told@school")

@@ -66,9 +66,9 @@ def measure(page: Page) -> dict[str, Any]:
 def test_the_columns_of_the_list_stand_below_their_names_and_every_row_holds_its_own(
     busy: PageStage, width: int, *, dark: bool
 ) -> None:
-    with busy.look(size=(width, TALL), dark=dark) as shown:
-        found = measure(shown.page)
-        busy.keep(shown, f"layout-traffic-{width}-{'dark' if dark else 'light'}")
+    with busy.visit(size=(width, TALL), dark=dark) as page:
+        found = measure(page)
+        busy.keep(page, f"layout-traffic-{width}-{'dark' if dark else 'light'}")
         assert len(found["rows"]) >= 4
         assert {name for name, head in found["head"].items() if head["isNumber"]} >= {"c-cost", "c-time", "c-at"}
         for row in found["rows"]:
@@ -93,9 +93,7 @@ def test_the_columns_of_the_list_stand_below_their_names_and_every_row_holds_its
 
 def test_every_place_and_the_held_count_are_whole_in_a_narrow_header(busy: PageStage) -> None:
     """That nothing sticks out of the header or stands over its neighbour is a rule for every view: page_rules.py."""
-    with busy.look(size=NARROW, dark=True) as shown:
-        page = shown.page
-        busy.open(page, busy.person.get("/api/holds")[0])
+    with busy.visit(busy.person.get("/api/holds")[0], size=NARROW, dark=True) as page:
         places = page.get_by_role("navigation", name="Places")
         expect(places.get_by_role("link")).to_have_text(
             ["Traffic", "Sessions", "Request", "Chat", "Evals", "Runs", "Costs"]
@@ -103,16 +101,16 @@ def test_every_place_and_the_held_count_are_whole_in_a_narrow_header(busy: PageS
         assert places.evaluate("(each) => each.scrollWidth <= each.clientWidth"), "a place is cut off"
         lines = page.get_by_role("button", name="1 held").evaluate("(each) => [each.scrollHeight, each.clientHeight]")
         assert lines[0] <= lines[1], "the held count is broken into lines"
-        busy.keep(shown, "layout-held-narrow")
+        busy.keep(page, "layout-held-narrow")
 
 
 def test_marks_of_a_request_keep_their_colour_beside_the_chats_style(busy: PageStage) -> None:
     busy.person.put("/api/interception", {"mode": "every"})
     held = busy.person.get("/api/holds")[0]
-    with busy.look() as shown:
-        busy.open(shown.page, held)
+    with busy.visit() as page:
+        busy.open(page, held)
         busy.person.edited(held, op="insert", pointer="/temperature", value=0.5)
-        badge = shown.page.locator(".badge.changed")
+        badge = page.locator(".badge.changed")
         expect(badge).to_be_visible()
         colour, wanted = badge.evaluate(COLOURS)
         assert colour == wanted

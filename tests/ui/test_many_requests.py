@@ -53,8 +53,7 @@ def count_told(page: Page) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_the_list_has_every_request_in_its_order_and_the_sums_are_right(free: PageStage) -> None:
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         before = len(free.person.get("/api/exchanges?limit=500")["exchanges"])
         count_told(page)
         ask_many(free, "Many")
@@ -68,13 +67,12 @@ def test_the_list_has_every_request_in_its_order_and_the_sums_are_right(free: Pa
         drawn = re.findall("Many [0-9]{2}", " ".join(rows.all_text_contents()))
         assert drawn == [each["title"] for each in lines][: len(drawn)]
         assert page.evaluate("window.told") > 0, "the server has left something out"
-        free.keep(shown, "traffic-many")
+        free.keep(page, "traffic-many")
 
 
 @pytest.mark.usefixtures("few")
 def test_a_filter_and_an_order_hold_while_many_requests_come(free: PageStage) -> None:
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         page.goto(f"{free.desk.server.url}/#/?filter=session:s-1%20text:Filtered")
         expect(page.get_by_role("combobox", name="Filter")).to_have_value("session:s-1 text:Filtered")
         ask_many(free, "Filtered")
@@ -139,15 +137,13 @@ def test_an_open_request_is_followed_although_nothing_is_told_of_it(free: PageSt
         hidden[0] = False
         free.free(chat(user("Another.")), "other")
         expect(page.get_by_text("finished").first).to_be_visible()
-        free.keep(shown, "reply-after-more")
+        free.keep(shown.page, "reply-after-more")
 
 
 def test_a_hold_is_shown_to_end_although_its_end_is_not_told(free: PageStage, hidden: list[bool]) -> None:
     free.person.put("/api/interception", {"mode": "next"})
     exchange, answer = free.client(chat(user("Wait for me.")), "waiting")
-    with free.look() as shown:  # none of its facts was told to this page
-        page = shown.page
-        free.open(page, exchange)
+    with free.visit(exchange) as page:  # none of its facts was told to this page
         expect(page).to_have_title(re.compile("1 held"))
         hidden[0] = True
         free.person.release(exchange)
@@ -209,8 +205,7 @@ def ask_at_full_speed(stage: PageStage, count: int) -> None:
 @pytest.mark.usefixtures("few")
 def test_an_older_page_does_not_join_a_list_that_has_begun_anew(free: PageStage) -> None:
     ask_at_full_speed(free, 520)
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         totals = page.get_by_role("status", name="Totals")
         expect(totals).to_contain_text("requests")
         read: list[Route] = []

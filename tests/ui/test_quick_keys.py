@@ -72,8 +72,7 @@ def test_late_filter_response_does_not_navigate_back_to_the_list(stage: PageStag
 
 def test_characters_typed_before_the_editor_loads_are_kept(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("Be brief."), user("Hello")))
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         let_go = held_back(page, "**/codemirror.js")
         stage.open(page, exchange)
         expect(card(page, "User 1")).to_be_visible()

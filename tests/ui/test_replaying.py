@@ -26,8 +26,7 @@ def _key() -> Iterator[None]:
 def test_two_models_answer_side_by_side(stage: PageStage) -> None:
     stage.person.put("/api/interception", {"mode": "off"})
     stage.free(chat(user("Who are you?")))
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         page.get_by_role("row", name="Who are you?").click()
         page.get_by_role("button", name="Replay…").click()
         for model in ("m-small", "m-large"):
@@ -39,7 +38,7 @@ def test_two_models_answer_side_by_side(stage: PageStage) -> None:
             expect(column).to_contain_text("finished")
             expect(column).to_contain_text("Hello there.")
             expect(column).to_contain_text("11 in, 7 out")
-        stage.keep(shown, "replay-side-by-side")
+        stage.keep(page, "replay-side-by-side")
         page.get_by_role("region", name="m-large", exact=True).get_by_role("link", name="open").click()
         expect(page.get_by_role("tabpanel", name="Reply")).to_contain_text("Hello there.")
         expect(page.get_by_role("link", name="Replay of")).to_be_visible()
@@ -50,8 +49,7 @@ def test_an_edited_body_is_sent_exactly(stage: PageStage) -> None:
     stage.person.put("/api/interception", {"mode": "off"})
     stage.free(chat(user("How old are you?")))
     edited = '{"model": "m",  "messages": [{"role": "user", "content": "How young are you?"}]}'
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         page.get_by_role("row", name="How old are you?").click()
         expect(page.get_by_role("button", name="Replay…")).to_be_visible()
         page.keyboard.press("r")

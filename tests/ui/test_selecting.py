@@ -37,7 +37,7 @@ def test_all_results_are_deleted_in_one_step_and_come_back_by_one_undo(stage: Pa
         page.get_by_role("menuitem", name="All tool results before here").click()
         toolbar = page.get_by_role("toolbar", name="Selection")
         expect(toolbar.get_by_role("status")).to_contain_text("3 sections")
-        stage.keep(shown, "selection")
+        stage.keep(shown.page, "selection")
         toolbar.get_by_role("button", name="Delete 3").click()
         expect(card(page, "Result · Read part1.py").get_by_role("button", name="Restore")).to_be_visible()
         page.keyboard.press("Control+z")
@@ -80,9 +80,7 @@ def test_results_are_stripped_and_only_what_is_selected_is_kept_each_by_one_undo
 
 def test_sections_are_selected_by_words_by_keys_and_by_a_range_of_the_outline(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(*rounds(3)))
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         status = page.get_by_role("toolbar", name="Selection").get_by_role("status")
         page.get_by_role("searchbox", name="Select by words").fill("part1")
         page.keyboard.press("Enter")
@@ -100,6 +98,6 @@ def test_sections_are_selected_by_words_by_keys_and_by_a_range_of_the_outline(st
         expect(card(page, "Result · Read part0.py").get_by_role("button", name="Restore")).to_be_visible()
         page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
         assert page.evaluate(OVERFLOW) <= 0
-        stage.keep(shown, "selection-narrow")
+        stage.keep(page, "selection-narrow")
     stage.person.release(exchange)
     answer.result(30)

@@ -70,14 +70,13 @@ GITHUB = {
 def test_all_sessions_are_listed_and_found_by_words(stage: PageStage) -> None:
     stage.person.put("/api/interception", {"mode": "off"})
     play(stage, "listed@shop")
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         page.get_by_role("navigation", name="Places").get_by_role("link", name="Sessions").click()
         expect(page.get_by_role("treegrid", name="Exchanges")).to_have_count(0)
         row = page.get_by_role("row", name="listed@shop")
         expect(row).to_contain_text("Mend the parser of the shop")
         expect(row.get_by_role("cell").nth(1)).to_have_text("shop")
-        stage.keep(shown, "sessions")
+        stage.keep(page, "sessions")
         page.get_by_role("searchbox", name="Find a session").fill("nowhere")
         expect(page.get_by_text("No session matches.")).to_be_visible()
         page.get_by_role("searchbox", name="Find a session").fill("parser")
@@ -86,18 +85,17 @@ def test_all_sessions_are_listed_and_found_by_words(stage: PageStage) -> None:
         page.get_by_role("row", name="Mend the parser").get_by_role("link").last.click()
         servers = page.get_by_role("list", name="Sizes by MCP server")
         expect(servers.get_by_role("listitem").filter(has_text="github")).to_contain_text("tok")
-        stage.keep(shown, "tool-sizes")
-    with stage.look(size=NARROW) as shown:
-        shown.page.goto(f"{stage.desk.server.url}/#/sessions")
-        expect(shown.page.get_by_role("link", name="listed@shop")).to_be_visible()
-        assert shown.page.evaluate(OVERFLOW) <= 0
+        stage.keep(page, "tool-sizes")
+    with stage.visit(size=NARROW) as page:
+        page.goto(f"{stage.desk.server.url}/#/sessions")
+        expect(page.get_by_role("link", name="listed@shop")).to_be_visible()
+        assert page.evaluate(OVERFLOW) <= 0
 
 
 def test_a_session_shows_its_turns_and_leads_to_the_cause_of_a_cache_break(stage: PageStage) -> None:
     stage.person.put("/api/interception", {"mode": "off"})
     ids = play(stage, "mend@shop")
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         row = page.get_by_role("row", name="Mend the parser of the shop").first
         row.get_by_role("link", name="Session").click()
         expect(page.get_by_role("heading", name="mend@shop")).to_be_visible()
@@ -107,7 +105,7 @@ def test_a_session_shows_its_turns_and_leads_to_the_cause_of_a_cache_break(stage
         expect(page.get_by_text("Tools of github")).to_be_visible()
         expect(page.get_by_text("Files read")).to_be_visible()
         expect(page.get_by_role("img", name="Cost so far: $0.04")).to_be_visible()
-        stage.keep(shown, "session")
+        stage.keep(page, "session")
         fold = table.get_by_role("button", name="Sub-agent: Find every caller of parse()")
         fold.click()
         expect(table.get_by_role("link", name="Find every caller of parse()")).to_be_visible()
@@ -115,15 +113,13 @@ def test_a_session_shows_its_turns_and_leads_to_the_cause_of_a_cache_break(stage
         expect(page.get_by_text("the cache broke here")).to_be_in_viewport()
         assert f"#/x/{ids[-1]}/diff?against={ids[2]}" in page.url
         expect(page.get_by_role("tablist", name="Request")).to_be_in_viewport()
-        stage.keep(shown, "session-cause")
+        stage.keep(page, "session-cause")
 
 
 def test_a_request_leads_to_its_session_and_to_the_turns_beside_it(stage: PageStage) -> None:
     stage.person.put("/api/interception", {"mode": "off"})
     ids = play(stage, "walk@shop")
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, ids[2])
+    with stage.visit(ids[2]) as page:
         expect(page.get_by_text("turn 2 of 3")).to_be_visible()
         page.keyboard.press("]")
         expect(page.get_by_text("turn 3 of 3")).to_be_visible()
@@ -132,7 +128,7 @@ def test_a_request_leads_to_its_session_and_to_the_turns_beside_it(stage: PageSt
         expect(page.get_by_role("button", name="Next turn")).to_be_disabled()
         page.get_by_role("button", name="Previous turn").click()
         expect(page.get_by_text("turn 2 of 3")).to_be_visible()
-        stage.keep(shown, "session-place")
+        stage.keep(page, "session-place")
         page.keyboard.press("s")
         expect(page.get_by_role("heading", name="walk@shop")).to_be_visible()
 
@@ -145,7 +141,7 @@ def test_a_session_fits_a_telephone_and_one_that_is_unknown_says_so(stage: PageS
         page.goto(page.url.partition("#")[0] + "#/sessions/small%40shop")
         expect(page.get_by_text("Bash: make test")).to_be_visible()
         assert page.evaluate(OVERFLOW) <= 0
-        stage.keep(shown, "session-narrow")
+        stage.keep(shown.page, "session-narrow")
         shown.expected.append("status of 404")
         page.goto(page.url.partition("#")[0] + "#/sessions/nobody")
         expect(page.get_by_role("heading", name="This session is not on record")).to_be_visible()

@@ -43,7 +43,7 @@ def test_a_session_is_shared_after_redaction_and_imported_elsewhere(free: PageSt
         dialog.get_by_role("checkbox", name="Again to").uncheck()
         dialog.get_by_role("textbox").fill(r"TICKET-\d+")
         expect(table.get_by_role("row", name="own pattern")).to_contain_text("TICKET-77")
-        free.keep(shown, "share")
+        free.keep(shown.page, "share")
         dialog.get_by_role("radio", name="JSON lines").click()
         with page.expect_download() as saving:
             dialog.get_by_role("button", name="Save file").click()

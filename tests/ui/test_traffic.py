@@ -29,12 +29,11 @@ def test_a_page_without_traffic_says_how_to_get_some(free: PageStage, tmp_path: 
     with served(tmp_path, "") as server, looking(free.browser, server) as shown:
         expect(shown.page.get_by_role("heading", name="Waiting for the first request")).to_be_visible()
         expect(shown.page.get_by_role("tab", name="Claude Code")).to_be_visible()
-        free.keep(shown, "traffic-empty")
+        free.keep(shown.page, "traffic-empty")
 
 
 def test_rows_arrive_as_they_happen_and_turns_of_one_conversation_stand_together(free: PageStage) -> None:
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         free.free(chat(user("What is a gateway?")), session="talk")
         row = page.get_by_role("row", name="What is a gateway?")
         expect(row).to_contain_text("200")
@@ -47,14 +46,13 @@ def test_rows_arrive_as_they_happen_and_turns_of_one_conversation_stand_together
         expect(page.get_by_role("row", name="Something else.")).to_be_visible()
         count = len(free.person.get("/api/exchanges")["exchanges"])
         expect(page.get_by_role("status", name="Totals")).to_contain_text(f"{count} requests")
-        free.keep(shown, "traffic")
+        free.keep(page, "traffic")
 
 
 def test_the_filter_completes_and_shows_where_it_is_wrong(free: PageStage) -> None:
     free.free(chat(user("Find me.")), session="needle")
     free.free(chat(user("Leave me.")), session="hay")
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         expect(page.get_by_role("row", name="Leave me.")).to_be_visible()
         filter_box(page)
         page.keyboard.type("sess")
@@ -87,8 +85,7 @@ def test_a_bare_word_is_found_in_the_list_and_in_the_request_and_its_filter_is_s
     free.free(chat(user(f"{filler} The walrus sings. {filler}")), session="sea")
     free.free(chat(user("A walrus by name.")), session="zoo")
     free.free(chat(user("Plain.")), session="land")
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         expect(page.get_by_role("row", name="Plain.")).to_be_visible()
         filter_box(page)
         page.keyboard.type("walrus")
@@ -98,7 +95,7 @@ def test_a_bare_word_is_found_in_the_list_and_in_the_request_and_its_filter_is_s
         expect(row.locator("mark")).to_have_text("walrus")
         expect(row).to_contain_text("sings.")
         expect(page.get_by_role("row", name="by name.").locator(".said mark")).to_have_text("walrus")
-        free.keep(shown, "traffic-found")
+        free.keep(page, "traffic-found")
         page.get_by_role("button", name="Saved filters").click()
         page.get_by_role("menuitem", name="Save this filter…").click()
         page.get_by_role("textbox", name="Name").fill("Sea")
@@ -115,11 +112,10 @@ def test_a_bare_word_is_found_in_the_list_and_in_the_request_and_its_filter_is_s
             })"""
         )
         assert count == 1
-        free.keep(shown, "request-found")
+        free.keep(page, "request-found")
         page.get_by_role("button", name="Stop marking").click()
         expect(found).to_have_count(0)
-    with free.look() as shown:  # another browser has it too
-        page = shown.page
+    with free.visit() as page:  # another browser has it too
         expect(page.get_by_role("row", name="Plain.")).to_be_visible()
         page.get_by_role("button", name="Saved filters").click()
         page.get_by_role("menuitemradio", name="Sea").click()
@@ -130,8 +126,7 @@ def test_a_bare_word_is_found_in_the_list_and_in_the_request_and_its_filter_is_s
 def test_columns_sort_and_requests_of_evals_are_folded_away(free: PageStage) -> None:
     for session, size in (("a", 1), ("b", 30), ("eval:e_1", 10)):
         free.free(chat(user(f"Sorted in {session}. " + "x " * size)), session=session)
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         expect(page.get_by_role("row", name="Sorted in b.")).to_be_visible()
         expect(page.get_by_role("row", name="Sorted in eval:e_1.")).to_have_count(0)
         page.get_by_role("button", name="Show 1 request of evals").click()
@@ -144,7 +139,7 @@ def test_columns_sort_and_requests_of_evals_are_folded_away(free: PageStage) -> 
         head.get_by_role("button").click()
         expect(head).to_have_attribute("aria-sort", "descending")
         expect(page.get_by_role("row").filter(has_text="Sorted in").last).to_contain_text("Sorted in a.")
-        free.keep(shown, "traffic-sorted")
+        free.keep(page, "traffic-sorted")
         head.get_by_role("button").click()
         page.get_by_role("button", name="Hide requests of evals").click()
         expect(page.get_by_role("row", name="Sorted in eval:e_1.")).to_have_count(0)
@@ -174,13 +169,12 @@ def test_a_request_is_opened_edited_and_sent_by_keyboard_alone(stage: PageStage)
 
 def test_the_palette_finds_commands_and_exchanges(free: PageStage) -> None:
     free.free(chat(user("A haystack.")))
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         expect(page.get_by_role("row", name="A haystack.")).to_be_visible()
         page.keyboard.press("Control+k")
         field = page.get_by_role("combobox", name="Command or exchange")
         expect(field).to_be_focused()
-        free.keep(shown, "palette")
+        free.keep(page, "palette")
         page.keyboard.type("haystack")
         page.keyboard.press("Enter")
         expect(card(page, "User 1")).to_contain_text("A haystack.")
@@ -195,8 +189,7 @@ def test_the_palette_finds_commands_and_exchanges(free: PageStage) -> None:
 
 
 def test_the_help_lists_the_keys_that_work_here(free: PageStage) -> None:
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         page.keyboard.press("?")
         dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
         expect(dialog.get_by_text("Go to traffic")).to_be_visible()
@@ -206,8 +199,7 @@ def test_the_help_lists_the_keys_that_work_here(free: PageStage) -> None:
 
 
 def test_the_connection_panel_shows_how_each_client_is_pointed_here(free: PageStage) -> None:
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         page.get_by_role("button", name="Connect a client").click()
         dialog = page.get_by_role("dialog", name="Connect a client")
         expect(dialog.get_by_text("sightline run -- claude")).to_be_visible()
@@ -245,8 +237,7 @@ def test_a_rule_with_a_bad_filter_is_refused_where_it_is_wrong_and_a_good_one_ho
 
 
 def test_the_mode_next_holds_one_and_falls_back(free: PageStage) -> None:
-    with free.look() as shown:
-        page = shown.page
+    with free.visit() as page:
         page.get_by_role("radio", name="Next").click()
         expect(page.get_by_role("radio", name="Next")).to_be_checked()
         exchange, answer = free.client(chat(user("One only.")))

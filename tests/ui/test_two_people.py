@@ -40,8 +40,7 @@ def test_what_another_one_changed_meanwhile_is_shown_before_it_can_be_sent(stage
 
 
 def test_the_mode_and_the_rules_that_another_one_sets_are_shown_at_once(stage: PageStage) -> None:
-    with stage.look() as shown:
-        page = shown.page
+    with stage.visit() as page:
         expect(page.get_by_role("radio", name="Every")).to_be_checked()
         stage.person.put("/api/interception", {"mode": "off"})
         expect(page.get_by_role("radio", name="Off")).to_be_checked()
@@ -55,9 +54,7 @@ def test_the_mode_and_the_rules_that_another_one_sets_are_shown_at_once(stage: P
 
 def test_what_another_one_changes_while_an_edit_is_answered_is_shown_too(stage: PageStage) -> None:
     exchange, answer = stage.client(chat(system("You are brief."), user("Hello.")))
-    with stage.look() as shown:
-        page = shown.page
-        stage.open(page, exchange)
+    with stage.visit(exchange) as page:
         section = stage.person.view(exchange)["sections"][0]["id"]
 
         page.evaluate(HEARD)

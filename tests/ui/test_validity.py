@@ -36,7 +36,7 @@ def test_an_emptied_text_blocks_sending_until_it_is_dropped(stage: PageStage) ->
         expect(page.get_by_role("article", name="User 1, error")).to_be_visible()
         expect(send).to_be_disabled()
         expect(page.get_by_role("tab", name="Sections 1")).to_be_visible()
-        stage.keep(shown, "request-invalid")
+        stage.keep(shown.page, "request-invalid")
         section.get_by_role("button", name="Drop").click()
         expect(page.get_by_role("article", name="User 1", exact=True)).to_be_visible()
         expect(send).to_be_enabled()

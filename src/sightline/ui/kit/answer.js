@@ -6,13 +6,16 @@ import { CopyButton } from "./copy.js";
 import { argumentsLine, callState, sourcesOf } from "./core/answers.js";
 import { countOf, whole } from "./core/format.js";
 import { safeAddress } from "./core/markdown-inline.js";
+import { onToggle } from "./fields.js";
+import { foldBlock } from "./fold-block.js";
 import { Icon } from "./icon.js";
 import { JsonView } from "./json-view.js";
 import { LongText, looksLikeJson } from "./long-text.js";
 import { memo } from "./memo.js";
 import { RichText } from "./rich-text.js";
 
-/** @import { AnswerShown, Block, Citation } from "./core/answers.js" */
+/** @import { Block } from "../api-types.d.ts" */
+/** @import { AnswerShown, Citation } from "./core/answers.js" */
 
 /** Kinds that cannot hold a script. */
 const RASTER = /^image\/(?:png|jpe?g|gif|webp|avif|bmp)$/i;
@@ -25,7 +28,7 @@ const LONGEST_RESULT = 20_000;
  */
 export function AnswerBody({ answer, isLive, files = "", waiting }) {
   const blocks = answer.blocks ?? [];
-  return html`<div class="answer-blocks">
+  return html`<div class="answer-blocks stacked">
     ${blocks.map((block, index) =>
       renderBlock(block, String(index), isLive && index === blocks.length - 1, isLive, files, waiting),
     )}
@@ -69,22 +72,14 @@ function renderBlock(block, key, isLast, isLive, files, waiting) {
 
 const Thinking = memo(function Thinking(/** @type {{ text: string, isLive: boolean }} */ { text, isLive }) {
   const [isOpen, setOpen] = useState(false);
-  return html`<details
-    class=${isLive ? "fold-block thinking is-live" : "fold-block thinking"}
-    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
-  >
-    <summary>
-      <span class="fold-mark" aria-hidden="true"></span>
-      <span class="fold-title">${isLive ? "Thinking…" : "Thinking"}</span>
-      <span class="faint number">${text ? countOf(wordCount(text), "word") : "signed by the provider"}</span>
-    </summary>
-    ${
-      isOpen &&
-      html`<div class="fold-inside soft">
-        ${text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider hides the thinking.</p>`}
-      </div>`
-    }
-  </details>`;
+  const words = text ? h(RichText, { text, isLive }) : html`<p class="empty-text">The provider hides the thinking.</p>`;
+  return foldBlock(isLive ? "Thinking…" : "Thinking", isOpen && html`<div class="fold-inside soft">${words}</div>`, {
+    kind: isLive ? "thinking is-live" : "thinking",
+    aside: html`<span class="faint number">
+        ${text ? countOf(wordCount(text), "word") : "signed by the provider"}
+      </span>`,
+    onToggle: onToggle(setOpen),
+  });
 });
 
 /** @param {string} text */
@@ -114,7 +109,6 @@ const STATES = {
  *   number, first?: number, files?: string, children?: any }} CallProps
  */
 
-/** @type {(props: CallProps & { key?: string }) => any} */
 export const CallBlock = memo(function CallBlock(
   /** @type {CallProps} */ {
     name,
@@ -130,10 +124,7 @@ export const CallBlock = memo(function CallBlock(
 ) {
   const [isOpen, setOpen] = useState(false);
   const summary = useMemo(() => argumentsLine(args), [args]);
-  return html`<details
-    class=${`fold-block call ${state}`}
-    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
-  >
+  return html`<details class=${`fold-block call ${state}`} onToggle=${onToggle(setOpen)}>
     <summary data-call=${name} data-state=${words}>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="unseen">Call of </span>
@@ -191,7 +182,7 @@ export function Result({ text }) {
 function Media({ files, n, mediaType }) {
   const [isBroken, setBroken] = useState(false);
   const path = files.replace("#", String(n));
-  if (!files) return html`<p class="attachment">${mediaType || "attachment"}</p>`;
+  if (!files) return html`<p class="attachment wraps">${mediaType || "attachment"}</p>`;
   if ((!mediaType || RASTER.test(mediaType)) && !isBroken) {
     return html`<figure class="answer-picture">
       <a href=${path} target="_blank" rel="noopener noreferrer">
@@ -199,9 +190,20 @@ function Media({ files, n, mediaType }) {
       </a>
     </figure>`;
   }
-  return html`<p class="attachment">
+  return html`<p class="attachment wraps">
     <a href=${path} target="_blank" rel="noopener noreferrer">Download <code>${mediaType || "attachment"}</code></a>
     ${isBroken ? html` <span class="faint">the browser cannot show it</span>` : null}
+  </p>`;
+}
+
+/** How answers end that are whole. */
+const WHOLE = ["stop", "end_turn", "tool_calls", "tool_use"];
+
+/** Why an answer ended before it was whole. @param {{ who: string, finish: string | null | undefined }} props */
+export function Ending({ who, finish }) {
+  if (!finish || WHOLE.includes(finish)) return null;
+  return html`<p class="answer-ending">
+    ${h(Icon, { name: "warn" })}${who} ended with ${finish.replaceAll("_", " ")}.
   </p>`;
 }
 

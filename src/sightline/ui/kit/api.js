@@ -14,6 +14,7 @@ export {
   onKinds,
   onReconnect,
   retry,
+  stopAll,
 } from "./events.js";
 /** @typedef {import("./events.js").Fact} Fact */
 

@@ -14,12 +14,32 @@ import { KeyCaps } from "./keycaps.js";
 
 /** @param {any} label @param {(event: MouseEvent) => unknown} onClick @param {ButtonOptions} [options] */
 export function button(label, onClick, options = {}) {
+  return drawButton("button", label, onClick, options);
+}
+
+/**
+ * A button that looks like a link.
+ * @param {any} label
+ * @param {() => unknown} onClick
+ * @param {ButtonOptions} [options]
+ */
+export function linkButton(label, onClick, options = {}) {
+  return drawButton("link", label, onClick, options);
+}
+
+/**
+ * @param {string} look
+ * @param {any} label
+ * @param {(event: MouseEvent) => unknown} onClick
+ * @param {ButtonOptions} options
+ */
+function drawButton(look, label, onClick, options) {
   const { icon, keys } = options;
   return html`<button
     type="button"
     key=${options.key}
     ref=${options.ref}
-    class=${options.kind ? `button ${options.kind}` : "button"}
+    class=${options.kind ? `${look} ${options.kind}` : look}
     aria-label=${options.name}
     aria-pressed=${options.isPressed}
     aria-expanded=${options.isExpanded}

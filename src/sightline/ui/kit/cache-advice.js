@@ -2,8 +2,9 @@
 /** What would have helped against a cache miss, with a button for each edit that does it from the next request on. */
 
 import { post, remove } from "./api.js";
+import { button } from "./button.js";
 import { countOf, money, short } from "./core/format.js";
-import { toast, toastError } from "./toast.js";
+import { attempt, toast, toastError } from "./toast.js";
 import { html, useState } from "../vendor/preact.js";
 
 /** @import { CacheAdvice, KeepableEdit } from "../api-types.d.ts" */
@@ -28,20 +29,16 @@ export function CacheAdviceList({ advice, isShort = false }) {
   /** @param {KeepableEdit} edit */
   const keep = async (edit) => {
     const { mask } = edit;
-    try {
-      await post("/api/masks", mask);
-      setKept(new Set([...kept, mask.id]));
-      const where = mask.name ? `the next requests of ${mask.scope ?? "session"} ${mask.name}` : "all requests";
-      const undo = () => remove(`/api/masks/${mask.id}`).then(() => setKept(new Set()), toastError);
-      toast(`Kept: it changes ${where}.`, { action: { label: "Undo", run: () => void undo() } });
-    } catch (error) {
-      toastError(error);
-    }
+    if (!(await attempt(() => post("/api/masks", mask)))) return;
+    setKept(new Set([...kept, mask.id]));
+    const where = mask.name ? `the next requests of ${mask.scope ?? "session"} ${mask.name}` : "all requests";
+    const undo = () => remove(`/api/masks/${mask.id}`).then(() => setKept(new Set()), toastError);
+    toast(`Kept: it changes ${where}.`, { action: { label: "Undo", run: () => void undo() } });
   };
   if (!advice.some((each) => !isShort || each.edits.length)) return null;
   return html`<ul class=${isShort ? "cache-advice is-short" : "cache-advice"} aria-label="What would have helped">
     ${advice.map(
-      (each) => html`<li key=${`${each.cause} ${each.section_name}`}>
+      (each) => html`<li key=${`${each.cause} ${each.section_name}`} class="in-row">
         ${
           isShort
             ? null
@@ -53,19 +50,16 @@ export function CacheAdviceList({ advice, isShort = false }) {
                 </span>
               </span>`
         }
-        ${each.edits.map(
-          (edit) => html`<button
-            type="button"
-            key=${edit.mask.id}
-            class="button"
-            disabled=${kept.has(edit.mask.id)}
-            title=${`${MEANINGS[edit.action]}${edit.words ? `: “${edit.words}”` : ""}. Saves ${worth(edit)} here.`}
-            onClick=${() => void keep(edit)}
-          >
-            ${kept.has(edit.mask.id) ? "Kept" : edit.label}
-            <span class="faint number">${kept.has(edit.mask.id) ? "" : `saves ${worth(edit)}`}</span>
-          </button>`,
-        )}
+        ${each.edits.map((edit) => {
+          const isKept = kept.has(edit.mask.id);
+          const label = html`${isKept ? "Kept" : edit.label}
+            <span class="faint number">${isKept ? "" : `saves ${worth(edit)}`}</span>`;
+          return button(label, () => void keep(edit), {
+            key: edit.mask.id,
+            isDisabled: isKept,
+            title: `${MEANINGS[edit.action]}${edit.words ? `: “${edit.words}”` : ""}. Saves ${worth(edit)} here.`,
+          });
+        })}
       </li>`,
     )}
   </ul>`;

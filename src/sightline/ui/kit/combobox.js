@@ -70,7 +70,7 @@ function ComboboxDialog(props) {
     onClose,
     children: html`
       ${props.heading ?? null}
-      <div class="palette-field">
+      <div class="palette-field in-row">
         ${h(Icon, { name: "search" })}
         <input
           autofocus

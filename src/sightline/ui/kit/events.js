@@ -65,8 +65,10 @@ export function onFact(listener) {
  * @returns {() => void} stops it
  */
 export function onKinds(kinds, listener) {
-  const stops = [onFact((fact) => kinds.has(fact.kind) && listener()), onAnnounced("more", listener)];
-  return () => stops.forEach((stop) => stop());
+  return stopAll(
+    onFact((fact) => kinds.has(fact.kind) && listener()),
+    onAnnounced("more", listener),
+  );
 }
 
 /**
@@ -89,6 +91,11 @@ export function onAnnounced(event, listener) {
 export function onReconnect(listener) {
   returns.add(listener);
   return () => void returns.delete(listener);
+}
+
+/** One that ends them all. @param {(() => unknown)[]} stops */
+export function stopAll(...stops) {
+  return () => stops.forEach((stop) => stop());
 }
 
 const others = new BroadcastChannel(NAME);

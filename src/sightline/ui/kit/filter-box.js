@@ -173,7 +173,7 @@ export function FilterBox({
     (refused && (isExecuted || refused.code === "usage") && asked.current.own === text ? errorOf(refused) : null);
   const problem = isSettled ? found : null;
   return html`<div class="filter-box" role="search">
-    <div class=${problem && !offers.length ? "filter-field wrong" : "filter-field"}>
+    <div class=${problem && !offers.length ? "filter-field in-row wrong" : "filter-field in-row"}>
       ${h(Icon, { name: "search" })}
       <input
         ref=${input}

@@ -11,8 +11,7 @@ import { memo } from "./memo.js";
 /** @import { MathPiece } from "./core/mathml.js" */
 /** @typedef {typeof import("../vendor/temml.js").treeOf} Reader */
 
-/** @type {import("../vendor/preact.js").Signal<Reader | null>} */
-const reader = signal(null);
+const reader = signal(/** @type {Reader | null} */ (null));
 /** @type {Promise<void> | null} */
 let loading = null;
 
@@ -24,7 +23,6 @@ function load() {
   );
 }
 
-/** @type {(props: { source: string, isDisplay: boolean, isUnfinished?: boolean, key?: string }) => any} */
 export const Formula = memo(function Formula(
   /** @type {{ source: string, isDisplay: boolean, isUnfinished?: boolean }} */ { source, isDisplay, isUnfinished },
 ) {

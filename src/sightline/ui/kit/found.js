@@ -8,8 +8,7 @@ import { signal, useEffect } from "../vendor/preact.js";
 import { patternOf } from "./core/filter.js";
 
 /** The words that are looked for on this page; long texts that have one of them are unfolded. */
-/** @type {import("../vendor/preact.js").Signal<readonly string[]>} */
-export const sought = signal([]);
+export const sought = signal(/** @type {readonly string[]} */ ([]));
 
 const NAME = "found";
 /** A text with more hits is marked as far as this: each one is a range that the browser keeps up to date. */

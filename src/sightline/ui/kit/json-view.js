@@ -2,6 +2,7 @@
 /** JSON as a tree that folds, drawn from the text itself. A leaf can be edited in place; its type stays. */
 
 import { h, html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
+import { linkButton } from "./button.js";
 import { withLineEnds } from "./core/edits.js";
 import { exactValue, keyOf, scan, step, stringOf } from "./core/json.js";
 import { memo } from "./memo.js";
@@ -13,11 +14,7 @@ const OPEN_DEPTH = 2;
 const MOST_ITEMS = 200;
 const LONGEST_LEAF = 400;
 
-/**
- * `pointer` is the place of the text in its document; with `onSet` leaves can be edited.
- * @type {(props: { text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null, key?: string
- *   }) => any}
- */
+/** `pointer` is the place of the text in its document; with `onSet` leaves can be edited. */
 export const JsonView = memo(
   function JsonView(
     /** @type {{ text: string, pointer?: string, open?: number, label?: string, onSet?: Setter | null }} */ props,
@@ -91,12 +88,7 @@ function Branch({ text, node, pointer, depth, open, onSet, name }) {
             name: isArray ? String(index) : keyOf(text, item),
           }),
         )}
-        ${
-          items.length > most &&
-          html`<button type="button" class="link" onClick=${() => setMost(most + 1000)}>
-            ${items.length - most} more
-          </button>`
-        }
+        ${items.length > most && linkButton(html`${items.length - most} more`, () => setMost(most + 1000))}
       </div>
       <span class="json-sign">${right}</span>`
     }
@@ -137,9 +129,7 @@ function Leaf({ text, node, pointer, name, onSet }) {
   const value = html`<span class=${`json-value ${node.kind}`}>${cut}</span>`;
   const more =
     isLong && !isWhole
-      ? html` <button type="button" class="link" onClick=${() => setWhole(true)}>
-            all ${raw.length.toLocaleString("en-US")} characters
-          </button>`
+      ? html` ${linkButton(`all ${raw.length.toLocaleString("en-US")} characters`, () => setWhole(true))}`
       : null;
   if (!onSet) return html`${value}${more}`;
   /** Opens when pressed: leaving the value edited before may draw a warning above this one, and it would move away from

@@ -12,8 +12,7 @@ import { CHORD_MS, matchSequence, keyOf } from "./core/keys.js";
  */
 /** @typedef {Wanted & { group: string }} Shortcut */
 
-/** @type {import("../vendor/preact.js").Signal<readonly (readonly Shortcut[])[]>} */
-const registered = signal([]);
+const registered = signal(/** @type {readonly (readonly Shortcut[])[]} */ ([]));
 
 /** All that can be done now; what was registered last comes first. */
 export const shortcuts = computed(() => [...registered.value].reverse().flat());

@@ -11,7 +11,6 @@ const MOST_ROWS = 400;
 const SIGNS = { same: " ", removed: "−", added: "+" };
 const NAMES = { same: "", removed: "removed: ", added: "added: " };
 
-/** @type {(props: { before: string, after: string, key?: string }) => any} */
 export const LineDiff = memo(function LineDiff(/** @type {{ before: string, after: string }} */ { before, after }) {
   const [context, setContext] = useState(3);
   const [most, setMost] = useState(MOST_ROWS);

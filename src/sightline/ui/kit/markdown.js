@@ -14,7 +14,6 @@ import { memo } from "./memo.js";
 /** A text longer than this is shown as it is. */
 const LONGEST = 300_000;
 
-/** @type {(props: { text: string, key?: string }) => any} */
 export const Markdown = memo(function Markdown(/** @type {{ text: string }} */ { text }) {
   const tree = useMemo(() => (text.length > LONGEST ? null : parse(text)), [text]);
   return h(

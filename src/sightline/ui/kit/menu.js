@@ -71,7 +71,7 @@ export function Menu({ label, children, choices, class: name = "button quiet ico
                 role=${roleOf(each)}
                 aria-checked=${markOf(each) ?? null}
                 tabindex="-1"
-                class=${each.isDanger ? "menu-item danger" : "menu-item"}
+                class=${each.isDanger ? "menu-item bare in-row danger" : "menu-item bare in-row"}
                 onClick=${() => {
                   close();
                   each.run();

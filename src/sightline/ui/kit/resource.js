@@ -2,7 +2,7 @@
 /** Values of the server, typed by their path and kept in step with it, also after a reconnect. */
 
 import { useEffect, useMemo } from "../vendor/preact.js";
-import { get, onReconnect } from "./api.js";
+import { get, onReconnect, stopAll } from "./api.js";
 import { Resource } from "./core/resource.js";
 
 /** @import { ApiError } from "./api.js" */
@@ -11,6 +11,27 @@ import { Resource } from "./core/resource.js";
 
 /** @type {Follow} */
 const NEVER = () => () => {};
+
+/**
+ * Follows what `subscribe` tells of, and asks once for all that comes within so many milliseconds; with `isAtRest` not
+ * before nothing more has come for so long.
+ * @param {(listener: () => void) => () => void} subscribe
+ * @param {number} ms
+ * @param {{ isAtRest?: boolean }} [options]
+ * @returns {Follow}
+ */
+export function followTogether(subscribe, ms, { isAtRest = false } = {}) {
+  return (again) => {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const stop = subscribe(() => {
+      if (timer !== undefined && !isAtRest) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => ((timer = undefined), again()), ms);
+    });
+    return stopAll(stop, () => clearTimeout(timer));
+  };
+}
 
 /**
  * A value that several views share; it is fetched and followed once `start` is called.
@@ -22,10 +43,7 @@ const NEVER = () => () => {};
 export function resource(path, follow = NEVER) {
   return new Resource(
     () => get(path),
-    (again) => {
-      const stops = [follow(again), onReconnect(again)];
-      return () => stops.forEach((stop) => stop());
-    },
+    (again) => stopAll(follow(again), onReconnect(again)),
   );
 }
 

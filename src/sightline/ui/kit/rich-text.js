@@ -28,7 +28,6 @@ const DRAWING = {
     }),
 };
 
-/** @type {(props: { text: string, isLive?: boolean, key?: string }) => any} */
 export const RichText = memo(function RichText(
   /** @type {{ text: string, isLive?: boolean }} */ { text, isLive = false },
 ) {

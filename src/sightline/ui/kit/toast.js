@@ -10,8 +10,7 @@ import { onReconnect } from "./events.js";
  *   void } }} Toast
  */
 
-/** @type {import("../vendor/preact.js").Signal<Toast[]>} */
-const shown = signal([]);
+const shown = signal(/** @type {Toast[]} */ ([]));
 let last = 0;
 
 /**
@@ -43,6 +42,21 @@ export function toastError(error) {
   });
 }
 
+/**
+ * Do something, and say what went wrong.
+ * @param {() => Promise<unknown>} order
+ * @returns {Promise<boolean>} whether it was done
+ */
+export async function attempt(order) {
+  try {
+    await order();
+    return true;
+  } catch (error) {
+    toastError(error);
+    return false;
+  }
+}
+
 /** @param {number} id */
 function close(id) {
   shown.value = shown.value.filter((each) => each.id !== id);
@@ -51,7 +65,7 @@ function close(id) {
 export function Toasts() {
   return html`<div class="toasts" role="status" aria-live="polite">
     ${shown.value.map(
-      (each) => html`<div key=${each.id} class=${`toast ${each.tone}`}>
+      (each) => html`<div key=${each.id} class=${`toast in-row ${each.tone}`}>
         <div class="toast-text"><p>${each.message}</p>${each.hint ? html`<p class="soft">${each.hint}</p>` : null}</div>
         ${
           each.action &&

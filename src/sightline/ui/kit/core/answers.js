@@ -1,8 +1,9 @@
 // @ts-check
 /** The blocks of an answer, prepared for display: sources, argument summaries, unfinished ends. */
 
+import { parsedOrText } from "./json.js";
+
 /** @typedef {import("../../api-types.d.ts").ResultShown} CallResult */
-/** @typedef {import("../../api-types.d.ts").Block} Block */
 /** @typedef {Partial<import("../../api-types.d.ts").CitationShown>} Citation */
 /** @typedef {{ number: number, title: string, url: string, quotes: string[] }} Source */
 /**
@@ -44,15 +45,7 @@ export function sourcesOf(citations) {
  * @param {string | Record<string, unknown> | null | undefined} args as text or as what the text says
  */
 export function argumentsLine(args) {
-  /** @type {unknown} */
-  let value = args;
-  if (typeof args === "string") {
-    try {
-      value = JSON.parse(args);
-    } catch {
-      value = args;
-    }
-  }
+  const value = parsedOrText(args);
   if (value === null || typeof value !== "object") return shortenLine(String(value ?? ""));
   const entries = Array.isArray(value) ? value.map((each) => ["", each]) : Object.entries(value);
   return shortenLine(

@@ -146,6 +146,11 @@ export function isJson(text) {
   }
 }
 
+/** What a text says if it is JSON, else the text itself; what is no text is left as it is. @param {any} given */
+export function parsedOrText(given) {
+  return typeof given === "string" && isJson(given) ? JSON.parse(given) : given;
+}
+
 /** A string as it is meant. @param {string} text @param {Node} node @returns {string} */
 export function stringOf(text, node) {
   return JSON.parse(text.slice(node.start, node.end));

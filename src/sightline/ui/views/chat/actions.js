@@ -4,7 +4,7 @@
 import { ApiError, addressOf, get, post } from "../../kit/api.js";
 import { countOf } from "../../kit/core/format.js";
 import { toExchange } from "../../kit/navigation.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
 import { computed, signal } from "../../vendor/preact.js";
 import { waitingRuns } from "../runs/approval.js";
 import { held, onHeld } from "../traffic/feed.js";
@@ -13,8 +13,7 @@ import { wireAttachments } from "./core/attachments.js";
 import { isEmpty, restoreDraft, take, write } from "./draft.js";
 import { inView, changeView, condition, noteSent, onChat, sending, viewId } from "./feed.js";
 
-/** @import { ChatBrief } from "../../api-types.d.ts" */
-/** @import { CommandShown, PairShown } from "./core/chat.js" */
+/** @import { ChatBrief, CommandShown, PairShown } from "../../api-types.d.ts" */
 /** @import { Draft } from "./draft.js" */
 /** @typedef {"ask" | "wait" | "anyway"} Quota */
 /**
@@ -31,7 +30,6 @@ import { inView, changeView, condition, noteSent, onChat, sending, viewId } from
  *   | { kind: "topics" | "import" | "export" | "settings" }} Opened
  */
 
-/** @type {import("../../vendor/preact.js").Signal<Opened | null>} */
 export const dialog = signal(/** @type {Opened | null} */ (null));
 /** A question is on its way to the server, which has not taken it yet. */
 export const isPosting = signal(false);
@@ -183,13 +181,11 @@ export async function revise(pair) {
   if (pair.state === "error")
     await choose({ topic: pair.topic, ...(pair.model && pair.trouble?.label !== "model" && { model: pair.model }) });
   if (!pair.attachments.length) return;
-  try {
+  await attempt(async () => {
     const { attachmentsFrom } = await import("./attachments.js");
     const files = await Promise.all(pair.attachments.map((each) => fileOf(pair.id, each)));
     write({ items: await attachmentsFrom(files) });
-  } catch (error) {
-    toastError(error);
-  }
+  });
 }
 
 /** @param {string} pair @param {{ n: number, name: string, media_type: string }} attachment */
@@ -283,15 +279,4 @@ export async function runCommand(text) {
 /** @param {{ filter?: string, model?: string, topic?: string }} change */
 export async function choose(change) {
   await attempt(() => changeView(change));
-}
-
-/** @param {() => Promise<unknown>} order @returns {Promise<boolean>} */
-async function attempt(order) {
-  try {
-    await order();
-    return true;
-  } catch (error) {
-    toastError(error);
-    return false;
-  }
 }

@@ -80,7 +80,7 @@ export function AttachmentTray({ items, onRemove }) {
   if (!items.length) return null;
   return html`<ul class="tray" aria-label="Attachments">
     ${items.map(
-      (each, index) => html`<li key=${`${each.name} ${index}`} class=${`tray-item ${each.kind}`}>
+      (each, index) => html`<li key=${`${each.name} ${index}`} class=${`tray-item in-row boxed ${each.kind}`}>
         ${
           each.kind === "image"
             ? h(Thumbnail, { item: each })

@@ -7,11 +7,13 @@ import { useNow } from "../../kit/clock.js";
 import { countOf, room, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Dialog } from "../../kit/dialog.js";
-import { textField } from "../../kit/fields.js";
+import { checkbox, textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
-import { toast, toastError } from "../../kit/toast.js";
-import { computed, h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { NameDialog } from "../../kit/name-dialog.js";
+import { readStored, store } from "../../kit/storage.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
+import { computed, h, html, signal, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { dialog } from "./actions.js";
 import {
   chat,
@@ -31,35 +33,23 @@ import { goToPair, toInput } from "./modes.js";
 
 /** @import { ChatBrief, ForgetResult } from "../../api-types.d.ts" */
 
-const NAME = "sightline.chat.list";
+const NAME = "chat.list";
 /** A search begins so many milliseconds after the last key. */
 const PAUSE = 200;
 /** Where there is no room beside the history, the list stands above it. */
 const NARROW = matchMedia("(max-width: 1000px)");
 
 /** Whether the user has opened or closed the list; empty where neither. */
-const choice = signal(readChoice());
+const choice = signal(NARROW.matches ? "" : readStored(NAME));
 /** The list is there without being asked for once there is something to choose from. */
 export const isListOpen = computed(() =>
   choice.value ? choice.value === "yes" : !NARROW.matches && (chats.value?.length ?? 0) > 1,
 );
 
-function readChoice() {
-  try {
-    return (NARROW.matches ? "" : localStorage.getItem(NAME)) ?? "";
-  } catch {
-    return "";
-  }
-}
-
 /** @param {boolean} isOpen */
 export function showList(isOpen) {
   choice.value = isOpen ? "yes" : "no";
-  try {
-    if (!NARROW.matches) localStorage.setItem(NAME, choice.value);
-  } catch {
-    // Then it is as usual next time.
-  }
+  if (!NARROW.matches) store(NAME, choice.value);
 }
 
 /** A chat was picked: on a narrow screen the list has done its work. */
@@ -69,13 +59,9 @@ function closeIfAbove() {
 
 /** Begin a chat and write its first question. */
 export async function beginChat() {
-  try {
-    await createChat();
-    closeIfAbove();
-    requestAnimationFrame(toInput);
-  } catch (error) {
-    toastError(error);
-  }
+  if (!(await attempt(createChat))) return;
+  closeIfAbove();
+  requestAnimationFrame(toInput);
 }
 
 /** The button that opens the list; it names the chat that is open. */
@@ -155,7 +141,7 @@ function ChatRow({ brief }) {
         ${countOf(brief.pairs, "pair")}
         ${brief.latest ? ` · ${when(brief.latest, now)}` : ""}
       </span>
-      ${brief.found ? html`<span class="soft found-text">${brief.found}</span>` : null}
+      ${brief.found ? html`<span class="soft found-text wraps">${brief.found}</span>` : null}
     </a>
     ${h(Menu, {
       label: `More for ${brief.title}`,
@@ -189,39 +175,15 @@ export function goToFound() {
 
 /** @param {{ brief: ChatBrief, onClose: () => void }} props */
 export function RenameChat({ brief, onClose }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const [name, setName] = useState(brief.name || brief.title);
-  const [refusal, setRefusal] = useState("");
-  useLayoutEffect(() => field.current?.select(), []);
-  /** @param {Event} event */
-  const save = async (event) => {
-    event.preventDefault();
-    try {
-      await renameChat(brief.id, name);
-      onClose();
-    } catch (error) {
-      setRefusal(`${/** @type {Error} */ (error).message}. ${/** @type {{ hint?: string }} */ (error).hint ?? ""}`);
-    }
-  };
-  return h(Dialog, {
+  return h(NameDialog, {
     title: "Rename the chat",
+    verb: "Rename",
     width: 480,
+    first: brief.name || brief.title,
+    isOptional: true,
+    noteOf: () => html`<p class="soft">Without a name, the chat is named after its first question.</p>`,
+    onSave: (name) => renameChat(brief.id, name).then(onClose, ({ message, hint = "" }) => `${message}. ${hint}`),
     onClose,
-    children: html`<form class="save-filter" onSubmit=${save}>
-      <label class="edit-field">
-        <span class="soft">Name</span>
-        ${textField(name, setName, { ref: field, autocomplete: "off", "aria-invalid": refusal !== "" })}
-      </label>
-      ${
-        refusal
-          ? html`<p class="refusal" role="alert">${refusal}</p>`
-          : html`<p class="soft">Without a name, the chat is named after its first question.</p>`
-      }
-      <div class="save-actions">
-        <button type="submit" class="button primary">Rename</button>
-        ${button("Cancel", onClose, { kind: "quiet" })}
-      </div>
-    </form>`,
   });
 }
 
@@ -235,14 +197,10 @@ export function DeleteChat({ brief, onClose }) {
   }, []);
   const confirm = async () => {
     setBusy(true);
-    try {
-      await deleteChat(brief.id, withRequests);
-      onClose();
-      toast(brief.id === MAIN ? "The chat is empty." : "The chat is deleted.");
-    } catch (error) {
-      setBusy(false);
-      toastError(error);
-    }
+    if (!(await attempt(() => deleteChat(brief.id, withRequests)))) return setBusy(false);
+    onClose();
+    toast(brief.id === MAIN ? "The chat is empty." : "The chat is deleted.");
+    return undefined;
   };
   return h(Dialog, {
     title: `Delete “${brief.title}”`,
@@ -254,15 +212,13 @@ export function DeleteChat({ brief, onClose }) {
       </p>
       ${
         record?.exchanges
-          ? html`<label>
-              <input
-                type="checkbox"
-                checked=${withRequests}
-                onChange=${(/** @type {any} */ event) => setWithRequests(event.currentTarget.checked)}
-              />
-              ${` Also delete its runs, and its ${countOf(record.exchanges, "request")} in Traffic `}
-              ${`(${room(record.bytes)})`}
-            </label>`
+          ? checkbox(
+              html`Also delete its runs, and its ${countOf(record.exchanges, "request")} in Traffic
+              (${room(record.bytes)})`,
+              withRequests,
+              setWithRequests,
+              { kind: "" },
+            )
           : null
       }`,
     footer: html`${button("Cancel", onClose)}

@@ -1,9 +1,10 @@
 // @ts-check
 /** Which chat is open, and all chats as the server has them. */
 
-import { addressOf, get, onAnnounced, onReconnect, post, put, remove } from "../../kit/api.js";
+import { addressOf, get, onAnnounced, onReconnect, post, put, remove, stopAll } from "../../kit/api.js";
 import { Resource } from "../../kit/core/resource.js";
 import { go } from "../../kit/navigation.js";
+import { followTogether } from "../../kit/resource.js";
 import { computed, signal } from "../../vendor/preact.js";
 
 /** @import { ApiError } from "../../kit/api.js" */
@@ -49,20 +50,15 @@ export function sessionOfChat() {
 const all = new Resource(
   () => get("/api/chats"),
   (again) => {
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    const stops = [
-      onAnnounced("chat", (event) => {
-        if (event.kind !== "changed" && event.kind !== "chats") return;
-        timer ??= setTimeout(() => {
-          timer = undefined;
-          again();
-          if (search.value) void found.refresh();
-        }, TOGETHER);
-      }),
-      onReconnect(again),
-    ];
-    return () => stops.forEach((stop) => stop());
+    const follow = followTogether(
+      (changed) => onAnnounced("chat", (event) => ["changed", "chats"].includes(event.kind) && changed()),
+      TOGETHER,
+    );
+    const both = () => {
+      again();
+      if (search.value) void found.refresh();
+    };
+    return stopAll(follow(both), onReconnect(again));
   },
 );
 

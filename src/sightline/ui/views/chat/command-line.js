@@ -2,29 +2,31 @@
 /** The command line: the filter that selects the context, commands on the pairs it matches, and saved filters. */
 
 import { ApiError } from "../../kit/api.js";
+import { download } from "../../kit/download.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
 import { route } from "../../kit/navigation.js";
-import { toast, toastError } from "../../kit/toast.js";
-import { h, html, signal, useRef } from "../../vendor/preact.js";
+import { readStoredJson, store } from "../../kit/storage.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
+import { h, html, signal, useRef, useState } from "../../vendor/preact.js";
 import { dialog, runCommand, tryCommand } from "./actions.js";
 import { beginChat, ChatListButton } from "./chat-list.js";
 import { chat, current, goToChat, inChat } from "./chats.js";
-import { hasCommand } from "./core/chat.js";
-import { addToMemory, stepThrough } from "./core/memory.js";
-import { Counter } from "./counter.js";
+import { addToMemory, breakdown, counterText, hasCommand, stepThrough } from "./core/chat.js";
+import { size } from "./draft.js";
 import { changeView, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
 import { panelChoices, showPanel } from "./panels.js";
 
-/** @import { CommandShown, Mode } from "./core/chat.js" */
+/** @import { CommandShown, ViewShown } from "../../api-types.d.ts" */
+/** @import { Mode } from "./core/chat.js" */
 /** @import { Choice } from "../../kit/menu.js" */
 
 const SOURCE = { cursor: "cursor", placeholder: "Filter: t'AI...' & s>=2 · or a command: e :delete" };
-const MEMORY = "sightline.chat.filters";
+const MEMORY = "chat.filters";
 
-/** What the server said of the last line. @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
+/** What the server said of the last line. */
 export const refused = signal(/** @type {ApiError | null} */ (null));
 
 /** Goes up with each line that was obeyed. */
@@ -35,21 +37,8 @@ const MODES = { view: "VIEW", input: "INPUT", command: "COMMAND" };
 
 /** @returns {string[]} */
 function memory() {
-  try {
-    const list = JSON.parse(localStorage.getItem(MEMORY) ?? "[]");
-    return Array.isArray(list) ? list.filter((each) => typeof each === "string") : [];
-  } catch {
-    return [];
-  }
-}
-
-/** @param {string} text */
-function remember(text) {
-  try {
-    localStorage.setItem(MEMORY, JSON.stringify(addToMemory(memory(), text)));
-  } catch {
-    // Then it is not offered again.
-  }
+  const list = readStoredJson(MEMORY, "localStorage");
+  return Array.isArray(list) ? list.filter((each) => typeof each === "string") : [];
 }
 
 /** To the history, unless the person has gone on to write a question meanwhile. */
@@ -72,7 +61,7 @@ async function execute(text) {
       done.value += 1;
       toHistory();
     }
-    remember(text);
+    store(MEMORY, JSON.stringify(addToMemory(memory(), text)));
   } catch (error) {
     if (error instanceof ApiError && error.status >= 400 && error.status < 500) refused.value = error;
     else toastError(error);
@@ -97,14 +86,6 @@ async function applyOutcome(text, outcome) {
   if (isSure) return runCommand(text);
   dialog.value = { kind: "command", text, outcome };
   return undefined;
-}
-
-/** @param {string} address */
-function download(address) {
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = "";
-  link.click();
 }
 
 export function CommandLine() {
@@ -135,7 +116,7 @@ export function CommandLine() {
     else return false;
     return true;
   };
-  return html`<div id=${COMMAND} class="command-line" data-zone="command">
+  return html`<div id=${COMMAND} class="command-line in-row" data-zone="command">
     ${h(ChatListButton, {})}${h(ModeMark, {})}
     ${h(FilterBox, {
       value: applied,
@@ -172,15 +153,10 @@ function FilterMenu({ applied }) {
   const list = preferences.value.saved_filters;
   /** @param {string} name */
   const forget = async (name) => {
-    const before = list;
-    try {
-      await savePreferences({ saved_filters: list.filter((each) => each.name !== name) });
-      toast(`The filter @${name} is deleted.`, {
-        action: { label: "Undo", run: () => void savePreferences({ saved_filters: before }).catch(toastError) },
-      });
-    } catch (error) {
-      toastError(error);
-    }
+    if (!(await attempt(() => savePreferences({ saved_filters: list.filter((each) => each.name !== name) })))) return;
+    toast(`The filter @${name} is deleted.`, {
+      action: { label: "Undo", run: () => void attempt(() => savePreferences({ saved_filters: list })) },
+    });
   };
   /** @type {Choice[]} */
   const choices = [
@@ -228,4 +204,62 @@ function ChatMenu() {
       { label: "Import…", run: open("import") },
     ],
   });
+}
+
+/**
+ * How many pairs are sent with the next question; hover or focus shows how that number came about.
+ * @param {{ view: ViewShown }} props
+ */
+function Counter({ view }) {
+  const [isOpen, setOpen] = useState(false);
+  const text = counterText(view);
+  const trimmed = view.counter.trimmed > 0;
+  const summary = view.last?.trim_summary ?? "";
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key !== "Escape" || !isOpen) return;
+    event.preventDefault();
+    event.stopPropagation();
+    setOpen(false);
+  };
+  return html`<div
+    class="counter"
+    onMouseEnter=${() => setOpen(true)}
+    onMouseLeave=${() => setOpen(false)}
+    onKeyDown=${onKey}
+  >
+    <button
+      type="button"
+      class=${trimmed ? "counter-text number trimmed" : "counter-text number"}
+      aria-label=${`Context: ${text}`}
+      aria-describedby=${isOpen ? "counter-breakdown" : null}
+      aria-expanded=${isOpen}
+      onFocus=${() => setOpen(true)}
+      onBlur=${() => setOpen(false)}
+    >
+      ${text}
+    </button>
+    ${
+      isOpen &&
+      html`<div id="counter-breakdown" class="counter-breakdown" role="tooltip">
+        <p>${view.counter.predicted} of ${view.counter.visible} visible pairs are sent with your next question.</p>
+        ${view.newest_hidden ? html`<p class="counter-note">(-) The newest pair is hidden by the filter.</p>` : null}
+        ${summary ? html`<p class="counter-note">Last send: ${summary}</p>` : null}
+        <table>
+          <tbody>
+            ${breakdown(view, {
+              written: size.value?.prompt,
+              charsPerToken: preferences.value.settings.charsPerToken,
+            }).map(
+              (each) => html`<tr key=${each.label}>
+                <th scope="row">${each.label}</th>
+                <td class="number">${each.number}</td>
+                <td class="faint">${each.meaning}</td>
+              </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>`
+    }
+  </div>`;
 }

@@ -115,9 +115,9 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
                 drafting.current?.abort();
                 setDrafting(false);
               })
-            : html`<button type="button" class=${text ? "button" : "button primary"} onClick=${() => void draft()}>
-                ${drafted.count ? "Draft again" : "Let the model draft it"}
-              </button>`
+            : button(drafted.count ? "Draft again" : "Let the model draft it", () => void draft(), {
+                kind: text ? "" : "primary",
+              })
         }
       </div>
       ${isDrafting ? html`<p class="pulse sending-note" role="status">The model is writing…</p>` : null}

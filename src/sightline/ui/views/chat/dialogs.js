@@ -1,16 +1,21 @@
 // @ts-check
 /** The dialogs of the chat. */
 
+import { about } from "../../kit/about.js";
 import { AnswerBody } from "../../kit/answer.js";
 import { get } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
+import { combobox } from "../../kit/combobox.js";
 import { CopyBlock } from "../../kit/copy.js";
-import { when } from "../../kit/core/format.js";
+import { short, when } from "../../kit/core/format.js";
+import { rank } from "../../kit/core/ranking.js";
 import { Dialog } from "../../kit/dialog.js";
 import { onValue } from "../../kit/fields.js";
-import { toast, toastError } from "../../kit/toast.js";
-import { h, html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { Icon } from "../../kit/icon.js";
+import { NameDialog } from "../../kit/name-dialog.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
+import { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { dialog, edit, runCommand, swap } from "./actions.js";
 import { DeleteChat, RenameChat } from "./chat-list.js";
@@ -18,7 +23,6 @@ import { inChat, mediaOf } from "./chats.js";
 import { CompactionDialog } from "./compaction.js";
 import { confirmationText, limitLine, usageOf, timeUntil } from "./core/chat.js";
 import { preferences, savePreferences, view, viewId } from "./feed.js";
-import { ModelPicker } from "./model-picker.js";
 import { goToPair, toInput } from "./modes.js";
 import { ChatSettingsDialog } from "./settings.js";
 import { TopicPicker, TopicsDialog } from "./topics.js";
@@ -26,7 +30,10 @@ import { ExportDialog, ImportDialog } from "./transfer.js";
 
 /** @import { ApiError } from "../../kit/api.js" */
 /** @import { Quota } from "./actions.js" */
-/** @import { AnswerShown, CommandShown, PairShown } from "./core/chat.js" */
+/** @import { AnswerShown, CommandShown, PairShown } from "../../api-types.d.ts" */
+
+/** So many models are offered at once. */
+const MOST_MODELS = 80;
 
 const close = () => void (dialog.value = null);
 
@@ -123,6 +130,10 @@ function QuotaDialog({ error, again, onCancel }) {
     close();
     onCancel();
   };
+  const go = (/** @type {Quota} */ quota) => () => {
+    close();
+    again(quota);
+  };
   return h(Dialog, {
     title: "This would exceed the quota",
     width: 480,
@@ -137,22 +148,8 @@ function QuotaDialog({ error, again, onCancel }) {
               ${left ? `, in ${left}` : ", which is now"}.
             </p>`
       }`,
-    footer: html`${
-      can_go_at === null
-        ? null
-        : button(
-            "Wait, then send",
-            () => {
-              close();
-              again("wait");
-            },
-            { kind: "primary" },
-          )
-    }
-      ${button("Send anyway", () => {
-        close();
-        again("anyway");
-      })}
+    footer: html`${can_go_at === null ? null : button("Wait, then send", go("wait"), { kind: "primary" })}
+      ${button("Send anyway", go("anyway"))}
       ${button("Cancel", stop, { kind: "quiet" })}`,
   });
 }
@@ -167,13 +164,8 @@ function Agreement({ text, outcome }) {
   const isDry = /(?:^|\s)--dry-run(?:\s|$)/.test(text) || outcome.done || outcome.count === 0;
   const go = async () => {
     setBusy(true);
-    try {
-      await runCommand(outcome.needs_force ? `${text} --force` : text);
-      close();
-    } catch (error) {
-      setBusy(false);
-      toastError(error);
-    }
+    if (await attempt(() => runCommand(outcome.needs_force ? `${text} --force` : text))) close();
+    else setBusy(false);
   };
   return h(Dialog, {
     title: isDry ? `:${outcome.command}` : title,
@@ -294,62 +286,81 @@ function Earlier({ pair }) {
 
 /** @param {{ filter: string }} props */
 function SaveFilter({ filter }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useLayoutEffect(() => field.current?.focus(), []);
-  const [name, setName] = useState("");
-  const [refusal, setRefusal] = useState("");
   const list = preferences.value.saved_filters;
-  const isTaken = list.some((each) => each.name.toLowerCase() === name.trim().toLowerCase());
-  /** @param {Event} event */
-  const save = async (event) => {
-    event.preventDefault();
-    const wanted = name.trim().replace(/^@/, "");
+  const bare = (/** @type {string} */ name) => name.replace(/^@/, "");
+  const save = async (/** @type {string} */ name) => {
+    const wanted = bare(name);
+    const others = list.filter((each) => each.name.toLowerCase() !== wanted.toLowerCase());
     try {
-      await savePreferences({
-        saved_filters: [
-          ...list.filter((each) => each.name.toLowerCase() !== wanted.toLowerCase()),
-          { name: wanted, filter },
-        ],
-      });
-      close();
-      toast(`Saved as @${wanted}.`, { hint: "Use it wherever you write a filter, also inside another one." });
+      await savePreferences({ saved_filters: [...others, { name: wanted, filter }] });
     } catch (error) {
-      setRefusal(`${/** @type {Error} */ (error).message} ${/** @type {{ hint?: string }} */ (error).hint ?? ""}`);
+      return `${/** @type {Error} */ (error).message} ${/** @type {{ hint?: string }} */ (error).hint ?? ""}`;
     }
+    close();
+    toast(`Saved as @${wanted}.`, { hint: "Use it wherever you write a filter, also inside another one." });
+    return undefined;
   };
-  return h(Dialog, {
+  return h(NameDialog, {
     title: "Save the filter",
+    verb: "Save",
     width: 480,
+    about: html`<p><code>${filter}</code></p>`,
+    field: { kind: "mono", placeholder: "favourites", isCode: true },
+    noteOf: (name) =>
+      list.some((each) => each.name.toLowerCase() === name.toLowerCase())
+        ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
+        : html`<p class="soft">Then <code>@${bare(name) || "name"}</code> stands for it.</p>`,
+    onSave: save,
     onClose: close,
-    children: html`<form class="save-filter" onSubmit=${save}>
-      <p><code>${filter}</code></p>
-      <label class="edit-field">
-        <span class="soft">Name</span>
-        <input
-          ref=${field}
-          class="field mono"
-          value=${name}
-          placeholder="favourites"
-          spellcheck=${false}
-          autocomplete="off"
-          aria-invalid=${refusal !== ""}
-          onInput=${(/** @type {Event} */ event) => {
-            setName(/** @type {HTMLInputElement} */ (event.target).value);
-            setRefusal("");
-          }}
-        />
-      </label>
-      ${
-        refusal
-          ? html`<p class="refusal" role="alert">${refusal}</p>`
-          : isTaken
-            ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
-            : html`<p class="soft">Then <code>@${name.trim().replace(/^@/, "") || "name"}</code> stands for it.</p>`
-      }
-      <div class="save-actions">
-        <button type="submit" class="button primary" disabled=${!name.trim()}>Save</button>
-        ${button("Cancel", close, { kind: "quiet" })}
-      </div>
-    </form>`,
+  });
+}
+
+/** @param {{ title: string, current: string, onPick: (model: string) => void, onClose: () => void }} props */
+function ModelPicker({ title, current, onPick, onClose }) {
+  const [words, setWords] = useState("");
+  const { models, providers } = about.value;
+  const found = useMemo(() => {
+    const isCurrent = (/** @type {{ id: string, name: string }} */ each) =>
+      current === each.id || current === each.name;
+    const ready = new Set(providers.filter((each) => each.ready).map((each) => each.name));
+    const known = models.map((each) => {
+      const name = each.provider ? `${each.provider}/${each.id}` : each.id;
+      return { ...each, name, label: name, detail: each.provider, isReady: ready.has(each.provider) };
+    });
+    const ordered = rank(known, words);
+    if (!words.trim())
+      ordered.sort((a, b) => Number(isCurrent(b)) - Number(isCurrent(a)) || Number(b.isReady) - Number(a.isReady));
+    const best = ordered.slice(0, MOST_MODELS);
+    // A model that the catalogue does not know can still be asked for by its name.
+    const own = words.trim();
+    if (!own || known.some((each) => each.id === own || each.name === own)) return best;
+    const written = { id: own, name: own, label: own, provider: "", isReady: true, context_window: undefined };
+    return [...best, { ...written, detail: "as written" }];
+  }, [words, models]);
+  return combobox({
+    id: "model",
+    title,
+    heading: html`<p class="palette-title">${title}</p>`,
+    label: "Model",
+    listLabel: "Models",
+    placeholder: "A model's name",
+    text: words,
+    onText: setWords,
+    items: found,
+    nothing: html`<li class="palette-item faint" role="presentation">No model is known.</li>`,
+    keyOf: (each) => each.name,
+    itemClass: (each) => (each.isReady ? "" : "is-missing"),
+    renderItem: (each) => html`<span class="cut">${each.id}</span>
+      <span class="cut faint">
+        ${each.detail}
+        ${each.isReady ? "" : ", no key"}
+        ${each.context_window ? ` · ${short(each.context_window)}` : ""}
+      </span>
+      ${each.id === current || each.name === current ? h(Icon, { name: "check" }) : null}`,
+    onTake: (model) => {
+      onClose();
+      onPick(model.name);
+    },
+    onClose,
   });
 }

@@ -2,28 +2,24 @@
 /** The question that is being written: kept by this tab, and its tokens counted when the user pauses. */
 
 import { post } from "../../kit/api.js";
-import { effect, signal, untracked } from "../../vendor/preact.js";
+import { readStoredJson, store } from "../../kit/storage.js";
+import { effect, signal } from "../../vendor/preact.js";
 import { wireAttachments } from "./core/attachments.js";
 import { chat, inChat } from "./chats.js";
 import { inView, view, viewId } from "./feed.js";
 import { keyOf } from "./tab-memory.js";
 
-/** @import { EstimateShown } from "./core/chat.js" */
+/** @import { EstimateShown } from "../../api-types.d.ts" */
 /** @import { Item } from "./core/attachments.js" */
 /** @typedef {{ text: string, items: Item[], replaces: string }} Draft */
 
-const NAME = "sightline.chat.draft";
+const NAME = "chat.draft";
 /** Tokens are counted so many milliseconds after the last key. */
 const PAUSE = 250;
 
 /** @param {string} name @returns {{ text: string, replaces: string }} */
 function readDraft(name) {
-  try {
-    const { text = "", replaces = "" } = JSON.parse(sessionStorage.getItem(keyOf(NAME, name)) ?? "{}");
-    return { text, replaces };
-  } catch {
-    return { text: "", replaces: "" };
-  }
+  return { text: "", replaces: "", ...readStoredJson(keyOf(NAME, name), "sessionStorage") };
 }
 
 /** The chat whose draft this is, and the files of the drafts of other chats. */
@@ -34,29 +30,20 @@ const before = readDraft(owner);
 export const text = signal(before.text);
 /** The pair that this question takes the place of. */
 export const replaces = signal(before.replaces);
-/** @type {import("../../vendor/preact.js").Signal<Item[]>} */
 export const items = signal(/** @type {Item[]} */ ([]));
-/** @type {import("../../vendor/preact.js").Signal<EstimateShown | null>} */
 export const size = signal(/** @type {EstimateShown | null} */ (null));
 
 // Another chat has a draft of its own.
 effect(() => {
   const next = chat.value;
   if (next === owner) return;
-  kept.set(
-    owner,
-    untracked(() => items.value),
-  );
+  kept.set(owner, items.peek());
   owner = next;
   write({ ...readDraft(next), items: kept.get(next) ?? [] });
 });
 
 effect(() => {
-  try {
-    sessionStorage.setItem(keyOf(NAME, owner), JSON.stringify({ text: text.value, replaces: replaces.value }));
-  } catch {
-    // A browser that keeps nothing starts afresh next time.
-  }
+  store(keyOf(NAME, owner), JSON.stringify({ text: text.value, replaces: replaces.value }), "sessionStorage");
 });
 
 /** @param {Partial<Draft>} draft */
@@ -97,7 +84,7 @@ effect(() => {
   clearTimeout(timer);
   const own = (number += 1);
   if (!at || (!words.trim() && !files.length)) {
-    if (untracked(() => size.value)) size.value = null;
+    if (size.peek()) size.value = null;
     return;
   }
   timer = setTimeout(async () => {

@@ -10,7 +10,7 @@ import { Rows } from "./core/rows.js";
 import { chat, inChat } from "./chats.js";
 import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 
-/** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "./core/chat.js" */
+/** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "../../api-types.d.ts" */
 /** @import { Delta } from "./core/live.js" */
 /** @typedef {{ id: string, name: string, path: string, [key: string]: any }} Topic */
 
@@ -33,11 +33,8 @@ const NO_PREFERENCES = {
 const id = ownViewId();
 const path = () => inChat(`/api/chat/views/${id}`);
 
-/** @type {import("../../vendor/preact.js").Signal<ViewShown | null>} */
 export const view = signal(/** @type {ViewShown | null} */ (null));
-/** @type {import("../../vendor/preact.js").Signal<"loading" | "ready" | "failed">} */
 export const condition = signal(/** @type {"loading" | "ready" | "failed"} */ ("loading"));
-/** @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
 export const trouble = signal(/** @type {ApiError | null} */ (null));
 /** The user's preferences as the server has them; another page may change them. */
 export const storedPreferences = resource("/api/chat/preferences", (again) =>

@@ -16,7 +16,7 @@ import { condition, heights, changeView, showRows, noteHeight, rows, tick, troub
 import { setCursor, cursor, isTypewriter, list, mark, selectionRange, useCursor } from "./modes.js";
 import { Pair } from "./pair.js";
 
-/** @import { ViewShown } from "./core/chat.js" */
+/** @import { ViewShown } from "../../api-types.d.ts" */
 
 /** @param {Event} event @param {number} index */
 function aimAt(event, index) {
@@ -99,7 +99,7 @@ export function History() {
 function Boundary({ shown }) {
   const { predicted, visible } = shown.counter;
   return html`<div
-    class="boundary"
+    class="boundary in-row"
     role="separator"
     aria-label=${predicted ? `Boundary: ${countOf(predicted, "pair")} from here on` : "Boundary: no pair is sent"}
   >

@@ -3,7 +3,7 @@
 
 import { about as server } from "../../kit/about.js";
 import { put } from "../../kit/api.js";
-import { button } from "../../kit/button.js";
+import { button, linkButton } from "../../kit/button.js";
 import { onValue } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
@@ -186,9 +186,7 @@ function Replacing() {
       Asked again as a new pair; the old one
       ${pair ? html`, <q>${pair.user_text.slice(0, 60)}</q>,` : ""} goes when you send.
     </span>
-    <button type="button" class="link" onClick=${() => write({ text: "", items: [], replaces: "" })}>
-      Cancel <kbd class="key">Esc</kbd>
-    </button>
+    ${linkButton(html`Cancel <kbd class="key">Esc</kbd>`, () => write({ text: "", items: [], replaces: "" }))}
   </div>`;
 }
 

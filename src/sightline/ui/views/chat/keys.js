@@ -25,7 +25,7 @@ import {
 import { panelKeys, showPanel } from "./panels.js";
 import { bothSides, forkFrom, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
 
-/** @import { PairShown } from "./core/chat.js" */
+/** @import { PairShown } from "../../api-types.d.ts" */
 /** @import { Wanted } from "../../kit/keyboard.js" */
 
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
@@ -94,20 +94,21 @@ function inside(selector, number) {
 
 /** @param {number} number @param {boolean} isCopied */
 function code(number, isCopied) {
-  const found = inside(".pair-answer pre code", number);
-  const words = found?.textContent;
-  if (!words) return void toast(`There is no code block ${number} here.`);
-  if (isCopied) return void copyText(words, `Code block ${number}`);
-  return void (dialog.value = { kind: "code", title: `Code block ${number}`, text: words });
+  use("Code block", number, inside(".pair-answer pre code", number)?.textContent, isCopied);
 }
 
 /** @param {number} number @param {boolean} isCopied */
 function formula(number, isCopied) {
   const found = inside(".pair-answer :is(.formula, .formula-source)", number);
-  const words = found?.matches(".formula") ? found.getAttribute("title") : found?.textContent;
-  if (!words) return void toast(`There is no formula ${number} here.`);
-  if (isCopied) return void copyText(words, `Formula ${number}`);
-  return void (dialog.value = { kind: "code", title: `Formula ${number}`, text: words });
+  use("Formula", number, found?.matches(".formula") ? found.getAttribute("title") : found?.textContent, isCopied);
+}
+
+/** @param {string} what @param {number} number @param {string | null | undefined} text @param {boolean} isCopied */
+function use(what, number, text, isCopied) {
+  const title = `${what} ${number}`;
+  if (!text) toast(`There is no ${title.toLowerCase()} here.`);
+  else if (isCopied) void copyText(text, title);
+  else dialog.value = { kind: "code", title, text };
 }
 
 /**

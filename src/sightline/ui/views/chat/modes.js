@@ -11,7 +11,6 @@ import { indexOfPair, rows, tick } from "./feed.js";
 export const INPUT = "chat-input";
 export const COMMAND = "chat-command";
 
-/** @type {import("../../vendor/preact.js").Signal<Mode>} */
 export const mode = signal(/** @type {Mode} */ ("view"));
 /** The pair that keys are about. `id` is empty until its row has been fetched. */
 export const cursor = signal({ id: "", index: -1 });

@@ -6,7 +6,7 @@ import { iconButton } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { countOf } from "../../kit/core/format.js";
 import { Menu } from "../../kit/menu.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { attempt, toast } from "../../kit/toast.js";
 import { h, html } from "../../vendor/preact.js";
 import { dialog, mark, reask, remove, revise, swap } from "./actions.js";
 import { chat, forkChat, goToChat } from "./chats.js";
@@ -15,7 +15,8 @@ import { nextStar } from "./core/chat.js";
 import { idsOf, view } from "./feed.js";
 import { mark as chosenFrom, selectionRange, toInput } from "./modes.js";
 
-/** @import { PairShown, Standing } from "./core/chat.js" */
+/** @import { PairShown } from "../../api-types.d.ts" */
+/** @import { Standing } from "./core/chat.js" */
 
 /** Both sides as Markdown. @param {PairShown} pair */
 export function bothSides(pair) {
@@ -36,14 +37,12 @@ function exchangeOf(pair) {
 /** Open a new chat with everything up to this pair. @param {PairShown} pair */
 export async function forkFrom(pair) {
   const before = chat.value;
-  try {
+  await attempt(async () => {
     const made = await forkChat(pair.id);
     toast(`A new chat with ${countOf(made.pairs, "pair")}.`, {
       action: { label: "Back", run: () => goToChat(before) },
     });
-  } catch (error) {
-    toastError(error);
-  }
+  });
 }
 
 /** Choose the model that answers again. @param {PairShown} pair */

@@ -3,23 +3,23 @@
 
 import { addressOf } from "../../kit/api.js";
 import { AnswerBody } from "../../kit/answer.js";
-import { button } from "../../kit/button.js";
+import { button, linkButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
-import { formatRunning, stamp, when, whole } from "../../kit/core/format.js";
+import { countOf, formatRunning, stamp, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { memo } from "../../kit/memo.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { ApprovalCard, waitingRuns } from "../runs/approval.js";
-import { cancel, dialog, remove, resume, revise, waitsFor } from "./actions.js";
+import { cancel, dialog, remove, resume, waitsFor } from "./actions.js";
 import { inChat, mediaOf } from "./chats.js";
 import { formatBytes } from "./core/attachments.js";
 import { whyIncomplete, isLeft, limitLine, usageOf, timeUntil } from "./core/chat.js";
 import { liveOf } from "./feed.js";
-import { toInput } from "./modes.js";
-import { PairActions } from "./pair-actions.js";
+import { PairActions, reviseHere } from "./pair-actions.js";
 
-/** @import { AnswerShown, PairShown, Standing, TroubleShown } from "./core/chat.js" */
+/** @import { AnswerShown, PairShown, TroubleShown } from "../../api-types.d.ts" */
+/** @import { Standing } from "./core/chat.js" */
 
 /** A question that is longer is folded. */
 const LONG = 1800;
@@ -37,7 +37,6 @@ const STANDING_LABELS = { excluded: "Off: ", left_out: "Left out: " };
  * }} PairProps
  */
 
-/** @type {(props: PairProps & { key?: string }) => any} */
 export const Pair = memo(function Pair(/** @type {PairProps} */ props) {
   const { pair, index, total, standing, isActive, isMeant, paused, note, onAim } = props;
   const names = [
@@ -143,9 +142,9 @@ function Question({ pair }) {
     ${text && html`<div class=${isLong && !isOpen ? "question-text is-cut" : "question-text"} dir="auto">${text}</div>`}
     ${
       isLong &&
-      html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-        ${isOpen ? "Show less" : `Show all ${whole(text.length)} characters`}
-      </button>`
+      linkButton(isOpen ? "Show less" : `Show all ${whole(text.length)} characters`, () => setOpen(!isOpen), {
+        isExpanded: isOpen,
+      })
     }
     ${
       pair.attachments.length
@@ -187,9 +186,7 @@ function Answer({ pair, answer }) {
       ${usageOf(answer).map((each) => html`<span key=${each.text} title=${each.help}>${each.text}</span>`)}
       ${
         pair.earlier
-          ? html`<button type="button" class="link" onClick=${() => (dialog.value = { kind: "earlier", pair })}>
-              ${pair.earlier === 1 ? "1 earlier answer" : `${pair.earlier} earlier answers`}
-            </button>`
+          ? linkButton(countOf(pair.earlier, "earlier answer"), () => (dialog.value = { kind: "earlier", pair }))
           : null
       }
       ${
@@ -220,7 +217,7 @@ function Arriving({ pair, paused }) {
     ${answer && hasWords ? h(AnswerBody, { answer, isLive: true, files: mediaOf(pair.id), waiting }) : null}
     ${run ? h(ApprovalCard, { run }) : null}
     ${paused ? h(PauseNote, { paused, now }) : null}
-    <div class="arriving" role="status">
+    <div class="arriving in-row" role="status">
       <span class="thinking-badge">
         <i></i>
         <i></i>
@@ -236,7 +233,7 @@ function Arriving({ pair, paused }) {
 /** @param {{ paused: { line: string, can_go_at: number | null }, now: number }} props */
 function PauseNote({ paused, now }) {
   const left = paused.can_go_at === null ? "" : timeUntil(paused.can_go_at, now);
-  return html`<div class="paused" role="alert">
+  return html`<div class="paused in-row" role="alert">
     ${h(Icon, { name: "pause" })}
     <p>
       ${limitLine(paused.line)} ${
@@ -267,14 +264,7 @@ function Trouble({ pair, trouble }) {
     ${
       isError &&
       html`<p class="trouble-actions">
-        ${button(
-          "Re-ask",
-          () => {
-            void revise(pair);
-            toInput();
-          },
-          { icon: "replay", keys: "e" },
-        )}
+        ${button("Re-ask", () => reviseHere(pair), { icon: "replay", keys: "e" })}
         ${button("Delete", () => remove([pair.id]), { kind: "danger", icon: "trash", keys: "d" })}
         ${
           pair.exchange &&

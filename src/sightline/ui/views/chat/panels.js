@@ -2,9 +2,10 @@
 /** The panels beside the history: one entry each says how it is opened, how wide it is and what is in it. */
 
 import { iconButton } from "../../kit/button.js";
+import { readStored, store } from "../../kit/storage.js";
 import { h, html, signal, useEffect } from "../../vendor/preact.js";
-import { view } from "./feed.js";
-import { HudFacts } from "./hud.js";
+import { hud } from "./core/chat.js";
+import { preferences, view } from "./feed.js";
 import { NextSend } from "./preview.js";
 
 /** @import { Choice } from "../../kit/menu.js" */
@@ -38,28 +39,12 @@ const WIDEST = 640;
 const STEP = 24;
 
 /** The names of the open ones. */
-const open = signal(new Set(PANELS.filter(({ name, width }) => width && readStored(name)).map(({ name }) => name)));
-const widths = signal(
-  new Map(PANELS.map(({ name, width = 0 }) => [name, Number(readStored(`${name}-width`)) || width])),
+const open = signal(
+  new Set(PANELS.filter(({ name, width }) => width && readStored(`chat.${name}`)).map(({ name }) => name)),
 );
-
-/** @param {string} name */
-function readStored(name) {
-  try {
-    return localStorage.getItem(`sightline.chat.${name}`) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-/** @param {string} name @param {string} value */
-function store(name, value) {
-  try {
-    localStorage.setItem(`sightline.chat.${name}`, value);
-  } catch {
-    // Then it is as usual next time.
-  }
-}
+const widths = signal(
+  new Map(PANELS.map(({ name, width = 0 }) => [name, Number(readStored(`chat.${name}-width`)) || width])),
+);
 
 /** @param {string} name */
 export function isPanelOpen(name) {
@@ -72,7 +57,7 @@ export function showPanel(name, isOpen = !open.peek().has(name)) {
   if (isOpen) next.add(name);
   else next.delete(name);
   open.value = next;
-  if (PANELS.find((each) => each.name === name)?.width) store(name, isOpen ? "yes" : "");
+  if (PANELS.find((each) => each.name === name)?.width) store(`chat.${name}`, isOpen ? "yes" : "");
 }
 
 /** @returns {Wanted[]} */
@@ -102,7 +87,7 @@ export function Panels() {
 function resize(name, wanted) {
   const width = Math.round(Math.min(Math.max(wanted, NARROWEST), WIDEST));
   widths.value = new Map(widths.value).set(name, width);
-  store(`${name}-width`, String(width));
+  store(`chat.${name}-width`, String(width));
 }
 
 /** @param {{ panel: Panel, children: unknown, key?: string }} props */
@@ -144,4 +129,23 @@ function Frame({ panel: { name, title, keys }, children }) {
     </header>
     <div class="side-panel-body">${children}</div>
   </aside>`;
+}
+
+/** The details of every send: parameters, trimming, errors. */
+function HudFacts() {
+  const shown = view.value;
+  if (!shown) return null;
+  return hud(shown, preferences.value.settings).map(
+    (group) => html`<section key=${group.name} aria-label=${group.name}>
+      <h3>${group.name}</h3>
+      <dl>
+        ${group.rows.map(
+          (row) => html`<div key=${row.label} class=${row.value.length > 24 ? "long" : null}>
+            <dt>${row.label}</dt>
+            <dd class="number">${row.value}</dd>
+          </div>`,
+        )}
+      </dl>
+    </section>`,
+  );
 }

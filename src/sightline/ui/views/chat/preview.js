@@ -5,6 +5,8 @@ import { post } from "../../kit/api.js";
 import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
+import { checkbox } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
 import { h, html, signal, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { Bytes, sha256Of } from "../request/wire.js";
@@ -52,7 +54,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
     aria-busy=${isPending}
     onKeyDown=${onKey}
   >
-    <header class="panel-head">
+    <header class="panel-head in-row">
       <h2>Next send</h2>
       <span class="faint panel-aside">exactly as it will be sent</span>
       <span class="shell-gap"></span>
@@ -76,7 +78,7 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
     }
     ${shown ? h(Facts, { shown }) : !stopped ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
-    <footer class="panel-foot">
+    <footer class="panel-foot in-row">
       ${button("Edit before sending", onEdit, {
         icon: "edit",
         title: "Hold it before it is sent, and open it in the request editor",
@@ -162,7 +164,7 @@ function usePreview(view, about, text, attachments, before, replaces) {
 function Facts({ shown }) {
   const { shares } = shown;
   const total = shares.reduce((sum, share) => sum + share.size, 0) || 1;
-  return html`<div class="preview-facts">
+  return html`<div class="preview-facts stacked">
     <p class="preview-route">
       <b>${shown.model}</b>
       <span class="soft">${shown.provider}</span>
@@ -190,7 +192,7 @@ function Facts({ shown }) {
       ${shares.map(
         (share) => html`<i
           key=${share.label}
-          class=${`share ${classOf(share.label)}`}
+          class=${`meter-share ${classOf(share.label)}`}
           style=${{ width: `${(share.size / total) * 100}%` }}
         ></i>`,
       )}
@@ -198,7 +200,7 @@ function Facts({ shown }) {
     <p class="preview-shares">
       ${shares.map(
         (share) => html`<span key=${share.label}>
-          <i class=${`meter-dot share ${classOf(share.label)}`}></i>
+          <i class=${`meter-dot ${classOf(share.label)}`}></i>
           ${share.label}
           ${share.count > 1 ? html` <span class="soft number">×${whole(share.count)}</span>` : null}${" "}
           <span class="faint number">${whole(share.size)}</span>
@@ -220,19 +222,16 @@ function Facts({ shown }) {
  */
 function Changes({ changes, words }) {
   if (!changes.length) return null;
-  return html`<details class="fold-block">
-    <summary>
-      <span class="fold-mark" aria-hidden="true"></span>
-      <span class="fold-title">${countOf(changes.length, "thing")} ${words}</span>
-    </summary>
-    <ul class="fold-inside preview-losses">
+  return foldBlock(
+    `${countOf(changes.length, "thing")} ${words}`,
+    html`<ul class="fold-inside preview-losses">
       ${changes.map(
         (change, index) => html`<li key=${index}>
           <b>${change.what}</b> <span class="soft">${change.why}</span>
         </li>`,
       )}
-    </ul>
-  </details>`;
+    </ul>`,
+  );
 }
 
 /** @param {string} label */
@@ -253,9 +252,7 @@ function Body({ shown }) {
   const isSame = !own || own === shown.body_sha256;
   return html`<div class="preview-body">
     <div class="preview-tools in-row">
-      <label class="check">
-        <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
-      </label>
+      ${checkbox("Indent", isIndented, setIndented)}
       <span class="shell-gap"></span>
       <code
         class=${isSame ? "hash faint" : "hash bad"}

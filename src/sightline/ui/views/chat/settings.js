@@ -2,9 +2,9 @@
 /** The settings dialog. Each setting is saved when its field is left; a problem is shown at the field. */
 
 import { get } from "../../kit/api.js";
-import { button } from "../../kit/button.js";
+import { button, linkButton } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue } from "../../kit/fields.js";
+import { selectField } from "../../kit/fields.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { FIELDS, isUsual, read, USUAL, fieldText } from "./core/settings.js";
 import { savePreferences, storedPreferences } from "./feed.js";
@@ -81,6 +81,7 @@ function Setting({ field, settings, onSave }) {
       (event.preventDefault(), event.stopPropagation(), setTyped(null), setProblem(""));
   };
   const shared = { id, "aria-describedby": `${id}-help`, "aria-invalid": problem ? "true" : null };
+  const written = { ...shared, value, onInput: typing, onBlur: () => void commit(value), onKeyDown: onKey };
   const control = () => {
     switch (field.kind) {
       case "switch":
@@ -92,34 +93,11 @@ function Setting({ field, settings, onSave }) {
             void commit(String(/** @type {HTMLInputElement} */ (event.target).checked))}
         />`;
       case "choice":
-        return html`<select
-          class="field"
-          ...${shared}
-          value=${value}
-          onChange=${onValue(commit)}
-        >
-          ${field.choices.map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}
-        </select>`;
+        return selectField(value, commit, field.choices, shared);
       case "lines":
-        return html`<textarea
-          class="field tall"
-          rows="3"
-          ...${shared}
-          value=${value}
-          onInput=${typing}
-          onBlur=${() => void commit(value)}
-          onKeyDown=${onKey}
-        ></textarea>`;
+        return html`<textarea class="field tall" rows="3" ...${written}></textarea>`;
       default:
-        return html`<input
-          class="field number setting-number"
-          inputmode="decimal"
-          ...${shared}
-          value=${value}
-          onInput=${typing}
-          onBlur=${() => void commit(value)}
-          onKeyDown=${onKey}
-        />`;
+        return html`<input class="field number setting-number" inputmode="decimal" ...${written} />`;
     }
   };
   return html`<div class=${`setting kind-${field.kind}`}>
@@ -127,19 +105,16 @@ function Setting({ field, settings, onSave }) {
       ${field.label}
       ${field.unit ? html` <span class="faint">${field.unit}</span>` : null}
     </label>
-    <div class="setting-value">
+    <div class="setting-value in-row">
       ${control()}
       ${
         isUsual(settings, field.name) && typed === null
           ? null
-          : html`<button
-              type="button"
-              class="link"
-              title=${`Back to ${fieldText(USUAL[field.name]) || "none"}`}
-              onClick=${() => (setTyped(null), void commit(fieldText(USUAL[field.name])))}
-            >
-              usual${field.kind === "number" ? `: ${fieldText(USUAL[field.name])}` : ""}
-            </button>`
+          : linkButton(
+              `usual${field.kind === "number" ? `: ${fieldText(USUAL[field.name])}` : ""}`,
+              () => (setTyped(null), void commit(fieldText(USUAL[field.name]))),
+              { title: `Back to ${fieldText(USUAL[field.name]) || "none"}` },
+            )
       }
       <span class="good" role="status">${isSaved ? "saved" : ""}</span>
     </div>

@@ -1,20 +1,18 @@
 // @ts-check
 /** What this browser tab remembers of the chat. */
 
+import { readStored, readStoredJson, store } from "../../kit/storage.js";
+
 /**
  * The id of this tab's view, the same after a reload. A copy of the tab has the same storage, and gets another view.
  * @returns {string}
  */
 export function ownViewId() {
-  const made = `v-${crypto.randomUUID()}`;
-  try {
-    const [opening] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
-    const found = (opening?.type === "reload" && sessionStorage.getItem("sightline.chat.view-id")) || made;
-    sessionStorage.setItem("sightline.chat.view-id", found);
-    return found;
-  } catch {
-    return made;
-  }
+  const [opening] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
+  const found =
+    (opening?.type === "reload" && readStored("chat.view-id", "sessionStorage")) || `v-${crypto.randomUUID()}`;
+  store("chat.view-id", found, "sessionStorage");
+  return found;
 }
 
 /**
@@ -32,21 +30,13 @@ export function keyOf(name, chat) {
  * @returns {{ model?: string, topic?: string }}
  */
 export function lastChoice(chat) {
-  try {
-    const { model, topic } = JSON.parse(sessionStorage.getItem(keyOf("sightline.chat.view", chat)) ?? "{}");
-    const usual = model || localStorage.getItem("sightline.chat.model");
-    return { ...(usual && { model: usual }), ...(topic && { topic }) };
-  } catch {
-    return {};
-  }
+  const { model, topic } = readStoredJson(keyOf("chat.view", chat), "sessionStorage");
+  const usual = model || readStored("chat.model");
+  return { ...(usual && { model: usual }), ...(topic && { topic }) };
 }
 
 /** @param {string} chat @param {{ model?: string, topic?: string }} choice */
 export function rememberChoice(chat, { model, topic }) {
-  try {
-    sessionStorage.setItem(keyOf("sightline.chat.view", chat), JSON.stringify({ model, topic }));
-    if (model) localStorage.setItem("sightline.chat.model", model);
-  } catch {
-    // A browser that keeps nothing starts afresh next time.
-  }
+  store(keyOf("chat.view", chat), JSON.stringify({ model, topic }), "sessionStorage");
+  if (model) store("chat.model", model);
 }

@@ -3,9 +3,10 @@
 
 import { about } from "../../kit/about.js";
 import { post, put } from "../../kit/api.js";
-import { button } from "../../kit/button.js";
+import { button, linkButton } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue, textField } from "../../kit/fields.js";
+import { checkbox, onValue, selectField, textField } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
@@ -70,6 +71,8 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
     }
   };
   const fields = { form, inherited, problems, onChange };
+  const above = parentsFor(rows, topic?.id ?? "new").map((row) => /** @type {const} */ ([row.topic.id, row.path]));
+  const parents = [/** @type {const} */ (["", "(the top)"]), ...above];
   return h(Dialog, {
     title: isRoot ? "Everywhere" : topic ? `Topic: ${topic.name}` : "New topic",
     width: 680,
@@ -95,23 +98,7 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
               })}
               ${h(Line, {
                 label: "Below",
-                children: html`<select
-                  class="field"
-                  aria-label="Below"
-                  value=${form.parent}
-                  onChange=${onValue((value) => onChange({ parent: value }))}
-                >
-                  <option value="">(the top)</option>
-                  ${parentsFor(rows, topic?.id ?? "new").map(
-                    (row) => html`<option
-                      key=${row.topic.id}
-                      value=${row.topic.id}
-                      selected=${row.topic.id === form.parent}
-                    >
-                      ${row.path}
-                    </option>`,
-                  )}
-                </select>`,
+                children: selectField(form.parent, (parent) => onChange({ parent }), parents, { label: "Below" }),
               })}
             </div>`
       }
@@ -152,9 +139,9 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
           </datalist>`,
       })}
       ${h(Toolsets, fields)}
-      <details class="fold-block" open=${Object.keys(topic?.parameters ?? {}).length > 0}>
-        <summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">Parameters</span></summary>
-        <div class="fold-inside form-grid">
+      ${foldBlock(
+        "Parameters",
+        html`<div class="fold-inside form-grid">
           ${PARAMETERS.map(([name, label, usual]) =>
             h(Line, {
               key: name,
@@ -169,8 +156,9 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
               }),
             }),
           )}
-        </div>
-      </details>
+        </div>`,
+        { isOpen: Object.keys(topic?.parameters ?? {}).length > 0 },
+      )}
     </form>`,
   });
 }
@@ -194,9 +182,7 @@ function Text({ form, onChange, name, label, lines, above, nothing }) {
   const aside =
     value === null
       ? html`<span class="faint">${above ? "from above" : ""}</span>`
-      : html`<button type="button" class="link" onClick=${() => onChange({ [name]: null })}>
-          ${above ? "As above" : "Clear"}
-        </button>`;
+      : linkButton(above ? "As above" : "Clear", () => onChange({ [name]: null }));
   return h(Line, {
     label,
     aside,
@@ -219,43 +205,27 @@ function Text({ form, onChange, name, label, lines, above, nothing }) {
 /** The toolsets that are configured; the page cannot name any other. @param {Fields} props */
 function Toolsets({ form, inherited, onChange }) {
   const { value } = useResource("/api/about");
-  const known = namesOf(value?.toolsets);
   const own = form.toolsets;
-  const names = [...new Set([...known, ...(own ?? inherited.toolsets)])].sort();
+  const names = [...new Set([...(value?.toolsets ?? []), ...(own ?? inherited.toolsets)])].sort();
   const aside =
     own === null
       ? html`<span class="faint">
           ${inherited.toolsets.length ? `from above: ${inherited.toolsets.join(", ")}` : ""}
         </span>`
-      : html`<button type="button" class="link" onClick=${() => onChange({ toolsets: null })}>
-          ${inherited.toolsets.length ? "As above" : "None"}
-        </button>`;
-  const toggle = (/** @type {string} */ name) => {
-    const now = own ?? inherited.toolsets;
-    onChange({ toolsets: now.includes(name) ? now.filter((each) => each !== name) : [...now, name] });
-  };
+      : linkButton(inherited.toolsets.length ? "As above" : "None", () => onChange({ toolsets: null }));
   const chosen = own ?? inherited.toolsets;
+  const toggle = (/** @type {string} */ name) =>
+    onChange({ toolsets: chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name] });
   return h(Line, {
     label: "Tools",
     aside,
     children: names.length
       ? html`<div class="toolset-choice" role="group" aria-label="Toolsets">
-          ${names.map(
-            (name) => html`<label key=${name} class="check">
-              <input type="checkbox" checked=${chosen.includes(name)} onChange=${() => toggle(name)} /> ${name}
-            </label>`,
-          )}
+          ${names.map((name) => checkbox(name, chosen.includes(name), () => toggle(name), { key: name }))}
         </div>`
       : html`<p class="faint">
           ${h(Icon, { name: "plug" })} No toolsets are configured. A table <code>[tools.NAME]</code> in sightline.toml
           makes one.
         </p>`,
   });
-}
-
-/** @param {unknown} toolsets names, or toolsets that have one @returns {string[]} */
-function namesOf(toolsets) {
-  return Array.isArray(toolsets)
-    ? toolsets.map((each) => (typeof each === "string" ? each : String(each?.name ?? ""))).filter(Boolean)
-    : [];
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** The topics as the server has them, fetched when first needed and kept in step. */
 
-import { get, onAnnounced, onReconnect } from "../../kit/api.js";
+import { get, onAnnounced, onReconnect, stopAll } from "../../kit/api.js";
 import { Resource } from "../../kit/core/resource.js";
 import { toastError } from "../../kit/toast.js";
 import { useEffect } from "../../vendor/preact.js";
@@ -13,17 +13,15 @@ import { chat, inChat } from "./chats.js";
 /** @type {Resource<TopicShown[], ApiError>} */
 const topics = new Resource(
   () => get(inChat("/api/chat/topics")),
-  (again) => {
-    const stops = [
+  (again) =>
+    stopAll(
       onAnnounced("chat", (event) => (event.kind === "topics" || (event.kind === "changed" && event.wide)) && again()),
       onReconnect(again),
       chat.subscribe(() => {
         topics.value.value = null;
         again();
       }),
-    ];
-    return () => stops.forEach((stop) => stop());
-  },
+    ),
 );
 let isStarted = false;
 

@@ -7,7 +7,7 @@ import { combobox } from "../../kit/combobox.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { attempt, toast } from "../../kit/toast.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
 import { inChat } from "./chats.js";
 import { topicToCreate, findRows, tree, whyKept } from "./core/topics.js";
@@ -16,19 +16,16 @@ import { fetchTopics, useTopics } from "./topic-feed.js";
 
 /** @import { Row, Topic } from "./core/topics.js" */
 
-export { TopicEditor } from "./topic-editor.js";
-
 /**
  * One line of the list: a topic, no topic, or one that would be made.
  * @typedef {{ key: string, label: string, detail: string, depth: number, isChosen: boolean, run: () => void }} Offer
  */
 
 /**
- * `value` is the topic that is chosen now. With `canPickNone` "No topic" is offered too.
- * @param {{ value: string, onPick: (topic: string) => void, onClose: () => void, canPickNone?: boolean, title?: string
- *   }} props
+ * `value` is the topic that is chosen now.
+ * @param {{ value: string, onPick: (topic: string) => void, onClose: () => void, title: string }} props
  */
-export function TopicPicker({ value, onPick, onClose, canPickNone = true, title = "Choose a topic" }) {
+export function TopicPicker({ value, onPick, onClose, title }) {
   const topics = useTopics();
   const [text, setText] = useState("");
   const rows = useMemo(() => tree(topics ?? []), [topics]);
@@ -37,17 +34,15 @@ export function TopicPicker({ value, onPick, onClose, canPickNone = true, title 
     onPick(id);
   };
   const create = async (/** @type {{ name: string, parent: string }} */ { name, parent }) => {
-    try {
+    await attempt(async () => {
       const made = await post(inChat("/api/chat/topics"), { name, parent });
       await fetchTopics();
       pick(made.id);
-    } catch (error) {
-      toastError(error);
-    }
+    });
   };
   // Which topics there are must be known before one can be new.
   const offers = useMemo(
-    () => (topics ? offersFor(rows, text, value, { canPickNone, pick, create }) : null),
+    () => (topics ? offersFor(rows, text, value, { pick, create }) : null),
     [rows, topics, text, value],
   );
   return combobox({
@@ -85,11 +80,10 @@ const LATER = 300;
  * @param {readonly Row[]} rows
  * @param {string} text
  * @param {string} value
- * @param {{ canPickNone: boolean, pick: (id: string) => void, create: (wanted: { name: string, parent: string }) =>
- *   void }} ways
+ * @param {{ pick: (id: string) => void, create: (wanted: { name: string, parent: string }) => void }} ways
  * @returns {Offer[]}
  */
-function offersFor(rows, text, value, { canPickNone, pick, create }) {
+function offersFor(rows, text, value, { pick, create }) {
   const isSearch = text.trim() !== "";
   const known = findRows(rows, text).map(({ topic, depth, path }) => ({
     key: topic.id,
@@ -99,10 +93,7 @@ function offersFor(rows, text, value, { canPickNone, pick, create }) {
     isChosen: topic.id === value,
     run: () => pick(topic.id),
   }));
-  const none =
-    canPickNone && !isSearch
-      ? [{ key: "none", label: "No topic", detail: "", depth: 0, isChosen: value === "", run: () => pick("") }]
-      : [];
+  const none = { key: "none", label: "No topic", detail: "", depth: 0, isChosen: value === "", run: () => pick("") };
   const made = isSearch ? topicToCreate(rows, text) : null;
   const making = made
     ? [
@@ -116,7 +107,7 @@ function offersFor(rows, text, value, { canPickNone, pick, create }) {
         },
       ]
     : [];
-  return [...none, ...known, ...making];
+  return [...(isSearch ? [] : [none]), ...known, ...making];
 }
 
 /** Every topic with what is in it. @param {{ onClose: () => void }} props */
@@ -135,18 +126,8 @@ export function TopicsDialog({ onClose }) {
     children: html`
       <p class="soft">A topic inherits what it does not set from the topic above it.</p>
       ${topics === null ? html`<p class="faint">Loading…</p>` : null}
-      <ul class="topic-tree" aria-label="Topics">
-        ${
-          root &&
-          h(TopicRow, {
-            key: "root",
-            topic: root,
-            topics: topics ?? [],
-            label: "Everywhere",
-            depth: 0,
-            onEdit: setEdited,
-          })
-        }
+      <ul class="topic-tree boxed" aria-label="Topics">
+        ${root && h(TopicRow, { topic: root, topics: topics ?? [], label: "Everywhere", depth: 0, onEdit: setEdited })}
         ${rows.map(({ topic, depth, path }) =>
           h(TopicRow, {
             key: topic.id,
@@ -187,13 +168,11 @@ function TopicRow({ topic, topics, label, depth, onEdit }) {
   const drop = async () => {
     if (why) return void setAsking(!isAsking);
     if (!isAsking) return void setAsking(true);
-    try {
+    await attempt(async () => {
       await remove(inChat(`/api/chat/topics/${encodeURIComponent(topic.id)}`));
       await fetchTopics();
       toast(`The topic “${topic.name}” is gone.`);
-    } catch (error) {
-      toastError(error);
-    }
+    });
     return undefined;
   };
   return html`<li class="topic-row" style=${{ paddingLeft: `${depth * 18 + 8}px` }}>

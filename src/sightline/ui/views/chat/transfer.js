@@ -2,19 +2,21 @@
 /** Import and export of chats. What an import would add is counted before anything is imported. */
 
 import { bytes, upload } from "../../kit/api.js";
-import { button, iconButton } from "../../kit/button.js";
+import { button, iconButton, linkButton } from "../../kit/button.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
-import { toast, toastError } from "../../kit/toast.js";
-import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { saveBlob } from "../../kit/download.js";
+import { checkbox } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
+import { attempt, toast } from "../../kit/toast.js";
+import { h, html, useRef, useState } from "../../vendor/preact.js";
 import { inChat } from "./chats.js";
 import { formatBytes } from "./core/attachments.js";
 
 /** @typedef {import("../../api-types.d.ts").ImportShown} Counted */
 /**
  * @typedef {{ file: File, state: "reading" | "ready" | "importing" | "done" | "failed", report: Counted | null,
- *   problem:
- *   string }} Candidate
+ *   problem: string }} Candidate
  */
 
 const LARGEST = 200 * 1024 * 1024;
@@ -27,8 +29,8 @@ const FORMATS = /** @type {Record<string, string>} */ ({
 });
 const MOST_PROBLEMS = 20;
 
-/** @param {{ onClose: () => void, files?: readonly File[] }} props */
-export function ImportDialog({ onClose, files = [] }) {
+/** @param {{ onClose: () => void }} props */
+export function ImportDialog({ onClose }) {
   const [list, setList] = useState(/** @type {Candidate[]} */ ([]));
   const [isOver, setOver] = useState(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
@@ -50,9 +52,6 @@ export function ImportDialog({ onClose, files = [] }) {
     ]);
     for (const file of more) void look(file);
   };
-  useEffect(() => {
-    if (files.length) add(files);
-  }, []);
   const ready = list.filter((each) => each.state === "ready" && (each.report?.pairs ?? 0) > 0);
   const pairs = ready.reduce((sum, each) => sum + (each.report?.pairs ?? 0), 0);
   const isBusy = list.some((each) => each.state === "reading" || each.state === "importing");
@@ -113,10 +112,7 @@ export function ImportDialog({ onClose, files = [] }) {
           }}
         />
         <p>
-          Drop files here, or <button type="button" class="link" onClick=${() => input.current?.click()}>
-            choose them
-          </button>
-          .
+          Drop files here, or ${linkButton("choose them", () => input.current?.click())}.
         </p>
         <p class="faint">Nothing is imported until you confirm.</p>
       </div>
@@ -152,7 +148,7 @@ function ImportRow({ candidate, onRemove }) {
   const { file, state, report, problem } = candidate;
   const words = { reading: "reading…", ready: "", importing: "importing…", done: "imported", failed: "" }[state];
   const problems = report?.problems ?? [];
-  return html`<li class=${`import-row ${state}`}>
+  return html`<li class=${`import-row boxed ${state}`}>
     <div class="import-head in-row">
       <b class="cut">${file.name}</b>
       <span class="faint number">${formatBytes(file.size)}</span>
@@ -171,19 +167,16 @@ function ImportRow({ candidate, onRemove }) {
     ${problem ? html`<p class="bad" role="alert">${problem}</p>` : null}
     ${
       problems.length
-        ? html`<details class="fold-block">
-            <summary>
-              <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">${countOf(problems.length, "problem")}</span>
-            </summary>
-            <ul class="fold-inside import-problems">
+        ? foldBlock(
+            countOf(problems.length, "problem"),
+            html`<ul class="fold-inside import-problems">
               ${problems.slice(0, MOST_PROBLEMS).map((each, index) => html`<li key=${index}>${each}</li>`)}
               ${
                 problems.length > MOST_PROBLEMS &&
                 html`<li class="faint">and ${whole(problems.length - MOST_PROBLEMS)} more</li>`
               }
-            </ul>
-          </details>`
+            </ul>`,
+          )
         : null
     }
   </li>`;
@@ -194,26 +187,6 @@ const KINDS = /** @type {const} */ ([
   ["json", "JSON", "Everything about each pair, and the topics.", "json"],
   ["jsonl", "JSONL", "For fine-tuning: one conversation per line.", "jsonl"],
 ]);
-
-/**
- * What an address answers, as a file of the browser; whether it came. What is wrong is said, and the page stays.
- * @param {string} path
- * @param {string} name
- */
-export async function saveFile(path, name) {
-  try {
-    const address = URL.createObjectURL(new Blob([/** @type {any} */ (await bytes(path))]));
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    return true;
-  } catch (error) {
-    toastError(error);
-    return false;
-  }
-}
 
 /** `filter` is the one that the chat shows now. @param {{ view: string, filter: string, onClose: () => void }} props */
 export function ExportDialog({ view, filter, onClose }) {
@@ -230,7 +203,11 @@ export function ExportDialog({ view, filter, onClose }) {
     });
     const ending = KINDS.find(([name]) => name === kind)?.[3] ?? "txt";
     setSaving(true);
-    if (await saveFile(inChat(`/api/chat/export?${query}`), `chat.${ending}`)) onClose();
+    const isDone = await attempt(async () => {
+      const data = await bytes(inChat(`/api/chat/export?${query}`));
+      saveBlob(new Blob([/** @type {any} */ (data)]), `chat.${ending}`);
+    });
+    if (isDone) onClose();
     else setSaving(false);
   };
   return h(Dialog, {
@@ -264,11 +241,7 @@ export function ExportDialog({ view, filter, onClose }) {
         </label>
       </fieldset>
       ${
-        kind === "jsonl" &&
-        html`<label class="check">
-          <input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> One conversation for
-          each topic, instead of one for each pair
-        </label>`
+        kind === "jsonl" && checkbox("One conversation for each topic, instead of one for each pair", isWhole, setWhole)
       }`,
   });
 }

@@ -1,11 +1,12 @@
 // @ts-check
 /** What is left of the caps, and a way to raise one. */
 
-import { onAnnounced, onKinds, put } from "../../kit/api.js";
+import { onAnnounced, onKinds, put, stopAll } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { money, whole } from "../../kit/core/format.js";
-import { useResource } from "../../kit/resource.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { textField } from "../../kit/fields.js";
+import { followTogether, useResource } from "../../kit/resource.js";
+import { attempt, toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 
 /** @import { CapBucket, CapShown } from "../../api-types.d.ts" */
@@ -14,19 +15,10 @@ const MOST_SHOWN = 12;
 const WARN_AT = 0.8;
 const ENDS = new Set(["finished", "failed", "cancelled", "dropped"]);
 
-/** Caps change with every exchange that ends. @param {() => void} again */
-function follow(again) {
-  let timer = 0;
-  const soon = () => {
-    clearTimeout(timer);
-    timer = window.setTimeout(again, 300);
-  };
-  const stops = [onKinds(ENDS, soon), onAnnounced("cap", soon)];
-  return () => {
-    clearTimeout(timer);
-    stops.forEach((stop) => stop());
-  };
-}
+/** Caps change with every exchange that ends. */
+const follow = followTogether((soon) => stopAll(onKinds(ENDS, soon), onAnnounced("cap", soon)), 300, {
+  isAtRest: true,
+});
 
 export function Caps() {
   const { value, again } = useResource("/api/caps", follow);
@@ -65,15 +57,12 @@ function Bucket({ cap, bucket, again }) {
   /** @param {Event} event */
   const raise = async (event) => {
     event.preventDefault();
-    try {
-      const { bucket: place, period } = bucket;
-      await put("/api/caps", { name: cap.name, limit: Number(wanted), bucket: place, period });
-      setWanted(null);
-      again();
-      toast(`${cap.name} is raised to ${amount(cap.unit, Number(wanted))}.`);
-    } catch (error) {
-      toastError(error);
-    }
+    const { bucket: place, period } = bucket;
+    const limit = Number(wanted);
+    if (!(await attempt(() => put("/api/caps", { name: cap.name, limit, bucket: place, period })))) return;
+    setWanted(null);
+    again();
+    toast(`${cap.name} is raised to ${amount(cap.unit, limit)}.`);
   };
   return html`<li class=${`cap-line in-row ${state}`}>
     <span class="cut" title=${bucket.label}>${name}</span>
@@ -85,16 +74,13 @@ function Bucket({ cap, bucket, again }) {
       wanted === null
         ? button("Raise", () => setWanted(String(bucket.limit * 2)), { kind: "quiet", name: `Raise ${bucket.label}` })
         : html`<form class="cap-form" onSubmit=${raise}>
-            <input
-              class="field"
-              type="number"
-              min="0"
-              step="any"
-              required
-              aria-label=${`New limit in ${cap.unit}`}
-              value=${wanted}
-              onInput=${(/** @type {any} */ event) => setWanted(event.target.value)}
-            />
+            ${textField(wanted, setWanted, {
+              label: `New limit in ${cap.unit}`,
+              type: "number",
+              min: "0",
+              step: "any",
+              required: true,
+            })}
             <button type="submit" class="button">Set</button>
             ${button("Cancel", () => setWanted(null), { kind: "quiet" })}
           </form>`

@@ -1,20 +1,22 @@
 // @ts-check
 /** What recorded exchanges cost: a bar for each group, with its tokens, its money and what the cache saved. */
 
+import { post } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { aboutCosts, countOf, money, short, sumOfCosts, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { go } from "../../kit/navigation.js";
+import { figure, Unloaded } from "../../kit/notices.js";
 import { useResource } from "../../kit/resource.js";
 import { segmentControl } from "../../kit/segmented.js";
+import { attempt, toast } from "../../kit/toast.js";
 import { h, html } from "../../vendor/preact.js";
 import { Caps } from "./caps.js";
 import { groupFilter, keyWords } from "./core/costs.js";
-import { LearnedRatios } from "./learned.js";
 import { Misses } from "./misses.js";
 
-/** @import { CostRow, CostsShown, PriceUsed } from "../../api-types.d.ts" */
+/** @import { CostRow, CostsShown, Lesson, PriceUsed } from "../../api-types.d.ts" */
 
 const GROUPS = /** @type {const} */ ([
   { value: "day", label: "Day" },
@@ -49,21 +51,19 @@ export function Costs({ by, filter }) {
     </div>
     <div class="costs-body">
       ${h(Caps, {})}
-      ${trouble && !isRefused ? h(Failure, { message: trouble.message, hint: trouble.hint ?? "", again }) : null}
+      ${
+        trouble && !isRefused
+          ? h(Unloaded, {
+              title: "Costs could not be loaded",
+              lines: [trouble.message, trouble.hint],
+              ways: button("Try again", again),
+            })
+          : null
+      }
       ${!costs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
       ${costs ? h(costs.total.requests ? Account : Nothing, { costs, by, filter }) : null} ${h(LearnedRatios, {})}
     </div>
   </main>`;
-}
-
-/** @param {{ message: string, hint: string, again: () => void }} props */
-function Failure({ message, hint, again }) {
-  return html`<div class="empty" role="alert">
-    <h1>Costs could not be loaded</h1>
-    <p class="soft">${message}</p>
-    <p class="soft">${hint}</p>
-    <p class="empty-actions">${button("Try again", again)}</p>
-  </div>`;
 }
 
 /** @param {{ filter: string }} props */
@@ -85,13 +85,13 @@ function Account({ costs, by, filter }) {
   const { total } = costs;
   const most = Math.max(...costs.rows.map((row) => row.cost), 0);
   return html`<dl class="cost-totals">
-      ${h(Total, { name: "Cost", value: costWords(total), note: gapWords(total) })}
-      ${h(Total, { name: "Requests", value: whole(total.requests), note: failureWords(total) })}
-      ${h(Total, { name: "Input", value: short(total.input_tokens), note: shareWords(total) })}
-      ${h(Total, { name: "Output", value: short(total.output_tokens), note: "" })}
-      ${h(Total, { name: "Saved by caches", value: total.saved ? money(total.saved) : "–", note: "" })}
+      ${figure("Cost", costWords(total), gapWords(total))}
+      ${figure("Requests", whole(total.requests), failureWords(total))}
+      ${figure("Input", short(total.input_tokens), shareWords(total))}
+      ${figure("Output", short(total.output_tokens))}
+      ${figure("Saved by caches", total.saved ? money(total.saved) : "–")}
     </dl>
-    <table class="cost-table">
+    <table class="figures cost-table">
       <thead>
         <tr>
           <th scope="col">${GROUPS.find((each) => each.value === by)?.label ?? "Group"}</th>
@@ -115,7 +115,7 @@ function Account({ costs, by, filter }) {
 function Prices({ prices }) {
   return html`<details class="cost-prices">
     <summary>Prices and their sources <span class="soft">per million tokens</span></summary>
-    <table class="cost-table">
+    <table class="figures cost-table">
       <thead>
         <tr>
           <th scope="col">Model</th>
@@ -145,15 +145,6 @@ function priceSource({ as_of: month, source }) {
   return source.startsWith("https://")
     ? html`<a href=${source} target="_blank" rel="noreferrer">${month || "source"}</a>`
     : html`<span>${[month, source].filter(Boolean).join(", ")}</span>`;
-}
-
-/** @param {{ name: string, value: string, note: string }} props */
-function Total({ name, value, note }) {
-  return html`<div>
-    <dt class="soft">${name}</dt>
-    <dd class="number">${value}</dd>
-    <dd class="faint">${note}</dd>
-  </div>`;
 }
 
 /** @param {{ row: CostRow, by: string, filter: string, most: number, key?: string }} props */
@@ -204,4 +195,60 @@ function shareWords(row) {
   return row.cached_tokens && row.input_tokens
     ? `${Math.round((row.cached_tokens / row.input_tokens) * 100)} % cached`
     : "";
+}
+
+/** What estimates have learned from the counts of providers, and a way to forget it. */
+function LearnedRatios() {
+  const { value, again } = useResource("/api/learned");
+  const lessons = value?.lessons ?? [];
+  if (!lessons.length) return null;
+  /** @param {string} model */
+  const forget = async (model) => {
+    await attempt(async () => {
+      const { forgotten } = await post("/api/learned/forget", { model });
+      again();
+      toast(`Forgot ${countOf(forgotten.length, "lesson")}${model ? ` about ${model}` : ""}.`);
+    });
+  };
+  return html`<details class="learned">
+    <summary>Learned corrections of token estimates <span class="soft">${lessons.length}</span></summary>
+    <p class="soft">
+      Estimates are corrected by the counts of providers. A count that cannot be explained is set aside.
+    </p>
+    <table class="figures cost-table">
+      <thead>
+        <tr>
+          <th scope="col">Model</th>
+          <th scope="col">Kind</th>
+          <th scope="col" class="number">Times</th>
+          <th scope="col" class="number wide-cell">Plus</th>
+          <th scope="col" class="number wide-cell">Counts</th>
+          <th scope="col" class="number wide-cell">Set aside</th>
+          <th scope="col"><span class="unseen">Forget</span></th>
+        </tr>
+      </thead>
+      <tbody>
+        ${lessons.map((lesson) => h(LessonRow, { key: `${lesson.model} ${lesson.kind}`, lesson, forget }))}
+      </tbody>
+    </table>
+    ${button("Forget all", () => forget(""), { kind: "quiet" })}
+  </details>`;
+}
+
+/** @param {{ lesson: Lesson, forget: (model: string) => void, key?: string }} props */
+function LessonRow({ lesson, forget }) {
+  return html`<tr>
+    <th scope="row"><span class="cut" title=${lesson.model}>${lesson.model}</span></th>
+    <td>${lesson.kind}</td>
+    <td class="number">${lesson.factor.toFixed(2)}</td>
+    <td class="number wide-cell">${whole(lesson.added)}</td>
+    <td class="number wide-cell">${whole(lesson.seen)}</td>
+    <td class="number wide-cell">${lesson.set_aside ? whole(lesson.set_aside) : ""}</td>
+    <td class="number">
+      ${button("Forget", () => forget(lesson.model), {
+        kind: "quiet",
+        name: `Forget what was learned about ${lesson.model}`,
+      })}
+    </td>
+  </tr>`;
 }

@@ -4,6 +4,7 @@
 import { CacheAdviceList } from "../../kit/cache-advice.js";
 import { countOf, money, short, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { onToggle } from "../../kit/fields.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { groupFilter, keyWords } from "./core/costs.js";
@@ -17,11 +18,7 @@ const EVERYTHING = "tokens>0";
 /** Every turn is examined, so it waits until it is opened. @param {{ by: string, filter: string }} props */
 export function Misses({ by, filter }) {
   const [isOpen, setOpen] = useState(false);
-  return html`<details
-    class="cost-misses"
-    onToggle=${(/** @type {Event & { currentTarget: HTMLDetailsElement }} */ event) =>
-      setOpen(event.currentTarget.open)}
-  >
+  return html`<details class="cost-misses" onToggle=${onToggle(setOpen)}>
     <summary>Why caches missed</summary>
     ${isOpen ? h(Report, { by: GROUPS.has(by) ? by : "", filter }) : null}
   </details>`;
@@ -37,7 +34,7 @@ function Report({ by, filter }) {
   return html`<p class="soft">${summaryWords(report)}</p>
     ${
       causes.length
-        ? html`<table class="cost-table">
+        ? html`<table class="figures cost-table">
             <thead>
               <tr>
                 <th scope="col">Cause</th>

@@ -1,11 +1,12 @@
 // @ts-check
 /** One case on one target: the request, the answer, and the results of every grader. */
 
-import { AnswerBody } from "../../kit/answer.js";
+import { AnswerBody, Ending } from "../../kit/answer.js";
 import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, duration, money, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go, toExchange } from "../../kit/navigation.js";
@@ -20,9 +21,8 @@ import { NotThere } from "./eval.js";
 import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
 import { Mark } from "./marks.js";
 import { rememberCell } from "./matrix.js";
-import { SaveDialog, useSaving } from "./saving.js";
+import { SaveDialog, Source, useSaving } from "./saving.js";
 import { ScoreTree } from "./scores.js";
-import { Source } from "./source.js";
 
 /** @import { Eval } from "./core/evals.js" */
 /** @import { Case, Message, Turn } from "./core/case.js" */
@@ -304,7 +304,7 @@ function Talk({ id, shown }) {
       </div>
       ${
         isFlat || !shown.messages.length
-          ? html`<pre class="plain-text flat-question" dir="auto">${shown.question || "Nothing was sent."}</pre>`
+          ? html`<pre class="plain-text flat-question boxed" dir="auto">${shown.question || "Nothing was sent."}</pre>`
           : shown.messages.map((message, index) => h(CaseMessage, { key: String(index), message, from }))
       }
     </section>
@@ -313,19 +313,13 @@ function Talk({ id, shown }) {
         ? null
         : html`<section aria-label="Answer">
             <div class="case-part in-row"><h2>Answer</h2></div>
-            <div class="case-message assistant is-answer">
+            <div class="case-message boxed assistant is-answer">
               ${
                 shown.answer.length
                   ? h(AnswerBody, { answer: { blocks: [...shown.answer], citations: [] }, isLive: false, files: from })
                   : html`<p class="faint">An empty answer.</p>`
               }
-              ${
-                shown.finish &&
-                !["stop", "end_turn", "tool_calls", "tool_use"].includes(shown.finish) &&
-                html`<p class="answer-ending">
-                  ${h(Icon, { name: "warn" })}It ended with ${shown.finish.replaceAll("_", " ")}.
-                </p>`
-              }
+              ${h(Ending, { who: "It", finish: shown.finish })}
             </div>
           </section>`
     }
@@ -344,7 +338,7 @@ function Expectation({ shown }) {
 
 /** `from` is where its pictures and files are. @param {{ message: Message, from?: string, key?: string }} props */
 function CaseMessage({ message, from = "" }) {
-  return html`<article class=${`case-message ${message.role}`} aria-label=${message.role}>
+  return html`<article class=${`case-message boxed ${message.role}`} aria-label=${message.role}>
     <h3>${message.role}${message.name ? html` <span class="soft">${message.name}</span>` : null}</h3>
     ${
       message.blocks.length
@@ -382,22 +376,19 @@ function TurnView({ turn, number, from }) {
     </div>
     ${
       before.length
-        ? html`<details class="fold-block">
-            <summary>
-              <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">${countOf(before.length, "message")} before</span>
-            </summary>
-            <div class="fold-inside">
+        ? foldBlock(
+            `${countOf(before.length, "message")} before`,
+            html`<div class="fold-inside">
               ${before.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
-            </div>
-          </details>`
+            </div>`,
+          )
         : null
     }
     ${own.map((message, index) => h(CaseMessage, { key: String(index), message, from }))}
     ${turn.error ? html`<p class="bad">${turn.error}</p>` : null}
     ${
       turn.answer.length
-        ? html`<div class="case-message assistant">
+        ? html`<div class="case-message boxed assistant">
             <h3>assistant</h3>
             ${h(AnswerBody, { answer: { blocks: [...turn.answer], citations: [] }, isLive: false, files: from })}
           </div>`
@@ -410,14 +401,10 @@ function TurnView({ turn, number, from }) {
 
 /** @param {{ shown: Case }} props */
 function Notes({ shown }) {
-  if (shown.notes_trouble)
-    return html`<section class="case-notes" aria-label="What delivery changed">
-      <h2>What delivery changed</h2>
-      <p class="soft">It is no longer known: ${shown.notes_trouble}</p>
-    </section>`;
-  if (!shown.notes.length) return null;
+  if (!shown.notes_trouble && !shown.notes.length) return null;
   return html`<section class="case-notes" aria-label="What delivery changed">
     <h2>What delivery changed</h2>
+    ${shown.notes_trouble && html`<p class="soft">It is no longer known: ${shown.notes_trouble}</p>`}
     <ul>
       ${shown.notes.map(
         (note, index) => html`<li key=${index}>
@@ -436,7 +423,7 @@ function Wire({ shown }) {
     <h2>On record</h2>
     <ul>
       ${shown.exchanges.map(
-        (exchange, index) => html`<li key=${exchange}>
+        (exchange, index) => html`<li key=${exchange} class="in-row">
           <a href=${hashOf({ view: "request", id: exchange, tab: "wire" })}>
             Exact wire${shown.exchanges.length > 1 ? ` ${index + 1}` : ""}
           </a> <a href=${hashOf({ view: "request", id: exchange, tab: "reply" })}>Reply</a> <code class="faint cut">
@@ -444,10 +431,13 @@ function Wire({ shown }) {
           </code>
         </li>`,
       )}
-      ${shown.run ? html`<li><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>` : null}
+      ${
+        shown.run &&
+        html`<li class="in-row"><a href=${hashOf({ view: "run", id: shown.run })}>Trace of the tool run</a></li>`
+      }
       ${
         shown.body_sha256 &&
-        html`<li class="case-hash">
+        html`<li class="case-hash in-row">
           <span class="soft">SHA-256 of the body</span> <code class="cut" title=${shown.body_sha256}>
             ${shown.body_sha256.slice(0, 16)}
           </code>

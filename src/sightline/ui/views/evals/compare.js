@@ -6,7 +6,7 @@
 import { button } from "../../kit/button.js";
 import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { onValue } from "../../kit/fields.js";
+import { checkbox, selectField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
@@ -17,7 +17,8 @@ import { NotThere } from "./eval.js";
 import { useComparison, useEval } from "./feed.js";
 import { Axis, DifferenceBar, DifferencePlot, Histogram } from "./plots.js";
 
-/** @import { ComparedCase, Comparison } from "./core/plot.js" */
+/** @import { ComparedCase } from "../../api-types.d.ts" */
+/** @import { Comparison } from "./core/plot.js" */
 /** @import { Eval } from "./core/evals.js" */
 
 const PAGE = 200;
@@ -117,14 +118,7 @@ function Side({ letter, run, target, onTarget }) {
     <span class="soft number">${when(run.at, Date.now() / 1000)}</span>
     ${
       run.targets.length > 1
-        ? html`<select
-            class="field"
-            aria-label=${`Target of ${name}`}
-            value=${target}
-            onChange=${onValue(onTarget)}
-          >
-            ${run.targets.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
-          </select>`
+        ? selectField(target, onTarget, run.targets, { label: `Target of ${name}` })
         : html`<span class="soft cut">${target}</span>`
     }
   </div>`;
@@ -133,41 +127,17 @@ function Side({ letter, run, target, onTarget }) {
 /** @param {{ comparison: Comparison }} props */
 function Verdict({ comparison }) {
   const { passing } = comparison;
-  const range = differenceRange([
-    comparison.low,
-    comparison.high,
-    comparison.difference,
-    passing?.low,
-    passing?.high,
-    passing?.difference,
-  ]);
+  const { difference, low, high } = comparison;
   const lines = [
-    ...(comparison.difference === null
+    ...(difference === null
       ? []
-      : [
-          {
-            name: "mean score",
-            what: "Difference of the mean scores",
-            difference: comparison.difference,
-            low: comparison.low,
-            high: comparison.high,
-          },
-        ]),
-    ...(passing
-      ? [
-          {
-            name: "share passed",
-            what: "Difference of the shares that passed",
-            difference: passing.difference,
-            low: passing.low,
-            high: passing.high,
-          },
-        ]
-      : []),
+      : [{ name: "mean score", what: "Difference of the mean scores", difference, low, high }]),
+    ...(passing ? [{ ...passing, name: "share passed", what: "Difference of the shares that passed" }] : []),
   ];
-  return html`<section class="compare-verdict" aria-label="Difference">
+  const range = differenceRange([low, high, difference, passing?.low, passing?.high, passing?.difference]);
+  return html`<section class="compare-verdict stacked boxed" aria-label="Difference">
     ${comparison.said.length ? html`<p class="compare-sentence">${comparison.said[0]}</p>` : null}
-    <div class="compare-numbers">
+    <div class="compare-numbers stacked">
       <dl class="spendings">
         <div><dt>mean A</dt><dd class="number">${formatScore(comparison.mean_a) || "–"}</dd></div>
         <div><dt>mean B</dt><dd class="number">${formatScore(comparison.mean_b) || "–"}</dd></div>
@@ -231,7 +201,7 @@ function Distributions({ comparison, names }) {
   const range = scoreRange([...a, ...b]);
   const most = Math.max(...bins(a, range).map((bin) => bin.count), ...bins(b, range).map((bin) => bin.count), 1);
   if (!a.length && !b.length) return null;
-  return html`<section class="compare-distributions" aria-label="Scores">
+  return html`<section class="compare-distributions stacked boxed" aria-label="Scores">
     <h2>Scores of both</h2>
     ${h(Histogram, { name: names[0], side: "a", scores: a, most, range })}
     ${h(Histogram, { name: names[1], side: "b", scores: b, most, range })}
@@ -271,18 +241,11 @@ function Cases({ comparison, first, second, targetA, targetB }) {
   const rows = useMemo(() => casesByChange(comparison.cases, isAll), [comparison.cases, isAll]);
   const range = differenceRange(comparison.cases.map((each) => each.difference));
   const same = comparison.cases.length - casesByChange(comparison.cases, false).length;
-  return html`<section class="compare-cases" aria-label="Case by case">
+  return html`<section class="compare-cases stacked" aria-label="Case by case">
     <div class="case-part in-row">
       <h2>Case by case</h2>
       <span class="shell-gap"></span>
-      ${
-        same
-          ? html`<label class="check">
-              <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Also the ${same} with the
-              same score
-            </label>`
-          : null
-      }
+      ${same ? checkbox(`Also the ${same} with the same score`, isAll, setAll) : null}
     </div>
     ${
       rows.length
@@ -343,7 +306,7 @@ function CaseLine({ each, range, links }) {
   ].filter(Boolean);
   const { difference } = each;
   return html`<tr class="run-row">
-    <th scope="row" class="case-name">${each.case}</th>
+    <th scope="row" class="case-name wraps">${each.case}</th>
     <td class="number">
       <a href=${links[0]} aria-label=${`A: ${each.case}, ${formatScore(each.a)}`}>${formatScore(each.a)}</a>
     </td>

@@ -7,7 +7,7 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
-import { Stale } from "../../kit/notices.js";
+import { NotOnRecord, Stale } from "../../kit/notices.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { evalTone, evalWords, standingCounts } from "./core/evals.js";
@@ -54,17 +54,7 @@ export function NotThere({ trouble, again, what }) {
     return html`<main class="runs-view is-empty">
       <div class="empty"><p class="faint" role="status">Loading…</p></div>
     </main>`;
-  const isGone = trouble.status === 404;
-  return html`<main class="runs-view is-empty">
-    <div class="empty" role="alert">
-      <h1>${isGone ? `${what} is not on record` : "It could not be loaded"}</h1>
-      <p class="soft">${isGone ? "The link may be from another record." : trouble.message}</p>
-      <p class="soft">${isGone ? "" : trouble.hint}</p>
-      <p class="empty-actions">
-        <a class="button" href="#/evals">All evals</a> ${button("Try again", again)}
-      </p>
-    </div>
-  </main>`;
+  return h(NotOnRecord, { trouble, what, again, way: html`<a class="button" href="#/evals">All evals</a>` });
 }
 
 /** @param {{ run: Eval }} props */

@@ -6,11 +6,12 @@ import { button } from "../../kit/button.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { stamp, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { onValue } from "../../kit/fields.js";
+import { selectField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
-import { useShortcuts } from "../../kit/keyboard.js";
+import { useChosenPair } from "../../kit/chosen-pair.js";
 import { go } from "../../kit/navigation.js";
-import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
+import { Unloaded } from "../../kit/notices.js";
+import { h, html, useState } from "../../vendor/preact.js";
 import { evalTone, evalWords, describeLeftOut, runCost, suitesOf } from "./core/evals.js";
 import { scoreRange } from "./core/plot.js";
 import { useEvals } from "./feed.js";
@@ -18,7 +19,7 @@ import { Rates } from "./marks.js";
 import { IntervalPlot } from "./plots.js";
 import { SuitesDialog } from "./suites.js";
 
-/** @import { EvalBrief } from "./core/evals.js" */
+/** @import { EvalBrief } from "../../api-types.d.ts" */
 
 const PAGE = 50;
 
@@ -31,34 +32,27 @@ export function Evals({ suite = "", compare = "" }) {
   /** The dialog of the suites, if it is open: for the first one, or with the list. */
   const [suites, setSuites] = useState(/** @type {boolean | null} */ (null));
   const { value: runs, trouble, again } = useEvals(suite, limit);
-  const [chosen, setChosen] = useState(/** @type {string[]} */ (compare ? [compare] : []));
-  const [at, setAt] = useState(lastAt.suite === suite ? lastAt.at : 0);
-  lastAt = { suite, at };
-  // Before the next key, which it would take back.
-  useLayoutEffect(() => setChosen(compare ? [compare] : []), [compare]);
-  const move = (/** @type {number} */ by) => setAt((now) => Math.min(Math.max(now + by, 0), (runs?.length ?? 1) - 1));
-  const toggle = (/** @type {string} */ id) =>
-    setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
-  const pair = inOrder(chosen, runs ?? []);
-  const compareChosen = () => pair && go({ view: "eval-compare", a: pair[0], b: pair[1] });
-  useShortcuts(
-    "Evals",
-    [
-      { keys: "j", also: ["down"], label: "Next run", run: () => move(1) },
-      { keys: "k", also: ["up"], label: "Run before", run: () => move(-1) },
-      { keys: "enter", label: "Open the run", run: () => runs?.[at] && go({ view: "eval", id: runs[at].run }) },
-      { keys: "x", label: "Choose the run to compare", run: () => runs?.[at] && toggle(runs[at].run) },
-      { keys: "c", label: "Compare the two chosen runs", run: () => void compareChosen() },
+  const onCompare = (/** @type {readonly string[]} */ two) => {
+    const [a, b] = inOrder(two, runs ?? []);
+    go({ view: "eval-compare", a, b });
+  };
+  const { chosen, at, toggle } = useChosenPair({
+    ids: (runs ?? []).map((run) => run.run),
+    at: lastAt.suite === suite ? lastAt.at : 0,
+    compare,
+    group: "Evals",
+    onOpen: (id) => go({ view: "eval", id }),
+    onCompare,
+    more: [
       { keys: "s", label: "Suites: write one, run one", run: () => setSuites(false) },
       {
         keys: "t",
         label: "Trend of the run's suite",
-        run: () => runs?.[at]?.suite && go({ view: "eval-trend", suite: runs[at].suite }),
+        run: () => runs?.[lastAt.at]?.suite && go({ view: "eval-trend", suite: runs[lastAt.at].suite }),
       },
     ],
-    [runs, at, chosen],
-  );
-  useEffect(() => document.querySelector(".eval-row.is-here")?.scrollIntoView({ block: "nearest" }), [at]);
+  });
+  lastAt = { suite, at };
   const hasRows = (runs?.length ?? 0) > 0;
   return html`<main class=${hasRows || suite ? "runs-view" : "runs-view is-empty"} aria-label="Evals">
     ${
@@ -67,20 +61,18 @@ export function Evals({ suite = "", compare = "" }) {
         runs: runs ?? [],
         suite,
         chosen,
-        canCompare: pair !== null,
-        onCompare: compareChosen,
+        onCompare: () => onCompare(chosen),
         onSuites: () => setSuites(false),
       })
     }
     ${
       trouble &&
       !runs &&
-      html`<div class="empty" role="alert">
-        <h1>Evals could not be loaded</h1>
-        <p class="soft">${trouble.message}</p>
-        <p class="soft">${trouble.hint ?? ""}</p>
-        <p class="empty-actions">${button("Try again", again)}</p>
-      </div>`
+      h(Unloaded, {
+        title: "Evals could not be loaded",
+        lines: [trouble.message, trouble.hint],
+        ways: button("Try again", again),
+      })
     }
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
     ${
@@ -134,22 +126,19 @@ export function Evals({ suite = "", compare = "" }) {
 
 /**
  * The older one is what the newer one is compared with.
- * @param {readonly string[]} chosen
+ * @param {readonly string[]} two
  * @param {readonly EvalBrief[]} runs
- * @returns {[string, string] | null}
  */
-function inOrder(chosen, runs) {
-  if (chosen.length !== 2) return null;
-  const [a, b] = chosen;
+function inOrder([a, b], runs) {
   const begun = (/** @type {string} */ id) => runs.find((run) => run.run === id)?.at ?? 0;
   return begun(a) <= begun(b) ? [a, b] : [b, a];
 }
 
 /**
- * @param {{ runs: readonly EvalBrief[], suite: string, chosen: readonly string[], canCompare: boolean, onCompare: () =>
- *   void, onSuites: () => void }} props
+ * @param {{ runs: readonly EvalBrief[], suite: string, chosen: readonly string[], onCompare: () => void,
+ *   onSuites: () => void }} props
  */
-function Head({ runs, suite, chosen, canCompare, onCompare, onSuites }) {
+function Head({ runs, suite, chosen, onCompare, onSuites }) {
   const suites = suitesOf(suite && !runs.length ? [{ suite }] : runs);
   return html`<header class="runs-head">
     <h1>Evals</h1>
@@ -162,13 +151,7 @@ function Head({ runs, suite, chosen, canCompare, onCompare, onSuites }) {
         : suites.length > 1
           ? html`<label class="eval-pick">
               <span class="unseen">Suite</span>
-              <select
-                class="field"
-                onChange=${onValue((value) => go({ view: "evals", suite: value }))}
-              >
-                <option value="">All suites</option>
-                ${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
-              </select>
+              ${selectField("", (value) => go({ view: "evals", suite: value }), [["", "All suites"], ...suites])}
             </label>`
           : null
     }
@@ -180,7 +163,7 @@ function Head({ runs, suite, chosen, canCompare, onCompare, onSuites }) {
         ${h(Icon, { name: "gauge" })}Trend
       </a>`
     }
-    ${button("Compare", onCompare, { icon: "columns", isDisabled: !canCompare })}
+    ${button("Compare", onCompare, { icon: "columns", isDisabled: chosen.length !== 2 })}
     ${button("Suites…", onSuites, { kind: "primary", icon: "plus", title: "Write a suite, or run one (s)" })}
   </header>`;
 }
@@ -190,7 +173,7 @@ function Line({ run, isHere, isChosen, onToggle }) {
   const title = run.name || run.suite || run.run;
   const range = scoreRange(run.summary.flatMap((line) => [line.low, line.high]));
   const spent = runCost(run.summary);
-  return html`<tr class=${`run-row eval-row ${isHere ? "is-here" : ""} ${isChosen ? "is-chosen" : ""}`}>
+  return html`<tr class=${`run-row ${isHere ? "is-here" : ""} ${isChosen ? "is-chosen" : ""}`}>
     <td>
       <input type="checkbox" aria-label=${`Compare ${title}, ${run.run}`} checked=${isChosen} onChange=${onToggle} />
     </td>

@@ -2,7 +2,7 @@
 /** Runs of evals as the server has them, live, and what can be done about them. */
 
 import { get, onAnnounced, post, put } from "../../kit/api.js";
-import { useResource } from "../../kit/resource.js";
+import { followTogether, useResource } from "../../kit/resource.js";
 import { toastError } from "../../kit/toast.js";
 import { useEffect } from "../../vendor/preact.js";
 import { mode, setMode } from "../interception/feed.js";
@@ -40,21 +40,7 @@ function withQuery(path, params) {
  * @returns {(again: () => void) => () => void}
  */
 function throttleEvents(isMine) {
-  return (again) => {
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    const stop = onAnnounced("eval", (event) => {
-      if (!isMine(event.run) || timer !== undefined) return;
-      timer = setTimeout(() => {
-        timer = undefined;
-        again();
-      }, OFTEN_MS);
-    });
-    return () => {
-      clearTimeout(timer);
-      stop();
-    };
-  };
+  return followTogether((changed) => onAnnounced("eval", (event) => isMine(event.run) && changed()), OFTEN_MS);
 }
 
 /**

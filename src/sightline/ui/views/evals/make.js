@@ -5,7 +5,8 @@ import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue } from "../../kit/fields.js";
+import { onValue, selectField } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { fileNamed } from "./core/case.js";
@@ -147,22 +148,13 @@ export function MakeCase({ exchanges, onClose }) {
 function Beginning({ turns, value, onChange }) {
   return html`<label class="edit-field">
     <span class="soft">Begins</span>
-    <select
-      class="field"
-      value=${value ?? ""}
-      onChange=${(/** @type {Event} */ event) => {
-        const chosen = /** @type {HTMLSelectElement} */ (event.target).value;
-        onChange(chosen ? Number(chosen) : null);
-      }}
-    >
-      <option value="">with the last request</option>
-      ${Array.from(
-        { length: turns },
-        (_, place) => html`<option key=${place} value=${place + 1}>
-          ${place ? `live from turn ${place + 1} on` : "live from the first turn on"}
-        </option>`,
-      )}
-    </select>
+    ${selectField(String(value ?? ""), (chosen) => onChange(chosen ? Number(chosen) : null), [
+      ["", "with the last request"],
+      ...Array.from({ length: turns }, (_, place) => {
+        const words = place ? `live from turn ${place + 1} on` : "live from the first turn on";
+        return /** @type {[string, string]} */ ([String(place + 1), words]);
+      }),
+    ])}
   </label>`;
 }
 
@@ -200,14 +192,7 @@ function Check({ text, value, onChange }) {
 function SuiteChoice({ suites, suite, name, onSuite, onName }) {
   return html`<label class="edit-field">
       <span class="soft">Suite</span>
-      <select
-        class="field"
-        value=${suite}
-        onChange=${onValue(onSuite)}
-      >
-        ${suites.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
-        <option value=${NEW}>A new file…</option>
-      </select>
+      ${selectField(suite, onSuite, [...suites, [NEW, "A new file…"]])}
     </label>
     ${suite === NEW && h(FileNameField, { name, onName })}`;
 }
@@ -219,21 +204,21 @@ function About({ made }) {
   return html`<div class="make-about stacked">
     ${
       placeholders.length
-        ? html`<details class="fold-block" open=${placeholders.length <= 4}>
-            <summary>
-              <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">${countOf(placeholders.length, "placeholder")}</span>
-              <span class="faint">for values that change each time</span>
-            </summary>
-            <dl class="fold-inside make-placeholders">
+        ? foldBlock(
+            countOf(placeholders.length, "placeholder"),
+            html`<dl class="fold-inside make-placeholders">
               ${placeholders.map(
                 ([key, words]) => html`<div key=${key}>
                   <dt><code>{{ ${key} }}</code></dt>
                   <dd class="soft cut" title=${words}>${words}</dd>
                 </div>`,
               )}
-            </dl>
-          </details>`
+            </dl>`,
+            {
+              isOpen: placeholders.length <= 4,
+              aside: html`<span class="faint">for values that change each time</span>`,
+            },
+          )
         : null
     }
     ${
@@ -248,20 +233,17 @@ function About({ made }) {
     }
     ${
       left.length
-        ? html`<details class="fold-block" open>
-            <summary>
-              <span class="fold-mark" aria-hidden="true"></span>
-              <span class="fold-title">Not in the case</span>
-              <span class="faint number">${left.length}</span>
-            </summary>
-            <ul class="fold-inside make-left">
+        ? foldBlock(
+            "Not in the case",
+            html`<ul class="fold-inside make-left wraps">
               ${left.map(
                 (each, index) => html`<li key=${index}>
                   ${each.what}: <span class="soft">${each.why}</span>
                 </li>`,
               )}
-            </ul>
-          </details>`
+            </ul>`,
+            { isOpen: true, aside: html`<span class="faint number">${left.length}</span>` },
+          )
         : null
     }
   </div>`;

@@ -4,7 +4,7 @@
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
-import { textField } from "../../kit/fields.js";
+import { checkbox, textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { memo } from "../../kit/memo.js";
@@ -26,7 +26,8 @@ import {
 } from "./core/evals.js";
 import { toneOf } from "./marks.js";
 
-/** @import { Cell, Eval, MatrixRow, Standing } from "./core/evals.js" */
+/** @import { Cell } from "../../api-types.d.ts" */
+/** @import { Eval, MatrixRow, Standing } from "./core/evals.js" */
 
 const PAGE = 200;
 /** Up to so many results show their answers without being asked to. */
@@ -172,25 +173,17 @@ export function Matrix({ run, filter, order }) {
       </span>
       ${
         hasAnswers &&
-        html`<label class="check" title="What was answered, and how it differs from the first target's answer (a)">
-          <input
-            type="checkbox"
-            checked=${isShowingAnswers}
-            onChange=${() => setWantsAnswers(!isShowingAnswers)}
-          /> Answers
-        </label>`
+        checkbox("Answers", isShowingAnswers, setWantsAnswers, {
+          title: "What was answered, and how it differs from the first target's answer (a)",
+        })
       }
-      <label class="check" title="Failures first, or as the suite has them (o)">
-        <input
-          type="checkbox"
-          checked=${order === "worst"}
-          onChange=${() => setOrder(order === "worst" ? "suite" : "worst")}
-        /> Failures first
-      </label>
+      ${checkbox("Failures first", order === "worst", (isOn) => setOrder(isOn ? "worst" : "suite"), {
+        title: "Failures first, or as the suite has them (o)",
+      })}
     </div>
     ${
       rows.length
-        ? html`<div class="matrix-scroll">
+        ? html`<div class="matrix-scroll boxed">
               <table ref=${table} class=${isShowingAnswers ? "matrix has-answers" : "matrix"}>
                 <thead>
                   <tr>
@@ -240,16 +233,13 @@ function orderOf(filter, order) {
   return { ...(filter && { filter }), ...(order === "suite" && { order }) };
 }
 
-/**
- * `column` is where the keyboard is in this row, -1 for nowhere.
- * @type {(props: RowProps & { key?: string }) => any}
- */
+/** `column` is where the keyboard is in this row, -1 for nowhere. */
 const Row = memo(function Row(/** @type {RowProps} */ { run, row, targets, index, column, among, hasAnswers }) {
   const cells = targets.map((target) => row.cells.find((cell) => cell.target === target));
   const first = trialToShow(cells[0])?.answer ?? "";
   return html`<tr class=${column >= 0 ? "is-here" : ""}>
     <th scope="row">
-      <span class="case-name" dir="auto">${row.case}</span>
+      <span class="case-name wraps" dir="auto">${row.case}</span>
       ${row.group ? html`<span class="chip">${row.group}</span>` : null}
       ${row.tags.map((tag) => html`<span key=${tag} class="chip tag">${tag}</span>`)}
     </th>

@@ -88,7 +88,7 @@ export function Histogram({ name, side, scores, most, range }) {
   const high = (/** @type {number} */ count) => (count / Math.max(most, 1)) * (TALL - 16);
   const size = 100 / made.length;
   return html`<figure class="histogram">
-    <figcaption>
+    <figcaption class="in-row">
       <span class=${`side-mark ${side}`} aria-hidden="true"></span>
       <b class="cut">${name}</b>
       <span class="soft number">${scores.length} scores${mean === null ? "" : `, mean ${formatScore(mean)}`}</span>

@@ -8,11 +8,14 @@ import { ApiError } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
+import { JsonView } from "../../kit/json-view.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { toast, toastError } from "../../kit/toast.js";
-import { h, html, useState } from "../../vendor/preact.js";
-import { undoInSuite } from "./feed.js";
+import { h, html, useMemo, useState } from "../../vendor/preact.js";
+import { pathOf, pathWords } from "./core/case.js";
+import { saveInSuite, undoInSuite } from "./feed.js";
 
+/** @import { Case } from "./core/case.js" */
 /** @import { Saved } from "./feed.js" */
 /**
  * `words` name what is changed; `write` writes it, or tells what it would write.
@@ -103,7 +106,7 @@ export function SaveDialog({ saving }) {
         This is what changes in <code>${file}</code>
         ${change ? ` from line ${change.line} on` : ""}; everything else stays byte for byte.
       </p>
-      ${change ? html`<div class="save-diff">${h(LineDiff, withoutLastEnd(change))}</div>` : null}`,
+      ${change ? html`<div class="save-diff boxed">${h(LineDiff, withoutLastEnd(change))}</div>` : null}`,
   });
 }
 
@@ -118,7 +121,7 @@ function withoutLastEnd({ before, after }) {
 }
 
 /** How the file stands after a change. @param {{ saving: Saving, onRerun: () => void }} props */
-export function SavingNote({ saving, onRerun }) {
+function SavingNote({ saving, onRerun }) {
   const { done, isStale, isBusy } = saving;
   return html`${
     isStale &&
@@ -136,4 +139,37 @@ export function SavingNote({ saving, onRerun }) {
         ${button("Undo", () => void saving.undo(), { isDisabled: isBusy })}
       </p>`
     }`;
+}
+
+/**
+ * A case as the suite's file has it. Every value can be edited in place, and the file keeps its comments.
+ * @param {{ run: string, shown: Case, saving: Saving, onRerun: () => void }} props
+ */
+export function Source({ run, shown, saving, onRerun }) {
+  const text = useMemo(() => (shown.source ? JSON.stringify(shown.source) : ""), [shown.source]);
+  const place = shown.place.file ? `${shown.place.file}${shown.place.line ? `:${shown.place.line}` : ""}` : "";
+  /** @param {string} pointer @param {unknown} value */
+  const save = (pointer, value) => {
+    const path = pathOf(shown.source, pointer);
+    void saving.propose({
+      words: pathWords(path),
+      write: (dry) => saveInSuite(run, { case: shown.case, path, value, sha256: shown.source_sha256, dry }),
+    });
+  };
+  if (!place && !text) return null;
+  return html`<section class="case-source" aria-label="In the suite">
+    <h2>In the suite ${place ? html`<code class="soft">${place}</code>` : null}</h2>
+    ${h(SavingNote, { saving, onRerun })}
+    ${
+      text
+        ? html`<p class="faint">
+              Click a value to change it. You see what changes in the file before it is written; comments and formatting
+              are kept.
+            </p>
+            ${h(JsonView, { text, open: 3, label: "The case in the suite", onSet: save })}`
+        : html`<p class="faint">
+            It cannot be changed from here: the case no longer exists, or is outside the folder of suites.
+          </p>`
+    }
+  </section>`;
 }

@@ -7,7 +7,7 @@ import { isNoteworthy, scoreFacts, verdictStanding } from "./core/case.js";
 import { formatScore } from "./core/evals.js";
 import { Mark } from "./marks.js";
 
-/** @import { Check, Score } from "./core/case.js" */
+/** @import { Check, Score } from "../../api-types.d.ts" */
 
 /** @param {{ scores: readonly Score[], label: string }} props */
 export function ScoreTree({ scores, label }) {
@@ -27,7 +27,7 @@ function Branch({ score, depth }) {
   const hasMore =
     checks.length > 0 || inside.length > 0 || !!score.reason || hasDetails || (score.exchanges ?? []).length > 0;
   const title = html`${h(Mark, { standing: verdictStanding(score.verdict) })}
-    <b class="score-name">${score.name || score.type}</b>
+    <b class="score-name wraps">${score.name || score.type}</b>
     ${score.name && score.type && score.name !== score.type ? html`<span class="faint">${score.type}</span>` : null}
     <span class="score-number number">
       ${

@@ -6,7 +6,7 @@ import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
-import { textField } from "../../kit/fields.js";
+import { checkbox, textField } from "../../kit/fields.js";
 import { go } from "../../kit/navigation.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
@@ -51,7 +51,7 @@ function SuiteList({ onOpen, onClose }) {
       ${
         value &&
         (value.files.length
-          ? html`<ul class="suite-list">
+          ? html`<ul class="suite-list stacked wraps">
               ${value.files.map((suite) => h(SuiteLine, { key: suite.file, suite, onOpen }))}
             </ul>`
           : html`<p class="soft">There is no suite in <code>${value.folder || "."}</code> yet.</p>`)
@@ -64,7 +64,7 @@ function SuiteList({ onOpen, onClose }) {
 /** @param {{ suite: SuiteRow, onOpen: (opened: Opened) => void, key?: string }} props */
 function SuiteLine({ suite, onOpen }) {
   const wrong = suite.problems.filter((each) => (each.severity ?? "error") === "error");
-  return html`<li>
+  return html`<li class="in-row">
     <div class="suite-about">
       <b class="cut">${suite.name}</b>
       <p class="soft cut" title=${suite.file}>
@@ -175,7 +175,7 @@ function SuiteEditor({ file, onClose, onRun }) {
       </div>
       ${
         problems.length
-          ? html`<ul class="suite-problems" aria-label="Problems">
+          ? html`<ul class="suite-problems stacked wraps" aria-label="Problems">
               ${problems.map(
                 (each, index) => html`<li
                   key=${index}
@@ -242,15 +242,13 @@ export function RunDialog({ file, onClose, onDone }) {
       ${refusal ? html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint ?? ""}</p>` : null}
       ${suite ? null : html`<p class="soft" role="status">${refusal ? "" : "Loading…"}</p>`}
       ${warning ? html`<p class="soft">${problemLine(warning)}</p>` : null}
-      <fieldset>
+      <fieldset class="stacked">
         <legend class="soft">Targets</legend>
-        ${names.map(
-          (name) => html`<label key=${name} class="check">
-            <input type="checkbox" checked=${picked.includes(name)} onChange=${() => toggle(name)} />
-            ${` ${name}`}
-            ${name === "default" ? html` <span class="faint">the model that is asked by default</span>` : null}
-          </label>`,
-        )}
+        ${names.map((name) => {
+          const about =
+            name === "default" ? html` <span class="faint">the model that is asked by default</span>` : null;
+          return checkbox(html`${name}${about}`, picked.includes(name), () => toggle(name), { key: name });
+        })}
         <div class="run-suite-add">
           ${textField(model, setModel, {
             label: "Add a model",

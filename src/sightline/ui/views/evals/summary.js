@@ -1,6 +1,7 @@
 // @ts-check
 /** The summary of a run, target by target, with the intervals of the means drawn. */
 
+import { foldBlock } from "../../kit/fold-block.js";
 import { h, html } from "../../vendor/preact.js";
 import { gradersOf, describeLeftOut, percent, formatScore, describeSpending } from "./core/evals.js";
 import { scoreRange } from "./core/plot.js";
@@ -85,14 +86,13 @@ function Sentences({ run }) {
     line.said.map((sentence) => (run.summary.length > 1 ? `${line.target}: ${sentence}` : sentence)),
   );
   if (!notes.length) return null;
-  return html`<details class="fold-block">
-    <summary>
-      <span class="fold-mark" aria-hidden="true"></span>
-      <span class="fold-title">In words</span>
-      <span class="faint cut fold-summary">${notes[0]}</span>
-    </summary>
-    <ul class="fold-inside eval-said">${notes.map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}</ul>
-  </details>`;
+  return foldBlock(
+    "In words",
+    html`<ul class="fold-inside eval-said">
+      ${notes.map((sentence, index) => html`<li key=${index}>${sentence}</li>`)}
+    </ul>`,
+    { aside: html`<span class="faint cut fold-summary">${notes[0]}</span>` },
+  );
 }
 
 /** @param {{ graders: readonly GraderLine[], targets: readonly string[] }} props */
@@ -104,13 +104,9 @@ function Graders({ graders, targets }) {
           <span class="faint">${line.passes} of ${line.n}</span>
           ${line.not_graded ? html` <span class="bad">${line.not_graded} not graded</span>` : null}`
       : "";
-  return html`<details class="fold-block eval-graders">
-    <summary>
-      <span class="fold-mark" aria-hidden="true"></span>
-      <span class="fold-title">Graders</span>
-      <span class="faint cut fold-summary">${rows.map(({ name }) => name).join(" · ")}</span>
-    </summary>
-    <div class="fold-inside matrix-overflow">
+  return foldBlock(
+    "Graders",
+    html`<div class="fold-inside matrix-overflow">
       <table>
         <thead>
           <tr>
@@ -127,6 +123,10 @@ function Graders({ graders, targets }) {
           )}
         </tbody>
       </table>
-    </div>
-  </details>`;
+    </div>`,
+    {
+      kind: "eval-graders",
+      aside: html`<span class="faint cut fold-summary">${rows.map(({ name }) => name).join(" · ")}</span>`,
+    },
+  );
 }

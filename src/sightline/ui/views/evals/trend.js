@@ -71,7 +71,7 @@ function Plot({ trend }) {
   const x = (/** @type {number} */ place) => (count > 1 ? 4 + (place / (count - 1)) * 92 : 50);
   const every = Math.max(Math.ceil(count / 6), 1);
   const now = Date.now() / 1000;
-  return html`<figure class="trend-plot">
+  return html`<figure class="trend-plot boxed">
     <div class="trend-frame">
       <svg class="plot trend-scale" height=${TALL} aria-hidden="true">
         ${ticks(range).map(({ value, label }) => html`<text key=${label} x="100%" y=${y(value) + 4}>${label}</text>`)}
@@ -229,7 +229,7 @@ function Table({ trend }) {
   return html`<p class="faint trend-note">
       Mean score, its 95 % interval, how many passed, and where the data shows a change since the previous run.
     </p>
-    <div class="matrix-scroll">
+    <div class="matrix-scroll boxed">
       <table class="run-table trend-table">
         <thead>
           <tr>

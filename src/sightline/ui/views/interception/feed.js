@@ -1,7 +1,7 @@
 // @ts-check
 /** Which requests are held: the mode and the rules, as the server has them. */
 
-import { onAnnounced, onFact, put } from "../../kit/api.js";
+import { onAnnounced, onFact, put, stopAll } from "../../kit/api.js";
 import { resource } from "../../kit/resource.js";
 import { toastError } from "../../kit/toast.js";
 import { computed } from "../../vendor/preact.js";
@@ -13,10 +13,11 @@ import { newRule } from "./core/interception.js";
  * A hold can use up a rule, or the mode `next`; another page can change both.
  * @type {import("../../kit/core/resource.js").Follow}
  */
-const followHolds = (again) => {
-  const stops = [onFact((fact) => fact.kind === "held" && again()), onAnnounced("interception", again)];
-  return () => stops.forEach((stop) => stop());
-};
+const followHolds = (again) =>
+  stopAll(
+    onFact((fact) => fact.kind === "held" && again()),
+    onAnnounced("interception", again),
+  );
 const interception = resource("/api/interception", followHolds);
 const ruleList = resource("/api/rules", followHolds);
 

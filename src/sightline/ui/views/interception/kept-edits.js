@@ -8,19 +8,17 @@ import { countOf, when } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { attempt, toast } from "../../kit/toast.js";
 import { computed, h, html, signal, useState } from "../../vendor/preact.js";
-import { describeMask } from "../request/masks.js";
+import { describeMask, SCOPES } from "../request/masks.js";
 
 /** @typedef {import("../request/masks.js").Mask} Mask */
 
-/** @type {import("../../vendor/preact.js").Signal<readonly Mask[]>} */
-const masks = signal([]);
+const masks = signal(/** @type {readonly Mask[]} */ ([]));
 const active = computed(() => masks.value.filter((mask) => !mask.is_off));
 /** A mask counts as stopped after so many misses in a row: a client's request for a title is one, too. */
 const STOPPED = 2;
 const SOON = 400;
-const SCOPES = /** @type {Record<string, string>} */ ({ session: "session", project: "project", all: "everywhere" });
 
 /** @param {Mask} mask */
 function hasStopped(mask) {
@@ -51,11 +49,7 @@ async function load() {
 
 /** @param {readonly Mask[]} wanted */
 async function save(wanted) {
-  try {
-    masks.value = await put("/api/masks", wanted);
-  } catch (error) {
-    toastError(error);
-  }
+  await attempt(async () => (masks.value = await put("/api/masks", wanted)));
 }
 
 /** Begin to follow; called once. The example holds nothing and keeps no edits. */
@@ -126,7 +120,7 @@ function Row({ mask, onClose, onRemove }) {
     <label class="kept-switch">
       <input type="checkbox" role="switch" checked=${!mask.is_off} aria-label=${`Apply: ${what}`} onChange=${turn} />
     </label>
-    <div class="kept-what">
+    <div class="kept-what wraps">
       <p>${what}</p>
       <p class="faint">
         ${figures}

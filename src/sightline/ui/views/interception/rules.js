@@ -1,16 +1,30 @@
 // @ts-check
 /** The rules that decide what is held, let pass or dropped. */
 
-import { button, iconButton } from "../../kit/button.js";
+import { button, iconButton, linkButton } from "../../kit/button.js";
 import { splitAtError } from "../../kit/core/filter.js";
 import { Dialog } from "../../kit/dialog.js";
-import { onValue, textField } from "../../kit/fields.js";
+import { checkbox, selectField, textField } from "../../kit/fields.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { moveItem, newRule, refusalOf, sentence, rulesToSend } from "./core/interception.js";
 import { mode, rules as kept, saveRules, setMode } from "./feed.js";
 
 /** @import { Refusal, Rule } from "./core/interception.js" */
+
+const ACTIONS = /** @type {const} */ ([
+  ["hold", "Hold"],
+  ["pass", "Let pass"],
+  ["drop", "Drop"],
+]);
+const PHASES = /** @type {const} */ ([
+  ["request", "requests"],
+  ["tool_calls", "tool calls"],
+]);
+const ENDS = /** @type {const} */ ([
+  ["send", "send it as it is"],
+  ["drop", "drop it"],
+]);
 
 /** @param {{ onClose: () => void }} props */
 export function Rules({ onClose }) {
@@ -55,7 +69,7 @@ export function Rules({ onClose }) {
           ? null
           : html`<p class="note">
               Rules are kept, but not used: the mode is <b>${mode.value}</b>
-              . <button type="button" class="link" onClick=${() => setMode("rules")}>Use rules</button>
+              . ${linkButton("Use rules", () => setMode("rules"))}
             </p>`
       }
       ${refusal && refusal.rule < 0 && html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint}</p>`}
@@ -85,27 +99,10 @@ export function Rules({ onClose }) {
  */
 function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
   const name = `Rule ${index + 1}`;
-  return html`<li class=${refusal ? "rule wrong" : "rule"} aria-label=${name}>
+  return html`<li class=${refusal ? "rule boxed wrong" : "rule boxed"} aria-label=${name}>
     <span class="rule-number faint number">${index + 1}</span>
-    <select
-      class="field"
-      aria-label=${`${name}: action`}
-      value=${rule.action}
-      onChange=${onValue((value) => onChange({ action: /** @type {Rule["action"]} */ (value) }))}
-    >
-      <option value="hold">Hold</option>
-      <option value="pass">Let pass</option>
-      <option value="drop">Drop</option>
-    </select>
-    <select
-      class="field"
-      aria-label=${`${name}: phase`}
-      value=${rule.phase}
-      onChange=${onValue((value) => onChange({ phase: /** @type {Rule["phase"]} */ (value) }))}
-    >
-      <option value="request">requests</option>
-      <option value="tool_calls">tool calls</option>
-    </select>
+    ${selectField(rule.action, (action) => onChange({ action }), ACTIONS, { label: `${name}: action` })}
+    ${selectField(rule.phase, (phase) => onChange({ phase }), PHASES, { label: `${name}: phase` })}
     ${textField(rule.filter, (value) => onChange({ filter: value }), {
       label: `${name}: filter`,
       kind: "mono rule-filter",
@@ -113,15 +110,7 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
       "aria-invalid": refusal?.error != null,
       placeholder: "everything, or e.g. model:claude-* session:demo",
     })}
-    <label class="rule-check in-row">
-      <input
-        type="checkbox"
-        checked=${rule.once}
-        onChange=${(/** @type {Event} */ event) =>
-          onChange({ once: /** @type {HTMLInputElement} */ (event.target).checked })}
-      />
-      once
-    </label>
+    ${checkbox("once", rule.once, (once) => onChange({ once }), { kind: "rule-check in-row" })}
     <span class="rule-buttons">
       ${iconButton("up", `${name}: move up`, () => onMove(-1), { isDisabled: index === 0 })}
       ${iconButton("down", `${name}: move down`, () => onMove(1), { isDisabled: index === count - 1 })}
@@ -140,16 +129,10 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
           placeholder: "no limit",
         })}
         s
-        <select
-          class="field"
-          aria-label=${`${name}: when the time is up`}
-          value=${rule.on_timeout ?? "send"}
-          disabled=${rule.timeout_s == null}
-          onChange=${onValue((value) => onChange({ on_timeout: /** @type {"send" | "drop"} */ (value) }))}
-        >
-          <option value="send">send it as it is</option>
-          <option value="drop">drop it</option>
-        </select>
+        ${selectField(rule.on_timeout ?? "send", (end) => onChange({ on_timeout: end }), ENDS, {
+          label: `${name}: when the time is up`,
+          disabled: rule.timeout_s == null,
+        })}
       </span>`
     }
     <span class="rule-sentence faint">${sentence(rule).replace(/(\d) s /, "$1\u00a0s ")}</span>

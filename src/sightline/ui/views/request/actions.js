@@ -6,7 +6,7 @@ import { toast } from "../../kit/toast.js";
 import { placeOf } from "./core/exchange.js";
 import { wireDialect } from "./desk.js";
 
-/** @import { Section } from "./core/exchange.js" */
+/** @import { Section } from "../../api-types.d.ts" */
 /** @import { Desk } from "./desk.js" */
 
 /**

@@ -4,7 +4,7 @@
 import { button } from "../../kit/button.js";
 import { isJson } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue, textField } from "../../kit/fields.js";
+import { selectField, textField } from "../../kit/fields.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { PanelHead } from "../../kit/notices.js";
 import { toast } from "../../kit/toast.js";
@@ -86,7 +86,7 @@ export function Answer({ desk, onClose }) {
       ${calls.map(
         (call, index) => html`<fieldset key=${call.key} class="answer-call stacked">
           <legend>Tool call ${index + 1}</legend>
-          <div class="answer-row">
+          <div class="answer-row in-row">
             <label>
               Tool ${textField(call.name, (value) => change(call.key, { name: value }), {
                 kind: "mono",
@@ -108,17 +108,14 @@ export function Answer({ desk, onClose }) {
         </fieldset>`,
       )}
       <datalist id="known-tools">${tools.map((name) => html`<option key=${name} value=${name}></option>`)}</datalist>
-      <div class="answer-foot">
+      <div class="answer-foot in-row">
         ${button("Add a tool call", add, { icon: "plus" })}
         <label class="check">
-          Ends with <select
-            class="field"
-            disabled=${calls.length > 0}
-            value=${calls.length ? "tool_calls" : finish}
-            onChange=${onValue(setFinish)}
-          >
-            ${(calls.length ? ["tool_calls"] : FINISHES).map((name) => html`<option key=${name}>${name}</option>`)}
-          </select>
+          Ends with ${
+            calls.length
+              ? selectField("tool_calls", setFinish, ["tool_calls"], { disabled: true })
+              : selectField(finish, setFinish, FINISHES)
+          }
         </label>
         <span class="card-gap"></span>
         ${problem ? html`<span class="bad" role="alert">${problem}</span>` : null}

@@ -16,7 +16,8 @@ import { JsonPane, TextPane } from "./editing.js";
 import { PartBody, partName } from "./part.js";
 import { Problems } from "./problems.js";
 
-/** @import { Problem, Section, SectionPart } from "./core/exchange.js" */
+/** @import { Section, SectionPart } from "../../api-types.d.ts" */
+/** @import { Problem } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 /** @import { Choice } from "../../kit/menu.js" */
 
@@ -37,7 +38,6 @@ import { Problems } from "./problems.js";
  * @property {string} [key]
  */
 
-/** @type {(props: CardProps) => any} */
 export const Card = memo(function Card(/** @type {CardProps} */ props) {
   const { desk, section, problems, isActive, isEditable, editing, position, count } = props;
   const root = useRef(/** @type {HTMLElement | null} */ (null));
@@ -45,7 +45,7 @@ export const Card = memo(function Card(/** @type {CardProps} */ props) {
   const canEdit = isEditable && section.editable; // an edit of what is deleted restores it
   const worst = problems.some((each) => each.severity === "error") ? "error" : problems.length ? "warning" : "";
   const names = [
-    "card",
+    "card boxed",
     `kind-${section.kind}`,
     `category-${section.category}`,
     section.deleted && "is-deleted",
@@ -222,7 +222,7 @@ function choicesOf({ desk, section, isEditable, dialect }) {
   return choices;
 }
 
-/** @param {{ call: import("./core/exchange.js").Answered, onGo: (id: string) => void, key?: string }} props */
+/** @param {{ call: import("../../api-types.d.ts").CallReference, onGo: (id: string) => void, key?: string }} props */
 function CallLink({ call, onGo }) {
   const args = call.arguments.length > 160 ? `${call.arguments.slice(0, 160)}…` : call.arguments;
   return html`<button type="button" class="answered" title="Go to the call" onClick=${() => onGo(call.section)}>
@@ -333,14 +333,14 @@ function PartActions({ desk, target, editLabel, deleteLabel, isEditable, isDelet
   if (isDeleted)
     return html`<button
       type="button"
-      class="part-action shown"
+      class="part-action bare shown"
       onClick=${() => void desk.apply({ op: "restore", ...target })}
     >
       Restore
     </button>`;
   /** @param {string} label @param {string} words @param {() => unknown} run */
   const action = (label, words, run) =>
-    label && html`<button type="button" class="part-action" aria-label=${label} onClick=${run}>${words}</button>`;
+    label && html`<button type="button" class="part-action bare" aria-label=${label} onClick=${run}>${words}</button>`;
   return html`${action(editLabel, "Edit", () => desk.edit(target))}
   ${action(deleteLabel, "Delete", () => void desk.apply({ op: "delete", ...target }))}`;
 }
@@ -378,7 +378,7 @@ function Bundle(props) {
                   </span>`
               : html`<button
                   type="button"
-                  class="bundle-name fold-name"
+                  class="bundle-name fold-name bare"
                   aria-expanded=${isOpen}
                   onClick=${() => flip(part.id)}
                 >

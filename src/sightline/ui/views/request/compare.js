@@ -2,22 +2,25 @@
 /** Replay: send the request again, as it was, edited, or to several models, and compare the answers. */
 
 import { about } from "../../kit/about.js";
-import { bytes, get, onAnnounced, onFact } from "../../kit/api.js";
+import { bytes, onAnnounced, onFact, stopAll } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
-import { duration, money } from "../../kit/core/format.js";
+import { countOf, duration, money } from "../../kit/core/format.js";
 import { Editor } from "../../kit/editor.js";
 import { textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { PanelHead } from "../../kit/notices.js";
-import { toastError } from "../../kit/toast.js";
+import { followTogether, useResource } from "../../kit/resource.js";
+import { attempt } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
-import { isOver } from "./core/exchange.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ id: string, label: string, isOwn: boolean }} Column */
+
+/** What arrives within so many milliseconds is asked for together. */
+const TOGETHER = 300;
 
 /** @param {{ desk: Desk, onClose: () => void }} props */
 export function Compare({ desk, onClose }) {
@@ -34,12 +37,10 @@ export function Compare({ desk, onClose }) {
   const typed = useRef("");
   const known = about.value.models;
   const add = async (/** @type {string} */ label, /** @type {{ model?: string, body?: string }} */ change) => {
-    try {
+    await attempt(async () => {
       const id = await desk.replay(change);
       setColumns((now) => [...now, { id, label, isOwn: false }]);
-    } catch (error) {
-      toastError(error);
-    }
+    });
   };
   const send = async () => {
     setSending(true);
@@ -50,13 +51,10 @@ export function Compare({ desk, onClose }) {
   };
   const edit = async () => {
     if (edited !== null) return setEdited(null);
-    try {
-      const text = new TextDecoder().decode(await bytes(`${desk.path}/body`));
-      typed.current = text;
-      setEdited(text);
-    } catch (error) {
-      toastError(error);
-    }
+    await attempt(async () => {
+      typed.current = new TextDecoder().decode(await bytes(`${desk.path}/body`));
+      setEdited(typed.current);
+    });
     return undefined;
   };
   return html`<div class="compare">
@@ -83,7 +81,7 @@ export function Compare({ desk, onClose }) {
           : edited !== null
             ? "Send the edited body"
             : chosen.length
-              ? `Send to ${chosen.length === 1 ? "1 model" : `${chosen.length} models`}`
+              ? `Send to ${countOf(chosen.length, "model")}`
               : "Send again unchanged",
         () => void send(),
         { kind: "primary", isDisabled: isSending },
@@ -134,7 +132,7 @@ function Models({ models, own, chosen, onChange, onSend }) {
     if (text.trim()) take();
     else if (chosen.length) onSend();
   };
-  return html`<div class="models" role="group" aria-label="Models to send it to">
+  return html`<div class="models in-row" role="group" aria-label="Models to send it to">
     ${chosen.map(
       (model) => html`<span key=${model} class="chip model">
         ${model}
@@ -163,47 +161,23 @@ function Models({ models, own, chosen, onChange, onSend }) {
 
 /** @param {{ column: Column, key?: string }} props */
 function Result({ column }) {
-  const [line, setLine] = useState(/** @type {any} */ (null));
-  const [reply, setReply] = useState(/** @type {any} */ (null));
-  const [problem, setProblem] = useState("");
-  useEffect(() => {
-    const path = `/api/exchanges/${encodeURIComponent(column.id)}`;
-    let isThere = true;
-    let isAsking = false;
-    let isWanted = false;
-    let isUnderWay = true;
-    const ask = async () => {
-      if (isAsking) return void (isWanted = true);
-      isAsking = true;
-      isWanted = false;
-      try {
-        const [view, folded] = await Promise.all([get(`${path}?frames=0`), get(`${path}/reply`).catch(() => null)]);
-        isUnderWay = !isOver(view);
-        if (isThere) (setLine(view), setReply(folded?.reply ?? null));
-      } catch (error) {
-        if (isThere) setProblem(/** @type {Error} */ (error).message);
-      }
-      await new Promise((done) => setTimeout(done, 300));
-      isAsking = false;
-      if (isWanted && isThere) void ask();
-      return undefined;
-    };
-    void ask();
-    const stops = [
-      onFact((fact) => fact.exchange === column.id && void ask()),
-      onAnnounced("more", () => isUnderWay && void ask()),
-    ];
-    return () => {
-      isThere = false;
-      stops.forEach((stop) => stop());
-    };
-  }, [column.id]);
+  const path = /** @type {const} */ (`/api/exchanges/${encodeURIComponent(column.id)}`);
+  const follow = followTogether(
+    (changed) =>
+      stopAll(
+        onFact((fact) => fact.exchange === column.id && changed()),
+        onAnnounced("more", changed),
+      ),
+    TOGETHER,
+  );
+  const { value: line, trouble } = useResource(`${path}?frames=0`, follow);
+  const reply = /** @type {any} */ (useResource(`${path}/reply`, follow).value?.reply);
   const usage = reply?.usage ?? line?.tokens ?? {};
   const isOpen = line && ["received", "sending", "held"].includes(line.state);
   const cost = typeof line?.cost === "number" ? line.cost : null;
   const label = column.label || line?.model || "replay";
-  return html`<section class="result" aria-label=${label}>
-    <header>
+  return html`<section class="result boxed" aria-label=${label}>
+    <header class="in-row">
       <b class="cut">${label}</b>
       ${column.isOwn ? html`<span class="chip">this one</span>` : null}
       <span class="card-gap"></span>
@@ -220,7 +194,7 @@ function Result({ column }) {
       ${cost != null ? html`<span>${money(cost)}</span>` : null}
     </p>
     <div class="result-body stacked">
-      ${problem ? html`<p class="bad">${problem}</p>` : null}
+      ${trouble ? html`<p class="bad">${trouble.message}</p>` : null}
       ${(reply?.parts ?? []).map((/** @type {any} */ part, /** @type {number} */ index) =>
         part.type === "tool_call"
           ? html`<div key=${index} class="result-call">

@@ -18,7 +18,8 @@ import {
 import { editsOf } from "./core/selection.js";
 import { framesIn } from "./core/timeline.js";
 
-/** @import { Fact, Section, View } from "./core/exchange.js" */
+/** @import { Section } from "../../api-types.d.ts" */
+/** @import { Fact, View } from "./core/exchange.js" */
 /** @import { Operation, Target } from "../../kit/core/edits.js" */
 /** @import { ApiError } from "../../kit/api.js" */
 /** @import { Signal } from "../../vendor/preact.js" */

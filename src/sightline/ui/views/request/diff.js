@@ -4,7 +4,7 @@
 import { get } from "../../kit/api.js";
 import { clientName, money, when } from "../../kit/core/format.js";
 import { rowsOf, scan } from "../../kit/core/json.js";
-import { onValue } from "../../kit/fields.js";
+import { checkbox, selectField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
@@ -15,15 +15,7 @@ import { useCacheTurn } from "./cache-line.js";
 import { short } from "./core/budget.js";
 
 /** @import { Desk } from "./desk.js" */
-/** @import { Cost } from "./core/exchange.js" */
-/** @typedef {{ section: string, text: string }} Side */
-/**
- * @typedef {{ change: "same" | "changed" | "added" | "removed" | "moved", label: string, kind: string, before: Side |
- *   null, after: Side | null }} Item
- */
-/** @typedef {{ against: string, items: Item[], prefix?: Cost | null }} Answer */
-
-const WORDS = { same: "same", changed: "changed", added: "added", removed: "removed", moved: "moved" };
+/** @import { Compared, Diff as Answer, EditCost } from "../../api-types.d.ts" */
 
 /** `against` is what the address names; it is opened where the cache broke. */
 /** @param {{ desk: Desk, against?: string }} props */
@@ -78,11 +70,7 @@ export function Diff({ desk, against: named }) {
       <span class="card-gap"></span>
       ${
         items.length > differing.length &&
-        html`<label class="check">
-          <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> Show the ${
-            items.length - differing.length
-          } that are the same
-        </label>`
+        checkbox(`Show the ${items.length - differing.length} that are the same`, isAll, setAll)
       }
     </div>
     <div class="diff-list">
@@ -109,7 +97,7 @@ export function Diff({ desk, against: named }) {
   </div>`;
 }
 
-/** @param {{ item: Item, isCause: boolean, isShownFirst: boolean, key?: string }} props */
+/** @param {{ item: Compared, isCause: boolean, isShownFirst: boolean, key?: string }} props */
 function Entry({ item, isCause, isShownFirst }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => {
@@ -121,11 +109,11 @@ function Entry({ item, isCause, isShownFirst }) {
   const after = layOutJson(item.after?.text ?? "");
   return html`<section
     ref=${place}
-    class=${`diff-entry ${item.change}${isCause ? " is-cause" : ""}`}
-    aria-label=${`${item.label}: ${WORDS[item.change]}`}>
-    <button type="button" class="diff-head in-row" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+    class=${`diff-entry boxed ${item.change}${isCause ? " is-cause" : ""}`}
+    aria-label=${`${item.label}: ${item.change}`}>
+    <button type="button" class="diff-head bare in-row" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
       <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
-      <span class=${`chip change ${item.change}`}>${WORDS[item.change]}</span>
+      <span class=${`chip change ${item.change}`}>${item.change}</span>
       <b class="cut">${item.label}</b>
       ${isCause ? html`<span class="chip cause">the cache broke here</span>` : null}
       <span class="card-gap"></span>
@@ -159,7 +147,7 @@ function change(before, after) {
   return `${by > 0 ? "+" : "−"}${Math.abs(by).toLocaleString("en-US")} characters`;
 }
 
-/** @param {{ cost: Cost }} props */
+/** @param {{ cost: EditCost }} props */
 function Prefix({ cost }) {
   const kept = cost.kept_tokens ?? 0;
   const broken = cost.broken_tokens ?? 0;
@@ -198,17 +186,11 @@ function Prefix({ cost }) {
 function Others({ own, chosen, onChoose }) {
   const { value } = useResource("/api/exchanges?limit=50");
   const lines = (value?.exchanges ?? []).filter((line) => line.id !== own);
-  return html`<select
-    class="field"
-    aria-label="Which exchange"
-    value=${chosen}
-    onChange=${onValue((value) => onChoose(value || "other"))}
-  >
-    <option value="">Choose…</option>
-    ${lines.map(
-      (line) => html`<option key=${line.id} value=${line.id}>
-        ${when(line.at, Date.now() / 1000)} · ${line.model} · ${line.session || clientName(line.client)}
-      </option>`,
-    )}
-  </select>`;
+  const choices = lines.map((line) => {
+    const words = [when(line.at, Date.now() / 1000), line.model, line.session || clientName(line.client)];
+    return /** @type {[string, string]} */ ([line.id, words.join(" · ")]);
+  });
+  return selectField(chosen, (id) => onChoose(id || "other"), [["", "Choose…"], ...choices], {
+    label: "Which exchange",
+  });
 }

@@ -5,9 +5,10 @@ import { bytes } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { exactValue, isJson, nodeAt, scan } from "../../kit/core/json.js";
 import { Editor } from "../../kit/editor.js";
+import { checkbox } from "../../kit/fields.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 
-/** @import { Section } from "./core/exchange.js" */
+/** @import { Section } from "../../api-types.d.ts" */
 /** @import { Target } from "../../kit/core/edits.js" */
 /** @import { Desk } from "./desk.js" */
 
@@ -48,10 +49,7 @@ export function TextPane({ desk, target, text, label, language, count }) {
     ${refusal ? html`<p class="editing-refusal" role="alert">Not applied: ${refusal}</p>` : null}
     <div class="editing-foot in-row">
       ${button("Done", done, { keys: "escape" })}
-      <label class="check">
-        <input type="checkbox" checked=${isCompared} onChange=${() => (desk.isCompared.value = !isCompared)} /> Compare
-        with the original
-      </label>
+      ${checkbox("Compare with the original", isCompared, (isOn) => (desk.isCompared.value = isOn))}
       <span class="faint">
         ${count > 1 ? `One text over ${count} parts: each change stays in the part that it touches.` : ""}
         ${isCompared && original === null ? " There is no original to compare with." : ""}

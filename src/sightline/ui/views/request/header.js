@@ -2,23 +2,24 @@
 /** The head of an exchange: what it is, its state, and what can be done with it now. */
 
 import { about } from "../../kit/about.js";
-import { post } from "../../kit/api.js";
 import { button, iconButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { CopyButton } from "../../kit/copy.js";
 import { clientName, costOf, duration, stamp } from "../../kit/core/format.js";
+import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { Menu } from "../../kit/menu.js";
-import { route, toExchange, toTraffic } from "../../kit/navigation.js";
-import { toastError } from "../../kit/toast.js";
+import { go, route, toExchange, toTraffic } from "../../kit/navigation.js";
+import { FaultNote } from "../../kit/notices.js";
+import { useResource } from "../../kit/resource.js";
+import { attempt } from "../../kit/toast.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
 import { Forget, ofSession } from "../traffic/forget.js";
 import { Share } from "../traffic/share.js";
-import { faultOf, holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
-import { InSession } from "./in-session.js";
+import { holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
 
 /** @import { View } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
@@ -35,7 +36,7 @@ export function Header({ desk, view, panel, onPanel }) {
     view.provider === view.dialect ? "" : view.provider,
   ].filter(Boolean);
   return html`<header class=${`request-head state-${view.state}`}>
-    <div class="request-title">
+    <div class="request-title in-row">
       ${iconButton("back", "Back to traffic", toTraffic, { kind: "back", title: "Back to traffic (Esc)" })}
       <span class=${`state-badge ${view.state}`}>${stateName(view)}</span>
       <h1 class="cut" title=${nameOf(view)}>${nameOf(view) || "no model"}</h1>
@@ -57,12 +58,12 @@ export function Header({ desk, view, panel, onPanel }) {
       ${h(Facts, { view })}
       ${isWaiting ? h(Queue, { view }) : null}
     </div>
-    <div class="request-actions">
+    <div class="request-actions in-row">
       ${isWaiting ? h(HoldActions, { desk, view, panel, onPanel }) : h(AfterActions, { desk, view, panel, onPanel })}
       <span class="card-gap"></span>
       ${h(Proof, { view })}
     </div>
-    ${h(Fault, { view })}
+    ${view.fault && view.state !== "held" ? h(FaultNote, { fault: view.fault }) : null}
   </header>`;
 }
 
@@ -357,7 +358,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
     }
     ${
       view.state === "cancelled" &&
-      !faultOf(view) &&
+      !view.fault &&
       html`<span class="soft" role="status">Cancelled: ${CANCELLED[view.reason ?? "client_gone"]}.</span>`
     }
     ${
@@ -370,12 +371,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
 
 /** Send what passed as it was once more, and look at that. @param {Desk} desk */
 async function sendAgain(desk) {
-  try {
-    const { id } = await post(`${desk.path}/replay`, {});
-    toExchange(id);
-  } catch (error) {
-    toastError(error);
-  }
+  await attempt(async () => toExchange(await desk.replay({})));
 }
 
 /** The promise of the product, in one line. @param {{ view: View }} props */
@@ -406,15 +402,56 @@ function Proof({ view }) {
   </span>`;
 }
 
-/** @param {{ view: View }} props */
-function Fault({ view }) {
-  const fault = faultOf(view);
-  if (!fault || view.state === "held") return null;
-  return html`<div class="fault" role="alert">
-    ${h(Icon, { name: "warn" })}
-    <div>
-      <p><b>${fault.code}</b> ${fault.message}</p>
-      ${fault.hint ? html`<p class="soft">${fault.hint}</p>` : null}
-    </div>
-  </div>`;
+/**
+ * The session, the place of this turn in it, and the turns beside it.
+ * @param {{ view: View }} props
+ */
+function InSession({ view }) {
+  // A turn that ends may have made its successor possible; only the record knows what came before and after.
+  const { value: place } = useResource(`/api/exchanges/${view.id}/place`, undefined, view.state);
+  const tab = route.value.view === "request" ? route.value.tab : "sections";
+  const step = (/** @type {string | undefined} */ id) => id && toExchange(id, tab);
+  useShortcuts(
+    "Request",
+    [
+      { keys: "[", label: "Previous turn of the session", run: () => step(place?.previous) },
+      { keys: "]", label: "Next turn of the session", run: () => step(place?.next) },
+      {
+        keys: "s",
+        label: "Open the session",
+        run: () => go({ view: "session", name: view.session || place?.key || view.id }),
+      },
+    ],
+    [view.id, view.session, place, tab],
+  );
+  if (!view.session && (!place || place.turns < 2)) return null;
+  return html`<span class="in-session">
+    <a
+      class="chip session cut"
+      href=${hashOf({ view: "session", name: view.session || place?.key || view.id })}
+      title=${view.session ? `Session ${view.session} (s)` : "The conversation (s)"}
+    >
+      ${view.session || "conversation"}
+    </a>
+    ${
+      place && place.turns > 1
+        ? html`${iconButton("back", "Previous turn", () => step(place.previous), {
+            title: "Previous turn ([)",
+            isDisabled: !place.previous,
+          })}
+            <span class="number soft">turn ${place.turn} of ${place.turns}</span>
+            ${iconButton("right", "Next turn", () => step(place.next), {
+              title: "Next turn (])",
+              isDisabled: !place.next,
+            })}`
+        : null
+    }
+    ${
+      place?.above
+        ? html`<a class="soft" href=${hashOf({ view: "request", id: place.above, tab: "sections" })}>
+            caused by a turn
+          </a>`
+        : null
+    }
+  </span>`;
 }

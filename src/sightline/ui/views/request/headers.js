@@ -69,7 +69,7 @@ function Table({ title, rows, empty, note }) {
     </h2>
     ${
       rows.length
-        ? html`<div class="table-scroll">
+        ? html`<div class="table-scroll boxed">
               <table class="header-table">
                 <tbody>
                   ${rows.map(

@@ -43,7 +43,7 @@ export function Losses({ desk }) {
 function Table({ title, rows }) {
   return html`<section aria-label=${title}>
     <h2>${title}</h2>
-    <div class="table-scroll">
+    <div class="table-scroll boxed">
       <table class="loss-table">
         <thead>
           <tr><th scope="col">Kind</th><th scope="col">What</th><th scope="col">Why</th><th scope="col">Where</th></tr>

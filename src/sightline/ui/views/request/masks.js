@@ -4,21 +4,24 @@
 import { get, put } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
-import { onValue, textField } from "../../kit/fields.js";
+import { selectField, textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { PanelHead } from "../../kit/notices.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { attempt, toast } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
 /** @import { Desk } from "./desk.js" */
+/** @import { CacheEdit, Hunk, Mask as Stored, Strip as Rule } from "../../api-types.d.ts" */
 /**
- * @typedef {{ id?: string, scope?: string, name?: string, kind: string, anchor?: any, part?: any, text?: string | null,
- *   hunks?: { old?: string, new?: string }[] | null, applied?: number, missed?: number, misses?: number,
- *   last_exchange?: string | null, is_off?: boolean, strip?: { class: string, older_than?: number, tool?: string }
- *   | null, cache?: import("../../api-types.d.ts").CacheEdit | null, created?: number, label?: string }} Mask
+ * A mask with what became of it so far.
+ * @typedef {Stored & { applied?: number, missed?: number, misses?: number, last_exchange?: string | null }} Mask
  */
 
-const SCOPES = /** @type {Record<string, string>} */ ({ session: "session", project: "project", all: "everywhere" });
+export const SCOPES = /** @type {Record<string, string>} */ ({
+  session: "session",
+  project: "project",
+  all: "everywhere",
+});
 const OUTCOMES = /** @type {Record<string, string>} */ ({
   applied: "applied here",
   missing: "its section is not in this request",
@@ -31,9 +34,7 @@ export function Masks({ desk, onClose }) {
   const [masks, setMasks] = useState(/** @type {Mask[] | null} */ (null));
   const [problem, setProblem] = useState("");
   const view = desk.view.value;
-  const outcomes = new Map(
-    (view?.masks ?? []).map((each) => [typeof each.mask === "string" ? each.mask : each.mask?.id, each]),
-  );
+  const outcomes = new Map((view?.masks ?? []).map((each) => [each.mask, each]));
   // An edit that is kept makes a mask, and undo takes it away again.
   const kept = (view?.kept ?? []).join(" ");
   useEffect(() => {
@@ -42,15 +43,7 @@ export function Masks({ desk, onClose }) {
       (error) => setProblem(error.message),
     );
   }, [kept]);
-  const save = async (/** @type {Mask[]} */ wanted) => {
-    try {
-      setMasks(await put("/api/masks", wanted));
-      return true;
-    } catch (error) {
-      toastError(error);
-      return false;
-    }
-  };
+  const save = (/** @type {Mask[]} */ wanted) => attempt(async () => setMasks(await put("/api/masks", wanted)));
   const remove = async (/** @type {Mask} */ mask) => {
     const before = masks ?? [];
     if (await save(before.filter((each) => each.id !== mask.id)))
@@ -74,8 +67,8 @@ export function Masks({ desk, onClose }) {
     }
     <ul class="mask-list">
       ${(masks ?? []).map((mask, index) => {
-        const outcome = outcomes.get(mask.id);
-        return html`<li key=${mask.id ?? index} class="mask">
+        const outcome = outcomes.get(mask.id ?? "");
+        return html`<li key=${mask.id ?? index} class="mask in-row">
           <span class="chip">${SCOPES[mask.scope ?? "session"] ?? mask.scope}</span>
           ${mask.name ? html`<code class="cut">${mask.name}</code>` : null}
           <span class="mask-what">${describeMask(mask)}</span>
@@ -94,7 +87,7 @@ export function Masks({ desk, onClose }) {
   </div>`;
 }
 
-/** @param {{ old?: string, new?: string }[]} hunks */
+/** @param {Hunk[]} hunks */
 function describeHunks(hunks) {
   const cut = (/** @type {string} */ text) => (text.length > 40 ? `${text.slice(0, 40)}…` : text);
   const words = hunks
@@ -103,7 +96,7 @@ function describeHunks(hunks) {
   return `${words.join(", ")}${hunks.length > 2 ? ` and ${hunks.length - 2} more` : ""}` || "as it came";
 }
 
-/** @param {import("../../api-types.d.ts").CacheEdit} edit */
+/** @param {CacheEdit} edit */
 function describeCacheEdit(edit) {
   const words = (edit.spans ?? []).map(
     (span) => `“${(span.before ?? "").slice(-24)}…${(span.after ?? "").slice(0, 24)}”`,
@@ -136,13 +129,26 @@ export function describeMask(mask) {
   return mask.kind === "delete" ? `delete a ${where} ${words}` : `another text for a ${where}: ${words}`;
 }
 
+const STRIPPED = /** @type {const} */ ([
+  ["tool_results", "old tool results"],
+  ["thinking", "all thinking"],
+  ["tool", "one tool"],
+]);
+const PLACES = /** @type {const} */ ([
+  ["session", "in this session"],
+  ["project", "in this project"],
+  ["all", "everywhere"],
+]);
+
 /** @param {{ session: string, onAdd: (mask: Mask) => Promise<boolean> }} props */
 function Strip({ session, onAdd }) {
-  const [what, setWhat] = useState("tool_results");
+  const [what, setWhat] = useState(/** @type {Rule["class"]} */ ("tool_results"));
   const [age, setAge] = useState(5);
   const [tool, setTool] = useState("");
-  const [scope, setScope] = useState(session ? "session" : "all");
+  const [scope, setScope] = useState(/** @type {NonNullable<Mask["scope"]>} */ (session ? "session" : "all"));
   const project = session.includes("@") ? session.slice(session.lastIndexOf("@") + 1) : "";
+  const names = { session, project, all: "" };
+  const scopes = PLACES.filter(([place]) => place === "all" || names[place]);
   const add = () => {
     const strip =
       what === "tool_results"
@@ -150,29 +156,15 @@ function Strip({ session, onAdd }) {
         : what === "tool"
           ? { class: what, tool }
           : { class: what };
-    void onAdd({
-      scope,
-      name: scope === "session" ? session : scope === "project" ? project : "",
-      kind: "strip",
-      strip,
-    });
+    void onAdd({ scope, name: names[scope], kind: "strip", strip });
   };
   return html`<form
-    class="strip"
+    class="strip in-row boxed"
     aria-label="Leave out by class"
     onSubmit=${(/** @type {Event} */ event) => (event.preventDefault(), add())}
   >
     <b>Leave out</b>
-    <select
-      class="field"
-      aria-label="What"
-      value=${what}
-      onChange=${onValue(setWhat)}
-    >
-      <option value="tool_results">old tool results</option>
-      <option value="thinking">all thinking</option>
-      <option value="tool">one tool</option>
-    </select>
+    ${selectField(what, setWhat, STRIPPED, { label: "What" })}
     ${
       what === "tool_results" &&
       html`<label class="check">
@@ -185,16 +177,7 @@ function Strip({ session, onAdd }) {
       </label>`
     }
     ${what === "tool" && textField(tool, setTool, { label: "Tool", placeholder: "name of the tool", required: true })}
-    <select
-      class="field"
-      aria-label="Where"
-      value=${scope}
-      onChange=${onValue(setScope)}
-    >
-      ${session ? html`<option value="session">in this session</option>` : null}
-      ${project ? html`<option value="project">in this project</option>` : null}
-      <option value="all">everywhere</option>
-    </select>
+    ${selectField(scope, setScope, scopes, { label: "Where" })}
     <button type="submit" class="button">${h(Icon, { name: "plus" })}Keep</button>
   </form>`;
 }

@@ -6,7 +6,7 @@ import { memo } from "../../kit/memo.js";
 import { html, useMemo } from "../../vendor/preact.js";
 import { bar, band, short } from "./core/budget.js";
 
-/** @import { Tokens } from "./core/budget.js" */
+/** @import { TokensShown } from "../../api-types.d.ts" */
 
 /** In percent of the bar: a narrower band is a smudge, and its numbers stand below anyway. */
 const LEAST_BAND = 1.5;
@@ -20,9 +20,8 @@ const WORDS = {
   unknown: "",
 };
 
-/** @type {(props: { tokens: Tokens | undefined, isPending?: boolean, key?: string }) => any} */
 export const Meter = memo(function Meter(
-  /** @type {{ tokens: Tokens | undefined, isPending?: boolean }} */ { tokens, isPending },
+  /** @type {{ tokens: TokensShown | undefined, isPending?: boolean }} */ { tokens, isPending },
 ) {
   const drawn = useMemo(() => bar(tokens), [tokens]);
   const usage = usageLine(tokens);
@@ -99,7 +98,7 @@ export const Meter = memo(function Meter(
   </div>`;
 });
 
-/** What the provider says that it counted. @param {Tokens | undefined} tokens */
+/** What the provider says that it counted. @param {TokensShown | undefined} tokens */
 function usageLine(tokens) {
   if (tokens?.input_tokens == null && tokens?.output_tokens == null) return null;
   const cached = tokens.cached_tokens ? ` (${short(tokens.cached_tokens)} cached)` : "";

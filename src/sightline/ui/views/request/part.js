@@ -9,7 +9,7 @@ import { h, html, useState } from "../../vendor/preact.js";
 import { isText } from "./core/exchange.js";
 
 /** @import { Setter } from "../../kit/json-view.js" */
-/** @import { SectionPart } from "./core/exchange.js" */
+/** @import { SectionPart } from "../../api-types.d.ts" */
 
 const NAMES = /** @type {Record<string, string>} */ ({
   text: "text",
@@ -41,7 +41,7 @@ export function PartBody({ part, isMarkdown, onSet }) {
       return h(Picture, { part });
     case "document":
     case "audio":
-      return html`<p class="attachment">
+      return html`<p class="attachment wraps">
           ${NAMES[part.type]}
           ${part.media_type ? html` <code>${part.media_type}</code>` : null}
           ${part.name ? html` <b>${part.name}</b>` : null}
@@ -95,7 +95,7 @@ function Picture({ part }) {
         ${part.media_type || "image"} · ${whole(Math.ceil((src.length * 3) / 4 / 1024))} KB
       </figcaption>
     </figure>`;
-  return html`<p class="attachment">
+  return html`<p class="attachment wraps">
     image${part.media_type ? html` <code>${part.media_type}</code>` : null}
     ${isBroken ? " that the browser cannot read" : ""}
     ${h(Address, { url })}

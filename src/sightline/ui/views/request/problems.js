@@ -37,7 +37,7 @@ function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** @param {Desk} desk @param {import("./core/exchange.js").Fix} fix */
+/** @param {Desk} desk @param {import("../../api-types.d.ts").Fix} fix */
 async function applyFix(desk, fix) {
   const operations = fix.operations;
   const isDone = await desk.apply(

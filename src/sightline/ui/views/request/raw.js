@@ -10,7 +10,8 @@ import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
 import { batchOf, essence, eventsOf, kindOf, partsOf, sizeWords, textOf } from "./core/raw.js";
 import { Reply } from "./reply.js";
 
-/** @import { BatchItem, FormPart, RawBody } from "./core/raw.js" */
+/** @import { RawBodyShown } from "../../api-types.d.ts" */
+/** @import { BatchItem, FormPart } from "./core/raw.js" */
 /** @import { Desk } from "./desk.js" */
 
 const MOST_ITEMS = 200;
@@ -27,7 +28,7 @@ export function Raw({ desk }) {
   </div>`;
 }
 
-/** @param {{ desk: Desk, of: string, name: string, body: RawBody | null, key?: string }} props */
+/** @param {{ desk: Desk, of: string, name: string, body: RawBodyShown | null, key?: string }} props */
 function Body({ desk, of, name, body }) {
   const [data, setData] = useState(/** @type {Uint8Array | null} */ (null));
   const [problem, setProblem] = useState("");
@@ -41,7 +42,7 @@ function Body({ desk, of, name, body }) {
     return () => leaving.abort();
   }, [desk, of, size]);
   const isPassing = ["sending", "streaming"].includes(desk.view.value?.state ?? "") && !body;
-  return html`<article class="card" aria-label=${name}>
+  return html`<article class="card boxed" aria-label=${name}>
     <header class="card-head in-row">
       <h3 class="card-label">${name}</h3>
       ${body?.media_type ? html`<code class="faint cut">${body.media_type}</code>` : null}
@@ -60,7 +61,7 @@ function Body({ desk, of, name, body }) {
   </article>`;
 }
 
-/** @param {{ body: RawBody }} props */
+/** @param {{ body: RawBodyShown }} props */
 function Hash({ body }) {
   const notes = [
     body.kept < body.size ? `The first ${sizeWords(body.kept)} are on record.` : "",
@@ -84,15 +85,17 @@ function Content({ type, data, isWhole, name }) {
     case "json":
       return h(JsonView, { text, open: 3, label: name });
     case "batch":
-      return h(Batch, { items: batchOf(text) ?? [] });
+      return h(Batch, { what: "Request", items: batchOf(text) ?? [] });
     case "form":
       return h(Form, { parts: partsOf(type, data) });
     case "picture":
-      return h(Medium, { type: essence(type), data, name });
     case "audio":
       return h(Medium, { type: essence(type), data, name });
     case "events":
-      return h(Events, { events: eventsOf(text) });
+      return h(Batch, {
+        what: "Event",
+        items: eventsOf(text).map(({ name, text }) => ({ id: name || "data", title: text.slice(0, 120), text })),
+      });
     case "text":
       return html`<pre class="plain-text" tabindex="0" aria-label=${name}>${text.slice(0, MOST_TEXT)}</pre>`;
     default:
@@ -114,41 +117,22 @@ function Medium({ type, data, name }) {
     : html`<img class="raw-picture" src=${url} alt=${name} />`;
 }
 
-/** The requests of a batch, each as a request. @param {{ items: BatchItem[] }} props */
-function Batch({ items }) {
+/**
+ * The requests of a batch, or the events of a stream.
+ * @param {{ what: "Request" | "Event", items: BatchItem[] }} props
+ */
+function Batch({ what, items }) {
   const [most, setMost] = useState(MOST_ITEMS);
   return html`<div class="raw-batch">
-    <p class="soft">${countOf(items.length, "request")}</p>
+    <p class="soft">${countOf(items.length, what.toLowerCase())}</p>
     ${items.slice(0, most).map(
-      (item, index) => html`<details key=${index} open=${items.length === 1}>
-        <summary><b class="cut">${item.id}</b> <span class="faint cut">${item.title}</span></summary>
-        ${h(JsonView, { text: item.text, open: 3, label: `Request ${item.id}` })}
+      (item, index) => html`<details key=${index} open=${what === "Request" && items.length === 1}>
+        <summary><b class="cut">${item.id}</b><span class="faint cut">${item.title}</span></summary>
+        ${h(JsonView, { text: item.text, open: 3, label: `${what} ${what === "Request" ? item.id : index + 1}` })}
       </details>`,
     )}
-    ${items.length > most ? h(More, { onMore: () => setMost(most + MOST_ITEMS) }) : null}
+    ${items.length > most ? button("Show more", () => setMost(most + MOST_ITEMS), { kind: "quiet" }) : null}
   </div>`;
-}
-
-/** @param {{ events: { name: string, text: string }[] }} props */
-function Events({ events }) {
-  const [most, setMost] = useState(MOST_ITEMS);
-  return html`<div class="raw-batch">
-    <p class="soft">${countOf(events.length, "event")}</p>
-    ${events.slice(0, most).map(
-      (event, index) => html`<details key=${index}>
-        <summary>
-          <b>${event.name || "data"}</b><span class="faint cut">${event.text.slice(0, 120)}</span>
-        </summary>
-        ${h(JsonView, { text: event.text, open: 3, label: `Event ${index + 1}` })}
-      </details>`,
-    )}
-    ${events.length > most ? h(More, { onMore: () => setMost(most + MOST_ITEMS) }) : null}
-  </div>`;
-}
-
-/** @param {{ onMore: () => void }} props */
-function More({ onMore }) {
-  return button("Show more", onMore, { kind: "quiet" });
 }
 
 /** @param {{ parts: FormPart[] }} props */

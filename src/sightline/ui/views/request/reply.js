@@ -5,9 +5,9 @@ import { get } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { duration, whole } from "../../kit/core/format.js";
-import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
+import { FaultNote } from "../../kit/notices.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { isHeld } from "./core/exchange.js";
@@ -135,14 +135,7 @@ export function Reply({ desk }) {
         </div>`
       }
       ${!isRaw ? parts.map((part, index) => h(ReplyPartView, { key: String(index), part })) : null}
-      ${
-        !isRaw &&
-        reply?.fault &&
-        html`<div class="fault" role="alert">
-          ${h(Icon, { name: "warn" })}
-          <div><p><b>${reply.fault.code}</b> ${reply.fault.message}</p></div>
-        </div>`
-      }
+      ${!isRaw && reply?.fault && h(FaultNote, { fault: reply.fault })}
       ${!isRaw && reply?.usage ? h(Usage, { usage: reply.usage }) : null}
     </div>
   </div>`;
@@ -153,7 +146,7 @@ function ReplyPartView({ part }) {
   const text = part.text ?? "";
   if (part.type === "tool_call") {
     const args = part.arguments ?? "";
-    return html`<article class="card kind-tool_call" aria-label=${`Call of ${part.name}`}>
+    return html`<article class="card boxed kind-tool_call" aria-label=${`Call of ${part.name}`}>
       <header class="card-head in-row">
         <i class="card-kind"></i>
         <h3 class="card-label cut">calls ${part.name}</h3>
@@ -169,7 +162,7 @@ function ReplyPartView({ part }) {
     </article>`;
   }
   if (part.type === "thinking") {
-    return html`<details class="card kind-thinking">
+    return html`<details class="card boxed kind-thinking">
       <summary class="card-head in-row">
         <i class="card-kind"></i>
         <h3 class="card-label">Thinking</h3>
@@ -179,7 +172,7 @@ function ReplyPartView({ part }) {
     </details>`;
   }
   const isKnown = part.type === "text" || part.type === "refusal";
-  return html`<article class=${`card kind-assistant ${part.type}`} aria-label=${part.type}>
+  return html`<article class=${`card boxed kind-assistant ${part.type}`} aria-label=${part.type}>
     ${
       isKnown && part.type === "text"
         ? null

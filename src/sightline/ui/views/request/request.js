@@ -2,15 +2,18 @@
 /** The request view: everything that will be sent or was sent, and the reply. */
 
 import { about } from "../../kit/about.js";
-import { button } from "../../kit/button.js";
-import { money } from "../../kit/core/format.js";
+import { button, iconButton } from "../../kit/button.js";
+import { markWords } from "../../kit/core/filter.js";
+import { countOf, money } from "../../kit/core/format.js";
 import { PANEL, TABS, hashOf } from "../../kit/core/routes.js";
 import { loadEditor } from "../../kit/editor.js";
+import { showFirstMark, sought, useMarks } from "../../kit/found.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { forgetOpened, go, toTraffic } from "../../kit/navigation.js";
-import { Stale } from "../../kit/notices.js";
-import { h, html, useEffect, useMemo, useState } from "../../vendor/preact.js";
+import { Stale, Unloaded } from "../../kit/notices.js";
+import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
+import { words } from "../traffic/feed.js";
 import { Answer } from "./answer.js";
 import { CacheLine } from "./cache-line.js";
 import { Compare } from "./compare.js";
@@ -18,7 +21,6 @@ import { short } from "./core/budget.js";
 import { isHeld, nameOf } from "./core/exchange.js";
 import { Desk } from "./desk.js";
 import { Diff } from "./diff.js";
-import { Find } from "./find.js";
 import { Header } from "./header.js";
 import { Headers } from "./headers.js";
 import { Losses } from "./losses.js";
@@ -118,20 +120,17 @@ export function RequestView({ id, tab, against }) {
     return html`<main class="request-view is-empty">
       ${
         trouble
-          ? html`<div class="empty" role="alert">
-              <h1>${isGone ? "This exchange is not in the record" : "It could not be loaded"}</h1>
-              ${
-                isGone
-                  ? html`<p class="soft">It was removed with older ones, or the link is from another record.</p>
-                      <code class="faint">${id}</code>`
-                  : html`<p class="soft">${trouble.message}</p>
-                      <p class="soft">${trouble.hint}</p>`
-              }
-              <p class="empty-actions">
-                ${button("Back to traffic", toTraffic, { kind: "primary" })}
-                ${button("Try again", () => void desk.load())}
-              </p>
-            </div>`
+          ? h(Unloaded, {
+              title: isGone ? "This exchange is not in the record" : "It could not be loaded",
+              lines: isGone
+                ? [
+                    "It was removed with older ones, or the link is from another record.",
+                    html`<code class="faint">${id}</code>`,
+                  ]
+                : [trouble.message, trouble.hint],
+              ways: html`${button("Back to traffic", toTraffic, { kind: "primary" })}
+                ${button("Try again", () => void desk.load())}`,
+            })
           : h(Loading, {})
       }
     </main>`;
@@ -154,7 +153,7 @@ export function RequestView({ id, tab, against }) {
       view.raw
         ? null
         : html`<div class="request-budget">
-            ${h(Budget, { desk })}
+            ${h(Meter, { tokens: view.tokens, isPending: desk.isBusy.value })}
             ${
               // Once the provider has counted, what it read says more than what an edit was going to cost.
               view.tokens?.input_tokens == null || view.tokens.is_estimated || isWaiting
@@ -212,7 +211,7 @@ function Tabs({ view, tab, onTab }) {
         key=${name}
         id=${`tab-${name}`}
         role="tab"
-        class="tab"
+        class="tab tab-button"
         aria-selected=${tab === name}
         aria-controls="request-panel"
         tabindex=${tab === name || (!tab && !index) ? 0 : -1}
@@ -226,14 +225,9 @@ function Tabs({ view, tab, onTab }) {
   </div>`;
 }
 
-/** @param {{ desk: Desk }} props */
-function Budget({ desk }) {
-  return h(Meter, { tokens: desk.view.value?.tokens, isPending: desk.isBusy.value });
-}
-
 /** What the edit costs in cached prefix, or why the cache broke without one. @param {{ view: View }} props */
 function CostOfEdit({ view }) {
-  const cost = view.edit_cost ?? (typeof view.cost === "object" ? view.cost : null);
+  const cost = view.edit_cost;
   if (cost?.broken_tokens && !cost.broken_by_edit)
     return html`<p class="edit-cost cache-break" title=${cost.reason ?? ""}>
       ${h(Icon, { name: "warn" })}
@@ -254,5 +248,64 @@ function CostOfEdit({ view }) {
 function Loading() {
   return html`<div class="request-loading" role="status" aria-label="Loading">
     ${[60, 100, 84, 100, 70].map((width, index) => html`<i key=${index} style=${{ width: `${width}%` }}></i>`)}
+  </div>`;
+}
+
+/** The texts are drawn when their card comes near: only then a mark can be shown. */
+const DRAWN = 250;
+
+/**
+ * What the filter of the list looks for, marked in this request, with a way from one section to the next.
+ * @param {{ desk: Desk, tab: string, panel: string }} props
+ */
+function Find({ desk, tab, panel }) {
+  const wanted = words.value;
+  const at = useRef(-1);
+  useEffect(() => {
+    sought.value = wanted;
+    return () => (sought.value = []);
+  }, [wanted]);
+  useMarks(panel, wanted);
+  const found = wanted.length
+    ? desk.sections.value.filter((section) => markWords(section.text, wanted).some((piece) => piece.isHit))
+    : [];
+  /** @param {number} by */
+  const step = (by) => {
+    if (!found.length) return;
+    at.current = at.current < 0 && by < 0 ? found.length - 1 : (at.current + by + found.length) % found.length;
+    const card = document.getElementById(`card-${found[at.current].id}`);
+    card?.scrollIntoView({ block: "start" });
+    card?.focus({ preventScroll: true });
+    if (card) setTimeout(() => showFirstMark(card, wanted), DRAWN);
+  };
+  useShortcuts(
+    "Request",
+    wanted.length
+      ? [
+          { keys: "f n", label: "Next section with what was found", run: () => step(1) },
+          { keys: "f p", label: "Previous section with what was found", run: () => step(-1) },
+        ]
+      : [],
+    [wanted, found.length],
+  );
+  if (!wanted.length) return null;
+  const isStepped = tab === "sections" && found.length > 0;
+  return html`<div class="find in-row" role="status" aria-label="Found">
+    ${h(Icon, { name: "search" })}
+    <span class="cut">
+      ${wanted.map((word, index) => html`${index ? " " : null}<mark key=${word}>${word}</mark>`)}
+    </span>
+    <span class="soft">
+      ${found.length ? `in ${countOf(found.length, "section")} of this request` : "not in the sections; look in Reply"}
+    </span>
+    ${
+      isStepped
+        ? html`${iconButton("up", "Previous section with it", () => step(-1), {
+            title: "Previous section with it (f p)",
+          })}
+            ${iconButton("down", "Next section with it", () => step(1), { title: "Next section with it (f n)" })}`
+        : null
+    }
+    ${iconButton("close", "Stop marking", () => (words.value = []), { title: "Stop marking" })}
   </div>`;
 }

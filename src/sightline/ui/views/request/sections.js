@@ -1,13 +1,16 @@
 // @ts-check
 /** The request section by section: an outline, and a card for each section. */
 
+import { linkButton } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
+import { countOf } from "../../kit/core/format.js";
 import { useShortcuts } from "../../kit/keyboard.js";
+import { LongText } from "../../kit/long-text.js";
 import { memo } from "../../kit/memo.js";
+import { useResource } from "../../kit/resource.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { edit, insert } from "./actions.js";
 import { Card } from "./card.js";
-import { Conversation } from "./conversation.js";
 import { short } from "./core/budget.js";
 import { problemsOf } from "./core/exchange.js";
 import { rangeOf } from "./core/selection.js";
@@ -15,7 +18,7 @@ import { wireDialect } from "./desk.js";
 import { Problems } from "./problems.js";
 import { Selection } from "./selection.js";
 
-/** @import { Section } from "./core/exchange.js" */
+/** @import { Section } from "../../api-types.d.ts" */
 /** @import { Desk } from "./desk.js" */
 
 /** @param {{ desk: Desk }} props */
@@ -35,23 +38,15 @@ export function Sections({ desk }) {
   // Keys may be pressed before the next drawing: they act on what was chosen last.
   const chosen = useRef(here);
   chosen.current = here;
-  const select = useCallback((/** @type {string} */ id) => {
+  const select = useCallback((/** @type {string} */ id, /** @type {ScrollLogicalPosition} */ block = "nearest") => {
     chosen.current = id;
     setActive(id);
     const card = document.getElementById(`card-${id}`);
     if (!card || card.contains(document.activeElement)) return;
     card.focus({ preventScroll: true });
-    card.scrollIntoView({ block: "nearest" });
+    card.scrollIntoView({ block });
   }, []);
-  const mark = useCallback((/** @type {string} */ id) => {
-    chosen.current = id;
-    setActive(id);
-    const card = document.getElementById(`card-${id}`);
-    if (card && !card.contains(document.activeElement)) {
-      card.focus({ preventScroll: true });
-      card.scrollIntoView({ block: "start" });
-    }
-  }, []);
+  const mark = useCallback((/** @type {string} */ id) => select(id, "start"), []);
 
   const onPick = useCallback(
     (/** @type {string} */ id, /** @type {boolean} */ isRange) => {
@@ -228,7 +223,6 @@ function useKeys({ desk, chosen, select, isEditable, isCalls, flipSource }) {
  *   OutlineProps
  */
 
-/** @type {(props: OutlineProps) => any} */
 const Outline = memo(function Outline(/** @type {OutlineProps} */ props) {
   const { sections, problems, active, picked, onGo, onPick, total } = props;
   const list = useRef(/** @type {HTMLElement | null} */ (null));
@@ -290,7 +284,6 @@ function shareOf(section, total) {
  *   onPick: (id: string, isRange: boolean) => void, share: number }} RowProps
  */
 
-/** @type {(props: RowProps & { key?: string }) => any} */
 const OutlineRow = memo(function OutlineRow(/** @type {RowProps} */ props) {
   const { section, isActive, isPicked, worst, onGo, onPick, share } = props;
   /** With control it is selected, with shift all from the last one to it. @param {MouseEvent} event */
@@ -304,7 +297,7 @@ const OutlineRow = memo(function OutlineRow(/** @type {RowProps} */ props) {
       data-section=${section.id}
       tabindex=${isActive ? 0 : -1}
       class=${[
-        `outline-row kind-${section.kind}`,
+        `outline-row bare in-row kind-${section.kind}`,
         section.deleted && "is-deleted",
         isPicked && "is-picked",
         worst && `has-${worst}`,
@@ -322,3 +315,48 @@ const OutlineRow = memo(function OutlineRow(/** @type {RowProps} */ props) {
     </button>
   </li>`;
 });
+
+/** So many of the last messages are shown at once. */
+const LAST = 4;
+const SKIPPED = ["tools", "options"];
+
+/**
+ * What led to held tool calls: the conversation that was sent, and what the model said before it called.
+ * @param {{ id: string }} props
+ */
+function Conversation({ id }) {
+  const [isWhole, setWhole] = useState(false);
+  const path = /** @type {const} */ (`/api/exchanges/${encodeURIComponent(id)}`);
+  const { value, trouble } = useResource(`${path}/conversation`);
+  const { value: answer } = useResource(`${path}/reply`);
+  if (trouble) return html`<p class="soft">The conversation could not be loaded: ${trouble.message}</p>`;
+  if (!value) return html`<p class="faint" role="status">Loading the conversation…</p>`;
+  const sections = value.sections.filter((each) => !SKIPPED.includes(each.kind));
+  const shown = isWhole ? sections : sections.slice(-LAST);
+  const parts = /** @type {{ type: string, text?: string }[]} */ (answer?.reply?.parts ?? []);
+  const said = parts.filter((part) => part.type === "text").map((part) => part.text ?? "");
+  return html`<section class="led-here stacked" aria-label="The conversation that led to these calls">
+    ${
+      shown.length < sections.length &&
+      linkButton(`Show all of the conversation: ${countOf(sections.length - shown.length, "earlier message")}`, () =>
+        setWhole(true),
+      )
+    }
+    ${shown.map((each) =>
+      h(Utterance, {
+        key: each.id,
+        label: each.label,
+        text: each.text || each.parts.map((part) => part.text).join("\n"),
+      }),
+    )}
+    ${said.length ? h(Utterance, { label: "Reply", text: said.join("\n") }) : null}
+  </section>`;
+}
+
+/** @param {{ label: string, text: string, key?: string }} props */
+function Utterance({ label, text }) {
+  return html`<div class="led-message">
+    <h3 class="card-label">${label}</h3>
+    ${text ? h(LongText, { text, isMarkdown: false, lines: 8 }) : html`<p class="faint">Nothing to read.</p>`}
+  </div>`;
+}

@@ -10,7 +10,7 @@ import { h, html, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
 import { editsOf, matchingSections, rangeOf, resultsOf } from "./core/selection.js";
 
-/** @import { Section } from "./core/exchange.js" */
+/** @import { Section } from "../../api-types.d.ts" */
 /** @import { Desk } from "./desk.js" */
 
 /**
@@ -40,7 +40,7 @@ export function Selection({ desk, sections, here }) {
     event.preventDefault();
     if (words.trim()) desk.pick(matchingSections(sections, words));
   };
-  return html`<div class="selection" role="toolbar" aria-label="Selection">
+  return html`<div class="selection in-row" role="toolbar" aria-label="Selection">
     ${h(Menu, {
       label: "Select sections",
       class: "button quiet",

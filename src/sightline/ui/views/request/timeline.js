@@ -1,6 +1,7 @@
 // @ts-check
 /** The timeline of an exchange: the hold, the attempts, the first byte, and every piece of the reply. */
 
+import { linkButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
@@ -177,9 +178,7 @@ function Log({ drawn }) {
     </ol>
     ${
       pieces.length > 1 &&
-      html`<button type="button" class="link" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
-        ${isOpen ? "Hide the frames" : "List every frame"}
-      </button>`
+      linkButton(isOpen ? "Hide the frames" : "List every frame", () => setOpen(!isOpen), { isExpanded: isOpen })
     }
   </div>`;
 }

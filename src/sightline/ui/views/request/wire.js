@@ -6,7 +6,9 @@ import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { Heights } from "../../kit/core/heights.js";
 import { exactRows, rowsOf, nodeAt, scan, wrapRow } from "../../kit/core/json.js";
+import { countOf } from "../../kit/core/format.js";
 import { rangesOfChanges } from "../../kit/core/text-diff.js";
+import { checkbox, textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { segmentControl } from "../../kit/segmented.js";
 import { VirtualList } from "../../kit/virtual-list.js";
@@ -86,9 +88,7 @@ export function Wire({ desk }) {
         choices: choices.map(([value, label]) => ({ value, label })),
         onChange: (value) => (setBody(null), setOf(value)),
       })}
-      <label class="check">
-        <input type="checkbox" checked=${isIndented} onChange=${() => setIndented(!isIndented)} /> Indent
-      </label>
+      ${checkbox("Indent", isIndented, setIndented)}
       <span class="card-gap"></span>
       ${body ? h(Hash, { desk, body, of }) : null}
       ${button("Copy", () => body && void copyText(body.text), { icon: "copy", isDisabled: !body })}
@@ -203,18 +203,13 @@ export function Bytes({ desk, body, marks, isIndented }) {
       (now) => (now + by + Math.max(1, hits.length || marks.length + 1)) % Math.max(1, hits.length || marks.length + 1),
     );
   return html`<div class="wire-tools in-row">
-      <input
-        class="field wire-find"
-        type="search"
-        placeholder="Find in these bytes"
-        aria-label="Find in these bytes"
-        value=${find}
-        onInput=${(/** @type {InputEvent} */ event) => (
-          setFind(/** @type {HTMLInputElement} */ (event.target).value),
-          setPlace(0)
-        )}
-        onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1)}
-      />
+      ${textField(find, (wanted) => (setFind(wanted), setPlace(0)), {
+        label: "Find in these bytes",
+        kind: "wire-find",
+        type: "search",
+        placeholder: "Find in these bytes",
+        onKeyDown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && step(event.shiftKey ? -1 : 1),
+      })}
       ${
         find &&
         html`<span class="soft number" role="status">
@@ -228,15 +223,13 @@ export function Bytes({ desk, body, marks, isIndented }) {
       <span class="card-gap"></span>
       ${
         marks.length
-          ? html`<button
-              type="button"
-              class="button quiet"
-              onClick=${() => (setFind(""), (desk.shownPointer.value = ""), setPlace(place + 1))}
-            >
-              <i class="mark-sample" aria-hidden="true"></i>
-              ${marks.length === 1 ? "1 edited place" : `${marks.length} edited places`}
-              ${place && !find ? ` · at ${((place - 1) % marks.length) + 1}` : ""}
-            </button>`
+          ? button(
+              html`<i class="mark-sample" aria-hidden="true"></i>
+                ${countOf(marks.length, "edited place")}
+                ${place && !find ? ` · at ${((place - 1) % marks.length) + 1}` : ""}`,
+              () => (setFind(""), (desk.shownPointer.value = ""), setPlace(place + 1)),
+              { kind: "quiet" },
+            )
           : null
       }
       ${

@@ -7,6 +7,7 @@
 import { button } from "../../kit/button.js";
 import { argumentsLine } from "../../kit/core/answers.js";
 import { countOf } from "../../kit/core/format.js";
+import { checkbox } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { toExchange } from "../../kit/navigation.js";
 import { segmentControl } from "../../kit/segmented.js";
@@ -15,7 +16,8 @@ import { CallDecision } from "./call-decision.js";
 import { amount, describeLimit, spendings, stateWords } from "./core/runs.js";
 import { confirmLimit, decide, resumeRun, setStepping, stopRun, useRun } from "./feed.js";
 
-/** @import { Decision, Pending, PendingCall, Reached, Run } from "./core/runs.js" */
+/** @import { PendingCall, Reached } from "../../api-types.d.ts" */
+/** @import { Decision, Pending, Run } from "./core/runs.js" */
 
 /**
  * Requests that were opened by themselves, each once: who comes back from one without sending it is not sent there
@@ -65,7 +67,7 @@ function Opening({ exchange }) {
 
 /** @param {{ run: Run }} props */
 function Elsewhere({ run }) {
-  return html`<section class="run-card" aria-label="Run of tools">
+  return html`<section class="run-card boxed" aria-label="Run of tools">
     <div class="run-asked stacked">
       <p class="run-question">The run was resumed elsewhere, and has its answer.</p>
       <div class="run-all">
@@ -83,7 +85,7 @@ export function RunControls({ run, hasLink = true }) {
    * What was typed for a call, by its key: if it cannot be used, the call is asked about again, with what was typed.
    */
   const attempts = useRef(/** @type {Record<string, string>} */ ({}));
-  return html`<section class=${`run-card ${run.state}`} aria-label="Run of tools">
+  return html`<section class=${`run-card boxed ${run.state}`} aria-label="Run of tools" onPointerDown=${keepPress}>
     <header class="run-bar in-row">
       <span class=${`run-state ${run.state}`} role="status">${stateWords(run)}</span>
       <span class="soft number run-spent">
@@ -99,23 +101,42 @@ export function RunControls({ run, hasLink = true }) {
       </span>
       <span class="shell-gap"></span>
       ${hasLink ? html`<a class="run-link" href=${`#/runs/${encodeURIComponent(run.id)}`}>Trace</a>` : null}
-      ${run.state === "interrupted" ? null : h(StepSwitch, { run })}
       ${
         run.state === "interrupted"
           ? null
-          : html`${button("Stop after this step", () => void stopRun(run.id, false), {
-              title: "The current step finishes first",
-            })}
+          : html`${h(StepSwitch, { run })}
+              ${button("Stop after this step", () => void stopRun(run.id, false), {
+                title: "The current step finishes first",
+              })}
               ${button("Stop now", () => void stopRun(run.id, true), {
                 kind: "danger",
                 title: "The current step is cancelled",
               })}`
       }
     </header>
-    ${run.paused ? html`<p class="run-note soft" role="status">${run.paused.line}</p>` : null}
+    ${run.paused ? html`<p class="wraps soft" role="status">${run.paused.line}</p>` : null}
     ${run.pending ? h(Question, { run, pending: run.pending, attempts: attempts.current }) : null}
     ${run.state === "interrupted" && !isWaiting ? h(Resume, { run, calls: [] }) : null}
   </section>`;
+}
+
+/** A pointer that moves by more pixels has left its button on purpose. */
+const SLIP = 12;
+
+/**
+ * What arrives above the card moves it, also between a press and its release: then the browser would give the click to
+ * what is under the pointer by then. So the press stays with its button, unless the pointer itself moves away.
+ * @param {PointerEvent} press
+ */
+function keepPress(press) {
+  const pressed = press.target instanceof Element ? press.target.closest("button") : null;
+  if (!pressed) return;
+  pressed.setPointerCapture(press.pointerId);
+  pressed.onpointermove = ({ clientX, clientY }) => {
+    if (Math.hypot(clientX - press.clientX, clientY - press.clientY) > SLIP)
+      pressed.releasePointerCapture(press.pointerId);
+  };
+  pressed.onlostpointercapture = () => (pressed.onpointermove = null);
 }
 
 /** @param {{ run: Run }} props */
@@ -128,12 +149,10 @@ function StepSwitch({ run }) {
     setOn(!isOn);
     if (!(await setStepping(run.id, !isOn))) setOn(isOn);
   };
-  return html`<label
-    class="check"
-    title="Hold each request before it is sent, and open it in the request editor. Your edits stay in later rounds."
-  >
-    <input type="checkbox" role="switch" checked=${isOn} onChange=${() => void toggle()} /> Step
-  </label>`;
+  return checkbox("Step", isOn, () => void toggle(), {
+    role: "switch",
+    title: "Hold each request before it is sent, and open it in the request editor. Your edits stay in later rounds.",
+  });
 }
 
 /** @param {{ run: Run, pending: Pending, attempts: Record<string, string> }} props */

@@ -3,13 +3,14 @@
 
 import { button } from "../../kit/button.js";
 import { Editor } from "../../kit/editor.js";
-import { onValue, textField } from "../../kit/fields.js";
+import { checkbox, onValue, textField } from "../../kit/fields.js";
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
 import { argumentsText, isSameArguments, freeArguments, patternsFor, readArguments, ruleWords } from "./core/runs.js";
 import { Repairs } from "./round.js";
 
-/** @import { Arguments, Decision, PendingCall, Rule } from "./core/runs.js" */
+/** @import { PendingCall } from "../../api-types.d.ts" */
+/** @import { Arguments, Decision, Rule } from "./core/runs.js" */
 /** @typedef {"" | "deny" | "answer" | "rule"} Form */
 
 /**
@@ -149,9 +150,7 @@ function AnswerByHand({ onDecide }) {
       onInput=${onValue(setText)}
     ></textarea>
     <div class="run-all">
-      <label class="check">
-        <input type="checkbox" checked=${isError} onChange=${() => setError(!isError)} /> as an error
-      </label>
+      ${checkbox("as an error", isError, setError)}
       <span class="shell-gap"></span>
       ${button("Give this result", () => onDecide({ decision: "answered", text, is_error: isError }), {
         kind: "primary",
@@ -183,14 +182,7 @@ function RuleForm({ call, args, onAllow }) {
   >
     ${patterns.map(
       (each, index) => html`<div key=${each.pointer} class="pattern-line">
-        <label class="check">
-          <input
-            type="checkbox"
-            ref=${index === 0 ? field : null}
-            checked=${each.isUsed}
-            onChange=${() => change(index, { isUsed: !each.isUsed })}
-          /> ${each.name}
-        </label>
+        ${checkbox(each.name, each.isUsed, (isUsed) => change(index, { isUsed }), { ref: index === 0 ? field : null })}
         ${textField(each.pattern, (value) => change(index, { pattern: value }), {
           label: `Pattern for ${each.name}`,
           kind: "mono",

@@ -2,10 +2,13 @@
 /** Two runs side by side: their totals, and round by round where they differ. */
 
 import { button } from "../../kit/button.js";
+import { checkbox } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { go } from "../../kit/navigation.js";
+import { Unloaded } from "../../kit/notices.js";
 import { RichText } from "../../kit/rich-text.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
 import { compareRounds, parseArguments, argumentsText, roundLine, spendings, stateWords } from "./core/runs.js";
@@ -29,11 +32,11 @@ export function CompareRuns({ a, b }) {
     return html`<main class="runs-view is-empty">
       ${
         trouble
-          ? html`<div class="empty" role="alert">
-              <h1>${trouble.status === 404 ? "One of these runs is not on record" : "They could not be loaded"}</h1>
-              <p class="soft">${trouble.status === 404 ? "" : trouble.message}</p>
-              <p class="empty-actions"><a class="button" href="#/runs">All runs</a></p>
-            </div>`
+          ? h(Unloaded, {
+              title: trouble.status === 404 ? "One of these runs is not on record" : "They could not be loaded",
+              lines: [trouble.status === 404 ? "" : trouble.message],
+              ways: html`<a class="button" href="#/runs">All runs</a>`,
+            })
           : html`<p class="faint pad" role="status">Loading…</p>`
       }
     </main>`;
@@ -53,10 +56,7 @@ export function CompareRuns({ a, b }) {
         }
       </span>
       <span class="shell-gap"></span>
-      <label class="check">
-        <input type="checkbox" checked=${isOnlyDifferent} onChange=${() => setOnlyDifferent(!isOnlyDifferent)} /> Only
-        differences
-      </label>
+      ${checkbox("Only differences", isOnlyDifferent, setOnlyDifferent)}
       ${button("Swap", () => go({ view: "compare", a: b, b: a }))}
     </header>
     <div class="runs-body compared">
@@ -120,13 +120,10 @@ function Pair({ round }) {
       round.left.text !== round.right.text &&
       round.left.text &&
       round.right.text &&
-      html`<details class="fold-block">
-        <summary>
-          <span class="fold-mark" aria-hidden="true"></span>
-          <span class="fold-title">Differences in the text</span>
-        </summary>
-        <div class="fold-inside">${h(LineDiff, { before: round.left.text, after: round.right.text })}</div>
-      </details>`
+      foldBlock(
+        "Differences in the text",
+        html`<div class="fold-inside">${h(LineDiff, { before: round.left.text, after: round.right.text })}</div>`,
+      )
     }
   </section>`;
 }

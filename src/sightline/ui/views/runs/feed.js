@@ -3,11 +3,10 @@
 
 import { onAnnounced, post } from "../../kit/api.js";
 import { useResource } from "../../kit/resource.js";
-import { toastError } from "../../kit/toast.js";
+import { attempt } from "../../kit/toast.js";
 
+/** @import { ApprovalShown } from "../../api-types.d.ts" */
 /** @import { Decision, Run } from "./core/runs.js" */
-/** @typedef {import("../../api-types.d.ts").RunBrief} RunBrief */
-/** @typedef {import("../../api-types.d.ts").ApprovalShown} ApprovalShown */
 
 /** One run, live. @param {string} id */
 export function useRun(id) {
@@ -28,36 +27,16 @@ export function useApprovals(version) {
 }
 
 /** Ask about such calls again; whether that was taken. @param {ApprovalShown} approval */
-export async function revokeApproval({ tool, place, arguments: patterns }) {
-  try {
-    await post("/api/approvals/forget", { tool, place, arguments: patterns });
-    return true;
-  } catch (error) {
-    toastError(error);
-    return false;
-  }
-}
+export const revokeApproval = ({ tool, place, arguments: patterns }) =>
+  attempt(() => post("/api/approvals/forget", { tool, place, arguments: patterns }));
 
 /** @param {string} id @returns {`/api/runs/${string}`} */
 function pathOf(id) {
   return `/api/runs/${encodeURIComponent(id)}`;
 }
 
-/**
- * Tell a run something; whether it was taken. What is wrong is said.
- * @param {string} id
- * @param {string} what
- * @param {unknown} body
- */
-async function postToRun(id, what, body) {
-  try {
-    await post(`${pathOf(id)}/${what}`, body);
-    return true;
-  } catch (error) {
-    toastError(error);
-    return false;
-  }
-}
+/** Tell a run something; whether it was taken. @param {string} id @param {string} what @param {unknown} body */
+const postToRun = (id, what, body) => attempt(() => post(`${pathOf(id)}/${what}`, body));
 
 /** @param {string} id @param {Record<string, Decision>} decisions */
 export const decide = (id, decisions) => postToRun(id, "decide", { decisions });

@@ -1,10 +1,14 @@
 // @ts-check
 /** One round of a run: the model's text, the calls with their results, and links to the exact bytes. */
 
-import { CallBlock } from "../../kit/answer.js";
+import { CallBlock, Ending } from "../../kit/answer.js";
 import { duration } from "../../kit/core/format.js";
+import { parsedOrText } from "../../kit/core/json.js";
+import { onToggle } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
 import { LineDiff } from "../../kit/line-diff.js";
+import { FaultNote } from "../../kit/notices.js";
 import { RichText } from "../../kit/rich-text.js";
 import { h, html, useState } from "../../vendor/preact.js";
 import { argumentsText, outcomeOf, roundLine } from "./core/runs.js";
@@ -21,7 +25,7 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
     <div class="round-head in-row">
       <button
         type="button"
-        class="round-fold in-row"
+        class="round-fold bare in-row"
         aria-expanded=${isOpen}
         onClick=${onToggle}
       >
@@ -51,9 +55,7 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
     ${
       isOpen &&
       html`<div class="round-body stacked">
-        ${
-          round.thinking && h(FoldBlock, { title: "Thinking", children: h(RichText, { text: round.thinking, isLive }) })
-        }
+        ${round.thinking && h(Thinking, { text: round.thinking, isLive })}
         ${round.text ? h(RichText, { text: round.text, isLive }) : null}
         ${round.calls.map((call) => h(RunCallView, { key: call.key, call }))}
         ${
@@ -69,45 +71,24 @@ export function RoundView({ round, isLive, isOpen, span, onToggle }) {
           !round.thinking &&
           html`<p class="faint">${isLive ? "Waiting for the model…" : "An empty reply."}</p>`
         }
-        ${
-          round.fault &&
-          html`<div class="fault" role="alert">
-            ${h(Icon, { name: "warn" })}
-            <div>
-              <p><b>${round.fault.code}</b> ${round.fault.message}</p>
-              ${round.fault.hint ? html`<p class="soft">${round.fault.hint}</p>` : null}
-            </div>
-          </div>`
-        }
-        ${
-          round.finish &&
-          !round.fault &&
-          !["stop", "tool_calls", "tool_use", "end_turn"].includes(round.finish) &&
-          html`<p class="answer-ending">
-            ${h(Icon, { name: "warn" })}The reply ended with ${round.finish.replaceAll("_", " ")}.
-          </p>`
-        }
+        ${round.fault && h(FaultNote, { fault: round.fault })}
+        ${round.fault ? null : h(Ending, { who: "The reply", finish: round.finish })}
       </div>`
     }
   </li>`;
 }
 
-/** @param {{ title: string, children: any }} props */
-function FoldBlock({ title, children }) {
+/** @param {{ text: string, isLive: boolean }} props */
+function Thinking({ text, isLive }) {
   const [isOpen, setOpen] = useState(false);
-  return html`<details
-    class="fold-block thinking"
-    onToggle=${(/** @type {Event} */ event) => setOpen(/** @type {HTMLDetailsElement} */ (event.currentTarget).open)}
-  >
-    <summary><span class="fold-mark" aria-hidden="true"></span><span class="fold-title">${title}</span></summary>
-    ${isOpen ? html`<div class="fold-inside soft">${children}</div>` : null}
-  </details>`;
+  const inside = isOpen && html`<div class="fold-inside soft">${h(RichText, { text, isLive })}</div>`;
+  return foldBlock("Thinking", inside, { kind: "thinking", onToggle: onToggle(setOpen) });
 }
 
 /** @param {{ call: RunCall, key?: string }} props */
 export function RunCallView({ call }) {
   const { state, words } = outcomeOf(call);
-  const wrote = argumentsText(readable(call.arguments));
+  const wrote = argumentsText(parsedOrText(call.arguments));
   const ran = call.ran == null ? wrote : argumentsText(call.ran);
   const notes = html`
     ${
@@ -127,16 +108,6 @@ export function RunCallView({ call }) {
     media: call.result?.media ?? 0,
     children: notes,
   });
-}
-
-/** A model's own text, if it is JSON, as what it says. @param {import("./core/runs.js").Arguments} args */
-function readable(args) {
-  if (typeof args !== "string") return args;
-  try {
-    return JSON.parse(args);
-  } catch {
-    return args;
-  }
 }
 
 /** What was changed in a call so that it could run. @param {{ repairs: RunCall["repairs"] }} props */

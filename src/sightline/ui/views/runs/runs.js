@@ -4,14 +4,17 @@
 import { about } from "../../kit/about.js";
 import { button } from "../../kit/button.js";
 import { costOf, countOf, duration, short, stamp, when } from "../../kit/core/format.js";
-import { useShortcuts } from "../../kit/keyboard.js";
+import { onToggle } from "../../kit/fields.js";
+import { foldBlock } from "../../kit/fold-block.js";
+import { useChosenPair } from "../../kit/chosen-pair.js";
 import { go } from "../../kit/navigation.js";
-import { h, html, useEffect, useLayoutEffect, useState } from "../../vendor/preact.js";
-import { Approvals } from "./approvals.js";
-import { stateWords, toneOf } from "./core/runs.js";
-import { useRuns } from "./feed.js";
+import { Unloaded } from "../../kit/notices.js";
+import { toast } from "../../kit/toast.js";
+import { h, html, useState } from "../../vendor/preact.js";
+import { ruleWords, stateWords, toneOf } from "./core/runs.js";
+import { revokeApproval, useApprovals, useRuns } from "./feed.js";
 
-/** @import { RunBrief } from "./feed.js" */
+/** @import { ApprovalShown, RunBrief } from "../../api-types.d.ts" */
 
 const PAGE = 100;
 
@@ -19,40 +22,24 @@ const PAGE = 100;
 export function Runs({ compare = "" }) {
   const [limit, setLimit] = useState(PAGE);
   const { value: runs, trouble, again } = useRuns(limit);
-  const [chosen, setChosen] = useState(/** @type {string[]} */ (compare ? [compare] : []));
-  const [at, setAt] = useState(0);
-  // Before the next key, which it would take back.
-  useLayoutEffect(() => setChosen(compare ? [compare] : []), [compare]);
-  const move = (/** @type {number} */ by) => setAt((now) => Math.min(Math.max(now + by, 0), (runs?.length ?? 1) - 1));
-  const toggle = (/** @type {string} */ id) =>
-    setChosen((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
-  useShortcuts(
-    "Runs",
-    [
-      { keys: "j", also: ["down"], label: "Next run", run: () => move(1) },
-      { keys: "k", also: ["up"], label: "Run before", run: () => move(-1) },
-      { keys: "enter", label: "Open the run", run: () => runs?.[at] && go({ view: "run", id: runs[at].id }) },
-      { keys: "x", label: "Choose the run to compare", run: () => runs?.[at] && toggle(runs[at].id) },
-      {
-        keys: "c",
-        label: "Compare the two chosen runs",
-        run: () => chosen.length === 2 && go({ view: "compare", a: chosen[0], b: chosen[1] }),
-      },
-    ],
-    [runs, at, chosen],
-  );
-  useEffect(() => document.querySelector(".run-row.is-here")?.scrollIntoView({ block: "nearest" }), [at]);
+  const onCompare = (/** @type {string[]} */ [a, b]) => go({ view: "compare", a, b });
+  const { chosen, at, toggle } = useChosenPair({
+    ids: (runs ?? []).map((run) => run.id),
+    compare,
+    group: "Runs",
+    onOpen: (id) => go({ view: "run", id }),
+    onCompare,
+  });
   const isEmpty = runs?.length === 0;
   return html`<main class=${runs?.length ? "runs-view" : "runs-view is-empty"} aria-label="Runs">
     ${
       trouble &&
       !runs &&
-      html`<div class="empty" role="alert">
-        <h1>Runs could not be loaded</h1>
-        <p class="soft">${trouble.message}</p>
-        <p class="soft">${trouble.hint ?? ""}</p>
-        <p class="empty-actions">${button("Try again", again)}</p>
-      </div>`
+      h(Unloaded, {
+        title: "Runs could not be loaded",
+        lines: [trouble.message, trouble.hint],
+        ways: button("Try again", again),
+      })
     }
     ${!runs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
     ${
@@ -73,7 +60,7 @@ export function Runs({ compare = "" }) {
               <h1>Runs</h1>
               <span class="shell-gap"></span>
               <span class="soft" role="status">${chosen.length === 1 ? "Choose one more to compare." : ""}</span>
-              ${button("Compare", () => go({ view: "compare", a: chosen[0], b: chosen[1] }), {
+              ${button("Compare", () => onCompare(chosen), {
                 icon: "columns",
                 isDisabled: chosen.length !== 2,
               })}
@@ -139,4 +126,44 @@ function Line({ run, isHere, isChosen, onToggle }) {
     <td class="wide-cell number">${run.spent?.seconds ? duration(run.spent.seconds) : ""}</td>
     <td class="number soft" title=${stamp(run.at)}>${when(run.at, Date.now() / 1000)}</td>
   </tr>`;
+}
+
+/**
+ * The calls that are allowed for all runs without asking; nothing where there are none. `version` changes when there
+ * may be others.
+ * @param {{ version: unknown }} props
+ */
+export function Approvals({ version }) {
+  const { approvals, trouble, again } = useApprovals(version);
+  const [isOpen, setOpen] = useState(false);
+  if (trouble && !approvals)
+    return html`<p class="note wraps" role="alert">${trouble.message} ${trouble.hint ?? ""}</p>`;
+  if (!approvals?.length) return null;
+  const takeBack = async (/** @type {ApprovalShown} */ approval) => {
+    if (!(await revokeApproval(approval))) return;
+    toast(`${approval.tool} is asked about again.`);
+    again();
+  };
+  const rules = html`<ul class="fold-inside approval-list" aria-label="Always allowed">
+    ${approvals.map(
+      (each) => html`<li key=${`${each.place}\n${each.words}`}>
+        <span class="approval-words wraps">
+          <b>${ruleWords({ tool: each.tool, ruling: "allow", arguments: each.arguments })}</b> <span class="faint">
+            ${each.place}
+          </span>
+        </span>
+        ${button("Take back", () => void takeBack(each), {
+          icon: "trash",
+          name: `Ask again about ${each.words}`,
+          title: "Calls like this are asked about again",
+        })}
+      </li>`,
+    )}
+  </ul>`;
+  return foldBlock("Always allowed", rules, {
+    kind: "approvals",
+    aside: html`<span class="faint number">${countOf(approvals.length, "rule")}</span>`,
+    isOpen,
+    onToggle: onToggle(setOpen),
+  });
 }

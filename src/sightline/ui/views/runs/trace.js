@@ -1,12 +1,12 @@
 // @ts-check
 /** A run from its first request to its end: its rounds on one time line, and its totals. */
 
-import { button } from "../../kit/button.js";
-import { duration, when } from "../../kit/core/format.js";
+import { linkButton } from "../../kit/button.js";
+import { countOf, duration, when } from "../../kit/core/format.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { go } from "../../kit/navigation.js";
-import { Stale } from "../../kit/notices.js";
+import { NotOnRecord, Stale } from "../../kit/notices.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { RunControls } from "./approval.js";
 import { describeLimit, spans, spendings, stateWords, toneOf } from "./core/runs.js";
@@ -19,30 +19,22 @@ import { RoundView } from "./round.js";
 export function Trace({ id }) {
   const { run, trouble, again } = useRun(id);
   useShortcuts("Run", [{ keys: "escape", label: "Back to the runs", run: () => go({ view: "runs" }) }], []);
-  if (!run) {
-    return html`<main class="runs-view is-empty">
-      ${
-        trouble
-          ? html`<div class="empty" role="alert">
-              <h1>${trouble.status === 404 ? "This run is not on record" : "It could not be loaded"}</h1>
-              <p class="soft">${trouble.status === 404 ? "The link may be from another record." : trouble.message}</p>
-              <p class="soft">${trouble.status === 404 ? "" : trouble.hint}</p>
-              <p class="empty-actions">
-                <a class="button" href="#/runs">All runs</a> ${button("Try again", again)}
-              </p>
-            </div>`
-          : html`<p class="faint pad" role="status">Loading…</p>`
-      }
-    </main>`;
-  }
+  if (!run && trouble)
+    return h(NotOnRecord, {
+      trouble,
+      what: "This run",
+      again,
+      way: html`<a class="button" href="#/runs">All runs</a>`,
+    });
+  if (!run) return html`<main class="runs-view is-empty"><p class="faint pad" role="status">Loading…</p></main>`;
   return html`<main class="runs-view" aria-label="Run">
     ${h(Head, { run })}
     ${h(Stale, { trouble })}
     <div class="runs-body">
       ${run.state === "ended" ? null : h(RunControls, { run, hasLink: false })}
       ${h(Rounds, { key: run.id, run })}
-      ${run.state === "ended" && run.reached ? html`<p class="note run-note">${describeLimit(run.reached)}</p>` : null}
-      ${(run.notes ?? []).map((note, index) => html`<p key=${index} class="note run-note">${note}</p>`)}
+      ${run.state === "ended" && run.reached ? html`<p class="note wraps">${describeLimit(run.reached)}</p>` : null}
+      ${(run.notes ?? []).map((note, index) => html`<p key=${index} class="note wraps">${note}</p>`)}
       ${h(Amendments, { run })}
     </div>
   </main>`;
@@ -59,7 +51,9 @@ function Head({ run }) {
       </p>
     </div>
     <span class=${`run-state ${run.state} ${toneOf(run)}`} role="status">${stateWords(run)}</span>
-    ${h(CompareWith, { id: run.id })}
+    <a class="button" href=${`#/runs?compare=${encodeURIComponent(run.id)}`}>
+      ${h(Icon, { name: "columns" })}Compare…
+    </a>
     <dl class="spendings">
       ${spendings(run).map(
         ({ name, label, spent, limit, share }) => html`<div key=${name}>
@@ -76,13 +70,6 @@ function Head({ run }) {
       )}
     </dl>
   </header>`;
-}
-
-/** @param {{ id: string }} props */
-function CompareWith({ id }) {
-  return html`<a class="button" href=${`#/runs?compare=${encodeURIComponent(id)}`}>
-    ${h(Icon, { name: "columns" })}Compare…
-  </a>`;
 }
 
 /** @param {{ run: Run, key?: string }} props */
@@ -105,21 +92,15 @@ function Rounds({ run }) {
     </p>`;
   return html`<section class="rounds" aria-label="Rounds">
     <div class="rounds-legend in-row">
-      <h2>${rounds.length === 1 ? "1 round" : `${rounds.length} rounds`}</h2>
+      <h2>${countOf(rounds.length, "round")}</h2>
       <span class="legend-key"><i class="track model"></i>model</span>
       <span class="legend-key"><i class="track tools"></i>tools</span>
       <span class="faint number">${total ? duration(total) : ""}</span>
       <span class="shell-gap"></span>
-      <button
-        type="button"
-        class="link"
-        onClick=${() =>
-          isAll
-            ? (setAll(false), setChosen(Object.fromEntries(rounds.map((round) => [round.number, false]))))
-            : setAll(true)}
-      >
-        ${isAll ? "Fold all" : "Unfold all"}
-      </button>
+      ${linkButton(isAll ? "Fold all" : "Unfold all", () => {
+        setAll(!isAll);
+        if (isAll) setChosen(Object.fromEntries(rounds.map((round) => [round.number, false])));
+      })}
     </div>
     <ol>
       ${rounds.map((round, index) =>

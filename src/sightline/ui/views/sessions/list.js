@@ -6,27 +6,17 @@ import { button } from "../../kit/button.js";
 import { aboutCosts, clientName, countOf, short, stamp, sumOfCosts, when, whole } from "../../kit/core/format.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { textField } from "../../kit/fields.js";
-import { useResource } from "../../kit/resource.js";
+import { followTogether, useResource } from "../../kit/resource.js";
 import { html, useState } from "../../vendor/preact.js";
+import { ENDED } from "./core/session.js";
 
 /** @import { SessionBrief } from "../../api-types.d.ts" */
 
-const ENDED = new Set(["finished", "failed", "cancelled", "dropped"]);
 const TOGETHER = 1000;
 const SHOWN = 200;
 
-/** Read it again when a request has ended. @type {import("../../kit/core/resource.js").Follow} */
-const follow = (again) => {
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const stop = onKinds(ENDED, () => {
-    timer ??= setTimeout(() => ((timer = undefined), again()), TOGETHER);
-  });
-  return () => {
-    clearTimeout(timer);
-    stop();
-  };
-};
+/** Read it again when a request has ended. */
+const follow = followTogether((changed) => onKinds(ENDED, changed), TOGETHER);
 
 export function Sessions() {
   const { value, trouble, again } = useResource("/api/sessions?evals=0", follow);

@@ -22,33 +22,32 @@ import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toTraffic } from "../../kit/navigation.js";
-import { useResource } from "../../kit/resource.js";
+import { figure, Unloaded } from "../../kit/notices.js";
+import { followTogether, useResource } from "../../kit/resource.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { Forget, ofSession } from "../traffic/forget.js";
 import { Share } from "../traffic/share.js";
-import { AT_ONCE, allIds, colourOf, growth, mainTurns, mostTokens, rowsOf, threadWords } from "./core/session.js";
+import {
+  AT_ONCE,
+  ENDED,
+  allIds,
+  colourOf,
+  growth,
+  mainTurns,
+  mostTokens,
+  rowsOf,
+  threadWords,
+} from "./core/session.js";
 
 /** @import { CacheBreak, SessionShown, SessionTurn, TurnDetails } from "../../api-types.d.ts" */
 /** @import { Row } from "./core/session.js" */
 
-const ENDED = new Set(["finished", "failed", "cancelled", "dropped"]);
 const FOLLOWED = new Set(["received", ...ENDED]);
 /** Facts within so many milliseconds are asked for together. */
 const TOGETHER = 400;
 
-/** Read it again when a request arrives or ends. @type {import("../../kit/core/resource.js").Follow} */
-const follow = (again) => {
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  const stop = onKinds(FOLLOWED, () => {
-    clearTimeout(timer);
-    timer = setTimeout(again, TOGETHER);
-  });
-  return () => {
-    clearTimeout(timer);
-    stop();
-  };
-};
+/** Read it again when requests have arrived or ended. */
+const follow = followTogether((changed) => onKinds(FOLLOWED, changed), TOGETHER, { isAtRest: true });
 
 /** @param {{ name: string, key?: string }} props */
 export function Session({ name }) {
@@ -60,15 +59,12 @@ export function Session({ name }) {
   return html`<main class="session" aria-label="Session">
     ${
       trouble
-        ? html`<div class="empty" role="alert">
-            <h1>${trouble.status === 404 ? "This session is not on record" : "The session could not be loaded"}</h1>
-            <p class="soft">${trouble.message}</p>
-            <p class="soft">${trouble.hint}</p>
-            <p class="empty-actions">
-              ${button("Back to traffic", toTraffic, { kind: "primary" })}
-              ${button("Try again", again)}
-            </p>
-          </div>`
+        ? h(Unloaded, {
+            title: trouble.status === 404 ? "This session is not on record" : "The session could not be loaded",
+            lines: [trouble.message, trouble.hint],
+            ways: html`${button("Back to traffic", toTraffic, { kind: "primary" })}
+              ${button("Try again", again)}`,
+          })
         : html`<p class="faint pad" role="status">Loading…</p>`
     }
   </main>`;
@@ -123,7 +119,7 @@ function SessionPage({ session, details }) {
         ${h(Spending, { session })}
       </div>
       ${breaks ? h(Misses, { session }) : null}
-      <table class="turns">
+      <table class="figures turns">
         <thead>
           <tr>
             <th scope="col" class="number">Turn</th>
@@ -167,36 +163,14 @@ function Head({ session, breaks }) {
       ${isDeleting ? h(Forget, { ...all, onClose: () => setDeleting(false), onGone: toTraffic }) : null}
     </div>
     <dl class="session-totals">
-      ${h(Total, { name: "Turns", value: whole(session.turns), note: countOf(session.requests, "request") })}
-      ${h(Total, {
-        name: "Input",
-        value: short(session.input_tokens),
-        note: session.cached_tokens ? `${share} % cached` : "",
-      })}
-      ${h(Total, { name: "Output", value: short(session.output_tokens), note: "" })}
-      ${h(Total, {
-        name: "Cost",
-        value: sumOfCosts(session),
-        note: aboutCosts(session),
-      })}
-      ${h(Total, {
-        name: "Cache breaks",
-        value: whole(breaks),
-        note: "",
-        isBad: breaks > 0,
-      })}
-      ${h(Total, { name: "Lasted", value: duration(session.ended - session.began), note: stamp(session.began) })}
+      ${figure("Turns", whole(session.turns), countOf(session.requests, "request"))}
+      ${figure("Input", short(session.input_tokens), session.cached_tokens ? `${share} % cached` : "")}
+      ${figure("Output", short(session.output_tokens))}
+      ${figure("Cost", sumOfCosts(session), aboutCosts(session))}
+      ${figure("Cache breaks", whole(breaks), "", { isBad: breaks > 0 })}
+      ${figure("Lasted", duration(session.ended - session.began), stamp(session.began))}
     </dl>
   </header>`;
-}
-
-/** @param {{ name: string, value: string, note: string, isBad?: boolean }} props */
-function Total({ name, value, note, isBad }) {
-  return html`<div>
-    <dt class="soft">${name}</dt>
-    <dd class=${isBad ? "number bad" : "number"}>${value}</dd>
-    <dd class="faint">${note}</dd>
-  </div>`;
 }
 
 /** @param {{ session: SessionShown, details: ReadonlyMap<string, TurnDetails> }} props */

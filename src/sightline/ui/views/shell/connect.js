@@ -86,12 +86,13 @@ export function Clients() {
     const list = event.currentTarget;
     if (list instanceof HTMLElement) /** @type {HTMLElement} */ (list.children[next]).focus();
   };
-  return html`<div class="clients">
+  return html`<div class="clients boxed">
     <div class="client-tabs" role="tablist" aria-label="Clients" onKeyDown=${onKey}>
       ${clients.map(
         (each, index) => html`<button
           key=${each.name}
           type="button"
+          class="tab-button"
           role="tab"
           aria-selected=${index === chosen}
           aria-controls="client-panel"

@@ -2,38 +2,21 @@
 /** Preferences of this browser: the theme, and notifications about held requests. */
 
 import { toExchange } from "../../kit/navigation.js";
+import { readStored, store } from "../../kit/storage.js";
 import { toast } from "../../kit/toast.js";
 import { effect, signal } from "../../vendor/preact.js";
 import { onHeld } from "../traffic/feed.js";
 
-/** @param {string} name */
-const kept = (name) => {
-  try {
-    return localStorage.getItem(`sightline.${name}`) ?? "";
-  } catch {
-    return "";
-  }
-};
-
-/** @param {string} name @param {string} value */
-const keep = (name, value) => {
-  try {
-    localStorage.setItem(`sightline.${name}`, value);
-  } catch {
-    // A browser that keeps nothing starts afresh next time.
-  }
-};
-
 /** "" follows the system. */
-export const theme = signal(kept("theme"));
+export const theme = signal(readStored("theme"));
 export const notifies = signal(
-  kept("notify") === "yes" && "Notification" in globalThis && Notification.permission === "granted",
+  readStored("notify") === "yes" && "Notification" in globalThis && Notification.permission === "granted",
 );
 
 effect(() => {
   if (theme.value) document.documentElement.dataset.theme = theme.value;
   else delete document.documentElement.dataset.theme;
-  keep("theme", theme.value);
+  store("theme", theme.value);
 });
 
 /** Ask the browser for leave where that is needed. */
@@ -46,7 +29,7 @@ export async function toggleNotifications() {
       hint: "Allow them in the site's settings.",
       tone: "bad",
     });
-  keep("notify", notifies.value ? "yes" : "");
+  store("notify", notifies.value ? "yes" : "");
 }
 
 onHeld((line) => {

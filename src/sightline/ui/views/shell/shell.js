@@ -267,23 +267,15 @@ function Banner() {
   </div>`;
 }
 
+/** Views that the title of the window names. @type {Partial<Record<Route["view"], string>>} */
+const TITLES = { chat: "Chat", costs: "Costs", sessions: "Sessions" };
+
 function useTitle() {
   const at = route.value;
   const count = heldCount.value;
-  const place =
-    at.view === "request"
-      ? `${at.id} · `
-      : at.view === "chat"
-        ? "Chat · "
-        : at.view === "costs"
-          ? "Costs · "
-          : at.view === "sessions"
-            ? "Sessions · "
-            : at.view === "session"
-              ? `${at.name} · `
-              : at.view.startsWith("eval")
-                ? "Evals · "
-                : "";
+  const own = at.view === "request" ? at.id : at.view === "session" ? at.name : "";
+  const name = own || (at.view.startsWith("eval") ? "Evals" : TITLES[at.view]);
+  const place = name ? `${name} · ` : "";
   useEffect(() => {
     document.title = `${count ? `(${count} held) ` : ""}${isExample ? "Example · " : ""}${place}Sightline`;
   }, [count, place]);

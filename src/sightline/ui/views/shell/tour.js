@@ -8,7 +8,7 @@ import { disconnect, get } from "../../kit/api.js";
 import { button, iconButton } from "../../kit/button.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { go, route } from "../../kit/navigation.js";
-import { toastError } from "../../kit/toast.js";
+import { attempt, toastError } from "../../kit/toast.js";
 import { html, useEffect, useState } from "../../vendor/preact.js";
 
 /** @import { Route } from "../../kit/core/routes.js" */
@@ -86,13 +86,7 @@ export function showExample() {
 /** Remove the example, and go back to the user's own record. */
 export async function leaveExample() {
   disconnect();
-  try {
-    await fetch("/example/", { method: "DELETE" });
-  } catch (error) {
-    toastError(error);
-    return;
-  }
-  location.assign("/");
+  if (await attempt(() => fetch("/example/", { method: "DELETE" }))) location.assign("/");
 }
 
 /** The bar: what this view shows, the way to the next one, and the way out. */
@@ -110,7 +104,7 @@ export function Tour() {
     setPlace(to);
     go(steps[to].to);
   };
-  return html`<section class="tour" aria-label="Tour">
+  return html`<section class="tour in-row" aria-label="Tour">
     <span class="tour-mark">Example data</span>
     <p>
       ${

@@ -30,13 +30,10 @@ const LOOKED_INTO = 50;
 /** The session of every request that an eval run or its judge makes begins so. */
 const EVAL_SESSION = "eval:";
 
-/** @type {import("../../vendor/preact.js").Signal<Line[]>} */
-export const lines = signal([]);
+export const lines = signal(/** @type {Line[]} */ ([]));
 export const filter = signal("");
-/** @type {import("../../vendor/preact.js").Signal<"loading" | "ready" | "failed">} */
-export const condition = signal("loading");
-/** @type {import("../../vendor/preact.js").Signal<ApiError | null>} */
-export const trouble = signal(null);
+export const condition = signal(/** @type {"loading" | "ready" | "failed"} */ ("loading"));
+export const trouble = signal(/** @type {ApiError | null} */ (null));
 export const isComplete = signal(false);
 /** The column that the list is sorted by, with "-" before it for the largest first; empty for the newest first. */
 export const sort = signal("");
@@ -44,18 +41,14 @@ export const sort = signal("");
 export const showsEvals = signal(false);
 export const foldedEvals = signal(0);
 /** The sums of all that the filter takes. */
-/** @type {import("../../vendor/preact.js").Signal<ReturnType<typeof sumLines> | null>} */
-const askedSums = signal(null);
+const askedSums = signal(/** @type {ReturnType<typeof sumLines> | null} */ (null));
 export const sums = computed(() => (isComplete.value ? sumLines(lines.value) : askedSums.value));
 /** The words that the filter looks for, and where each exchange has them. */
-/** @type {import("../../vendor/preact.js").Signal<readonly string[]>} */
-export const words = signal([]);
-/** @type {import("../../vendor/preact.js").Signal<ReadonlyMap<string, Snippet | null>>} */
-export const snippets = signal(new Map());
+export const words = signal(/** @type {readonly string[]} */ ([]));
+export const snippets = signal(/** @type {ReadonlyMap<string, Snippet | null>} */ (new Map()));
 
 /** Held ones of all traffic, whatever the filter: they are what the title counts. */
-/** @type {import("../../vendor/preact.js").Signal<Line[]>} */
-export const held = signal([]);
+export const held = signal(/** @type {Line[]} */ ([]));
 export const heldCount = computed(() => held.value.length);
 
 /** @type {Set<(line: Line) => void>} */

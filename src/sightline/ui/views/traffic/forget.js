@@ -6,10 +6,12 @@ import { button } from "../../kit/button.js";
 import { literal, term } from "../../kit/core/filter.js";
 import { countOf, room } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { checkbox } from "../../kit/fields.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
-/** @typedef {import("../../api-types.d.ts").ForgetResult} ForgetResult */
+/** @import { ForgetResult } from "../../api-types.d.ts" */
+
 /**
  * What a filter takes, or these exchanges: a list of them may be longer than a filter.
  * @typedef {{ filter: string } | { exchanges: string[] }} Selection
@@ -41,15 +43,13 @@ export function Forget({ wanted, what, onClose, onGone }) {
   }, []);
   const forget = async () => {
     setBusy(true);
-    try {
+    const isDone = await attempt(async () => {
       const gone = await post("/api/forget", { ...wanted, copies: withCopies });
       toast(`${countOf(gone.exchanges, "request")} deleted, ${room(gone.bytes)} freed`);
       onClose();
       onGone?.();
-    } catch (error) {
-      setBusy(false);
-      toastError(error);
-    }
+    });
+    if (!isDone) setBusy(false);
   };
   const count = countOf(found?.exchanges ?? 0, "request");
   const buttons = html`${button("Cancel", onClose)}
@@ -75,11 +75,6 @@ export function Forget({ wanted, what, onClose, onGone }) {
   });
 }
 
-/** @param {string} log */
-function isChat(log) {
-  return log === "chat" || log.startsWith("chat:");
-}
-
 /** @param {{ found: ForgetResult, withCopies: boolean, onCopies: (isOn: boolean) => void }} props */
 function DeletionPlan({ found, withCopies, onCopies }) {
   const isChat = (/** @type {string} */ log) => log === "chat" || log.startsWith("chat:");
@@ -99,17 +94,6 @@ function DeletionPlan({ found, withCopies, onCopies }) {
       }
     </p>
     ${found.under_way ? html`<p class="soft">${countOf(found.under_way, "request")} still running: kept.</p>` : null}
-    ${
-      found.copies.length
-        ? html`<label>
-            <input
-              type="checkbox"
-              checked=${withCopies}
-              onChange=${(/** @type {any} */ event) => onCopies(event.currentTarget.checked)}
-            />
-            ${" Also delete copies: "}${copies}
-          </label>`
-        : null
-    }
+    ${found.copies.length ? checkbox(`Also delete copies: ${copies}`, withCopies, onCopies, { kind: "" }) : null}
   </div>`;
 }

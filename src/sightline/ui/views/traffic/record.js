@@ -7,15 +7,18 @@ import { CopyButton } from "../../kit/copy.js";
 import { countOf, room, stamp } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { textField } from "../../kit/fields.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 
 /** @import { RecordShown, RetentionRule } from "../../api-types.d.ts" */
 
 const SOON = 400;
 
-/** @param {string} text */
-const countIn = (text) => Math.max(0, Math.floor(Number(text) || 0));
+/** @param {number} count @param {(count: number) => void} run @param {string} label @param {string} [min] */
+function countField(count, run, label, min = "0") {
+  const read = (/** @type {string} */ text) => run(Math.max(0, Math.floor(Number(text) || 0)));
+  return textField(count, read, { label, kind: "number-field", type: "number", min });
+}
 
 /** @param {{ onClose: () => void }} props */
 export function RecordDialog({ onClose }) {
@@ -44,15 +47,13 @@ function Retention({ record, onClose }) {
   const isChanged = JSON.stringify(wanted) !== JSON.stringify(record.retention);
   const save = async () => {
     setBusy(true);
-    try {
+    const isDone = await attempt(async () => {
       const after = await put("/api/record", wanted);
       const gone = record.exchanges - after.exchanges;
       toast(gone > 0 ? `Saved. ${countOf(gone, "request")} deleted.` : "Saved.");
       onClose();
-    } catch (error) {
-      setBusy(false);
-      toastError(error);
-    }
+    });
+    if (!isDone) setBusy(false);
   };
   /** @param {number} at @param {Partial<RetentionRule>} change */
   const change = (at, change) => setRules(rules.map((rule, index) => (index === at ? { ...rule, ...change } : rule)));
@@ -71,7 +72,7 @@ function Retention({ record, onClose }) {
           record.oldest == null ? "" : `, since ${stamp(record.oldest)}`
         }
       </p>
-      <p class="record-place">
+      <p class="record-place wraps">
         <code>${record.place}</code> ${h(CopyButton, { text: record.place, label: "Copy the place" })}
       </p>
       <h3>How long requests are kept</h3>
@@ -82,22 +83,12 @@ function Retention({ record, onClose }) {
       }
       <label class="check">
         Delete requests older than
-        ${textField(days, (text) => setDays(countIn(text)), {
-          label: "Days",
-          kind: "number-field",
-          type: "number",
-          min: "0",
-        })}
+        ${countField(days, setDays, "Days")}
         days <span class="soft">(0: keep forever)</span>
       </label>
       <label class="check">
         Delete the oldest requests above
-        ${textField(megabytes, (text) => setMegabytes(countIn(text)), {
-          label: "Megabytes",
-          kind: "number-field",
-          type: "number",
-          min: "0",
-        })}
+        ${countField(megabytes, setMegabytes, "Megabytes")}
         MB <span class="soft">(0: no limit)</span>
       </label>
       <fieldset>
@@ -111,12 +102,7 @@ function Retention({ record, onClose }) {
               spellcheck: false,
             })}
             <span>after</span>
-            ${textField(rule.days, (text) => change(index, { days: countIn(text) }), {
-              label: `Days of filter ${index + 1}`,
-              kind: "number-field",
-              type: "number",
-              min: "1",
-            })}
+            ${countField(rule.days, (count) => change(index, { days: count }), `Days of filter ${index + 1}`, "1")}
             <span>days</span>
             ${iconButton("close", `Remove filter ${index + 1}`, () => setRules(rules.filter((_, at) => at !== index)))}
           </div>`,

@@ -86,7 +86,7 @@ function narrowLine(props, row, kind) {
     duration(line.elapsed),
   ];
   return html`<div ...${{ ...attributes(props, kind), "aria-level": row.isInside ? 2 : 1 }}>
-    <span class="narrow-top" role="gridcell">
+    <span class="narrow-top in-row" role="gridcell">
       ${showState(line)}
       <span class="c-title cut">${showTitle(line, label, props)}</span>
       <time class="c-at faint number">${when(line.at, props.now)}</time>
@@ -123,7 +123,7 @@ function conversationRow(props, row) {
       .filter(Boolean)
       .join(" · ");
     return html`<div ...${own}>
-      <span class="narrow-top" role="gridcell">
+      <span class="narrow-top in-row" role="gridcell">
         ${title}
         <time class="c-at faint number">${when(newest.at, props.now)}</time>
       </span>

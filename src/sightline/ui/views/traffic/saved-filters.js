@@ -2,20 +2,17 @@
 /** Saved filters: kept by the server, so that every browser has them. */
 
 import { get, put } from "../../kit/api.js";
-import { button } from "../../kit/button.js";
-import { textField } from "../../kit/fields.js";
-import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
 import { Menu } from "../../kit/menu.js";
+import { NameDialog } from "../../kit/name-dialog.js";
 import { go } from "../../kit/navigation.js";
-import { toast, toastError } from "../../kit/toast.js";
-import { h, html, signal, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
+import { attempt, toast, toastError } from "../../kit/toast.js";
+import { h, html, signal, useEffect, useState } from "../../vendor/preact.js";
 
 /** @import { TrafficFilter } from "../../api-types.d.ts" */
 /** @import { Choice } from "../../kit/menu.js" */
 
-/** @type {import("../../vendor/preact.js").Signal<readonly TrafficFilter[]>} */
-const saved = signal([]);
+const saved = signal(/** @type {readonly TrafficFilter[]} */ ([]));
 
 /** @param {readonly TrafficFilter[]} filters */
 async function save(filters) {
@@ -29,14 +26,10 @@ export function FilterMenu({ filter }) {
   const list = saved.value;
   /** @param {string} name */
   const forget = async (name) => {
-    try {
-      await save(list.filter((each) => each.name !== name));
-      toast(`The filter “${name}” is deleted.`, {
-        action: { label: "Undo", run: () => void save(list).catch(toastError) },
-      });
-    } catch (error) {
-      toastError(error);
-    }
+    if (!(await attempt(() => save(list.filter((each) => each.name !== name))))) return;
+    toast(`The filter “${name}” is deleted.`, {
+      action: { label: "Undo", run: () => void save(list).catch(toastError) },
+    });
   };
   /** @type {Choice[]} */
   const choices = [
@@ -60,40 +53,22 @@ export function FilterMenu({ filter }) {
 
 /** @param {{ filter: string, onClose: () => void }} props */
 function NameFilter({ filter, onClose }) {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useLayoutEffect(() => field.current?.focus(), []);
-  const [name, setName] = useState("");
-  const wanted = name.trim();
-  const others = saved.value.filter((each) => each.name.toLowerCase() !== wanted.toLowerCase());
-  /** @param {Event} event */
-  const onSubmit = async (event) => {
-    event.preventDefault();
-    try {
-      await save([...others, { name: wanted, filter }]);
-      onClose();
-      toast(`Saved as “${wanted}”.`);
-    } catch (error) {
-      toastError(error);
-    }
-  };
-  return h(Dialog, {
+  const others = (/** @type {string} */ name) =>
+    saved.value.filter((each) => each.name.toLowerCase() !== name.toLowerCase());
+  return h(NameDialog, {
     title: "Save the filter",
+    verb: "Save",
+    about: html`<p><code>${filter}</code></p>`,
+    field: { maxlength: "60" },
+    noteOf: (name) =>
+      others(name).length < saved.value.length
+        ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
+        : null,
+    onSave: async (name) => {
+      if (!(await attempt(() => save([...others(name), { name, filter }])))) return;
+      onClose();
+      toast(`Saved as “${name}”.`);
+    },
     onClose,
-    children: html`<form class="name-filter" onSubmit=${onSubmit}>
-      <p><code>${filter}</code></p>
-      <label>
-        <span class="soft">Name</span>
-        ${textField(name, setName, { ref: field, maxlength: "60" })}
-      </label>
-      ${
-        others.length < saved.value.length
-          ? html`<p class="soft">A filter of that name exists; it will be replaced.</p>`
-          : null
-      }
-      <div class="name-actions">
-        <button type="submit" class="button primary" disabled=${!wanted}>Save</button>
-        ${button("Cancel", onClose, { kind: "quiet" })}
-      </div>
-    </form>`,
   });
 }

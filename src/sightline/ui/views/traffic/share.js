@@ -10,9 +10,10 @@ import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
-import { textField } from "../../kit/fields.js";
+import { saveBlob } from "../../kit/download.js";
+import { checkbox, textField } from "../../kit/fields.js";
 import { segmentControl } from "../../kit/segmented.js";
-import { toast, toastError } from "../../kit/toast.js";
+import { attempt, toast } from "../../kit/toast.js";
 import { h, html, useEffect, useState } from "../../vendor/preact.js";
 import { filter as shown, showFilter } from "./feed.js";
 
@@ -94,23 +95,13 @@ export function Share({ wanted, what, onClose }) {
   /** @param {(answer: Response) => Promise<void>} use */
   const make = async (use) => {
     setBusy(true);
-    try {
-      await use(await ask({ ...order, keep: [...stays, ...kept] }));
-      onClose();
-    } catch (error) {
-      setBusy(false);
-      toastError(error);
-    }
+    if (await attempt(async () => use(await ask({ ...order, keep: [...stays, ...kept] })))) onClose();
+    else setBusy(false);
   };
   const save = () =>
     make(async (answer) => {
       const name = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") ?? "")?.[1] ?? "sightline";
-      const address = URL.createObjectURL(await answer.blob());
-      const link = document.createElement("a");
-      link.href = address;
-      link.download = name;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+      saveBlob(await answer.blob(), name);
       toast(`${name} is saved.`);
     });
   const copy = () => make(async (answer) => void (await copyText(await answer.text())));
@@ -132,23 +123,13 @@ export function Share({ wanted, what, onClose }) {
         onChange: setForm,
       })}
       <p class="soft">${chosen?.about}</p>
-      <label class="check">
-        <input type="checkbox" checked=${isRedacted} onChange=${() => setRedacted(!isRedacted)} />
-        Replace keys, addresses, phone numbers, user names and internal hosts
-      </label>
+      ${checkbox("Replace keys, addresses, phone numbers, user names and internal hosts", isRedacted, setRedacted)}
       ${
         isRedacted
           ? html`<fieldset class="share-sections">
                 <legend class="soft">Leave out</legend>
-                ${SECTIONS.map(
-                  ([kind, label]) => html`<label key=${kind} class="check">
-                    <input
-                      type="checkbox"
-                      checked=${kinds.has(kind)}
-                      onChange=${() => toggleKind(kind)}
-                    />
-                    ${label}
-                  </label>`,
+                ${SECTIONS.map(([kind, label]) =>
+                  checkbox(label, kinds.has(kind), () => toggleKind(kind), { key: kind }),
                 )}
               </fieldset>
               ${h(SingleSections, { preview, isLeftOut, onToggle: toggleSection })}
@@ -266,7 +247,7 @@ function Preview({ preview, isRedacted, kept, onKeep }) {
 
 /** Read an archive of Sightline, a HAR file or a plug-in’s into the record. @param {File} file */
 export async function importFile(file) {
-  try {
+  await attempt(async () => {
     const { exchanges, known, others } = await upload("/api/import", file);
     const more = [
       known ? `${countOf(known, "request")} already on record.` : "",
@@ -274,9 +255,7 @@ export async function importFile(file) {
     ];
     toast(`${countOf(exchanges, "request")} imported.`, { hint: more.filter(Boolean).join(" ") });
     void showFilter(shown.value);
-  } catch (error) {
-    toastError(error);
-  }
+  });
 }
 
 /** Let the user choose a file to import. */

@@ -2,7 +2,7 @@
 /** What the list shows without rows: loading, failed, nothing matches, or nothing received yet. */
 
 import { about } from "../../kit/about.js";
-import { button } from "../../kit/button.js";
+import { button, linkButton } from "../../kit/button.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { hashOf } from "../../kit/core/routes.js";
 import { Icon } from "../../kit/icon.js";
@@ -85,6 +85,6 @@ export function NothingYet({ onConnect }) {
       </p>
       ${h(CopyBlock, { text: request, label: "Copy command" })}
     </section>
-    <p><button type="button" class="link" onClick=${onConnect}>More ways to connect</button></p>
+    <p>${linkButton("More ways to connect", onConnect)}</p>
   </div>`;
 }

@@ -1,7 +1,9 @@
 // @ts-check
 /** The traffic view: held exchanges on top, then conversations, the newest first. */
 
+import { linkButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
+import { aboutCosts, countOf, short, sumOfCosts, whole } from "../../kit/core/format.js";
 import { Heights } from "../../kit/core/heights.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
@@ -15,14 +17,18 @@ import { flatRows, mostTokens, nextSort, rowsOf } from "./core/lines.js";
 import {
   condition,
   filter as shown,
+  foldedEvals,
   isComplete,
   lines,
   loadOlder,
   lookInto,
+  showEvals,
   showFilter,
+  showsEvals,
   snippets,
   sort,
   sortBy,
+  sums,
   trouble,
   words,
 } from "./feed.js";
@@ -31,7 +37,6 @@ import { TrafficRow } from "./row.js";
 import { FilterMenu } from "./saved-filters.js";
 import { Share, chooseImport } from "./share.js";
 import { Failure, Loading, NothingFound, NothingYet } from "./states.js";
-import { Totals } from "./totals.js";
 
 /** @import { Openness } from "./core/lines.js" */
 /** @import { Selection } from "./forget.js" */
@@ -44,10 +49,8 @@ const HEAD = 28;
 const RUNNING = new Set(["received", "held", "sending"]);
 
 /** What is folded outlives a visit to a request. */
-/** @type {import("../../vendor/preact.js").Signal<ReadonlyMap<string, Openness>>} */
-const opened = signal(new Map());
-/** @type {import("../../vendor/preact.js").Signal<ReadonlySet<string>>} */
-const openSides = signal(new Set());
+const opened = signal(/** @type {ReadonlyMap<string, Openness>} */ (new Map()));
+const openSides = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 const rows = computed(() => (sort.value ? flatRows(lines.value) : rowsOf(lines.value, opened.value, openSides.value)));
 const keys = computed(() => rows.value.map((row) => row.key));
 const most = computed(() => mostTokens(lines.value));
@@ -61,11 +64,9 @@ const tallHeights = computed(() => {
 const table = { current: null };
 const active = signal("");
 /** What the open dialog is to delete. */
-/** @type {import("../../vendor/preact.js").Signal<{ wanted: Selection, what: string } | null>} */
-const deleting = signal(null);
+const deleting = signal(/** @type {{ wanted: Selection, what: string } | null} */ (null));
 /** What the open dialog is to share. */
-/** @type {import("../../vendor/preact.js").Signal<{ wanted: Selection, what: string } | null>} */
-const sharing = signal(null);
+const sharing = signal(/** @type {{ wanted: Selection, what: string } | null} */ (null));
 const ALL = { wanted: { filter: EVERYTHING }, what: "everything" };
 
 /** @param {string} key @param {Openness} openness */
@@ -205,6 +206,37 @@ export function Traffic({ filter, onConnect }) {
       </div>`
     }
   </main>`;
+}
+
+/** What all that the filter takes adds up to, and what is folded away. @param {{ filter: string }} props */
+function Totals({ filter }) {
+  const found = sums.value;
+  const folded = foldedEvals.value;
+  if (!found || (!found.requests && !folded && !showsEvals.value)) return null;
+  const share = found.input_tokens ? Math.round((100 * found.cached_tokens) / found.input_tokens) : 0;
+  const showFailed = () => go({ view: "traffic", filter: filter ? `(${filter}) & state:failed` : "state:failed" });
+  return html`<div class="traffic-totals number" role="status" aria-label="Totals">
+    <span><b>${whole(found.requests)}</b> ${found.requests === 1 ? "request" : "requests"}</span>
+    ${
+      found.failed
+        ? linkButton(`${whole(found.failed)} failed`, showFailed, { kind: "bad", title: "Show only these" })
+        : html`<span class="faint">none failed</span>`
+    }
+    <span title=${`${whole(found.input_tokens)} tokens in, ${whole(found.cached_tokens)} cached`}>
+      <b>${short(found.input_tokens)}</b> tokens in${found.cached_tokens ? `, ${share} % cached` : ""}
+    </span>
+    <span title=${`${whole(found.output_tokens)} tokens out`}><b>${short(found.output_tokens)}</b> out</span>
+    <span title=${aboutCosts(found) || null}><b>${sumOfCosts(found)}</b> cost</span>
+    ${
+      folded || showsEvals.value
+        ? linkButton(
+            showsEvals.value ? "Hide requests of evals" : `Show ${countOf(folded, "request")} of evals`,
+            () => showEvals(!showsEvals.value),
+            { isPressed: showsEvals.value },
+          )
+        : null
+    }
+  </div>`;
 }
 
 /** @param {{ column: import("./columns.js").Column, key?: string }} props */

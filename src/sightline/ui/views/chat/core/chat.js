@@ -1,17 +1,10 @@
 // @ts-check
 /** Words and numbers of the chat: usage, standing of a pair, why an answer is incomplete, the groups of the HUD. */
 
-import { costOf, countOf, duration, whole } from "../../../kit/core/format.js";
+import { costOf, countOf, duration, formatRunning, whole } from "../../../kit/core/format.js";
 
-/** @typedef {import("../../../api-types.d.ts").Block} Block */
-/** @typedef {import("../../../api-types.d.ts").AnswerShown} AnswerShown */
-/** @typedef {import("../../../api-types.d.ts").TroubleShown} TroubleShown */
-/** @typedef {import("../../../api-types.d.ts").PairShown} PairShown */
-/** @typedef {import("../../../api-types.d.ts").ViewShown} ViewShown */
-/** @typedef {import("../../../api-types.d.ts").CommandShown} CommandShown */
-/** @typedef {import("../../../api-types.d.ts").EstimateShown} EstimateShown */
+/** @import { AnswerShown, PairShown, ViewShown } from "../../../api-types.d.ts" */
 /** @typedef {import("../../../api-types.d.ts").TokenBand} Band */
-/** @typedef {import("../../../api-types.d.ts").SavedFilter} SavedFilter */
 /** @typedef {PairShown["standing"]} Standing */
 /** @typedef {"view" | "input" | "command"} Mode */
 
@@ -90,17 +83,14 @@ export function usageOf(answer) {
   const usage = answer.usage;
   const isCounted = !usage?.is_estimated;
   const reported = (isCounted && usage?.input_tokens) || null;
-  if (answer.run && answer.predicted != null && reported != null) {
+  if (answer.predicted != null && reported != null)
     found.push({
-      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted in all`,
-      help: "Prompt tokens: predicted for the first request, and reported by the provider for all requests",
+      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted${answer.run ? " in all" : ""}`,
+      help: answer.run
+        ? "Prompt tokens: predicted for the first request, and reported by the provider for all requests"
+        : "Tokens of the prompt: what was predicted, and what the provider reports",
     });
-  } else if (answer.predicted != null && reported != null) {
-    found.push({
-      text: `~${whole(answer.predicted)} predicted, ${whole(reported)} counted`,
-      help: "Tokens of the prompt: what was predicted, and what the provider reports",
-    });
-  } else if (answer.predicted != null)
+  else if (answer.predicted != null)
     found.push({
       text: `~${whole(answer.predicted)} predicted`,
       help: "Tokens of the prompt; the provider has not reported any",
@@ -292,9 +282,28 @@ export function limitLine(line) {
 /** How long until a moment: `0:42`; empty once it has come. @param {number} then @param {number} now */
 export function timeUntil(then, now) {
   const left = Math.ceil(then - now);
-  if (left <= 0) return "";
-  const minutes = Math.floor(left / 60);
-  return minutes >= 60
-    ? `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${String(left % 60).padStart(2, "0")}`
-    : `${minutes}:${String(left % 60).padStart(2, "0")}`;
+  return left > 0 ? formatRunning(left) : "";
+}
+
+/** So many of the filters that were applied before are kept, for stepping through them. */
+const MOST_KEPT = 100;
+
+/**
+ * With one more, the newest last; one that is in the list already moves to the end.
+ * @param {readonly string[]} list
+ * @param {string} text
+ */
+export function addToMemory(list, text) {
+  const words = text.trim();
+  return words ? [...list.filter((each) => each !== words), words].slice(-MOST_KEPT) : [...list];
+}
+
+/**
+ * One step: older is -1, newer is 1. `at` is the place in the list, its length being what is just written.
+ * @param {readonly string[]} list
+ * @param {number} at
+ * @param {number} by
+ */
+export function stepThrough(list, at, by) {
+  return Math.min(Math.max(at + by, 0), list.length);
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** An answer while it arrives: its pieces come in order, and a page that opens late fetches the first ones. */
 
-/** @import { AnswerShown, Block } from "./chat.js" */
+/** @import { AnswerShown, Block } from "../../../api-types.d.ts" */
 /**
  * `offset` is how many characters of the block came before.
  * @typedef {{ pair: string, block: number, type: "text" | "thinking" | "call" | "refusal", offset: number, text:

@@ -1,7 +1,7 @@
 // @ts-check
 /** The rows of a history of which only some are fetched. */
 
-/** @import { PairShown } from "./chat.js" */
+/** @import { PairShown } from "../../../api-types.d.ts" */
 
 /** So many are fetched at once. */
 export const PAGE = 60;

@@ -7,12 +7,9 @@
  *   replyFocus: "tall" | "always" | "never", partialHeightThreshold: number }} ChatSettings
  */
 /**
- * @typedef {{ name: keyof ChatSettings, label: string, unit: string, help: string, kind: "number", least: number,
- *   most: number, isWhole: boolean }
- *   | { name: keyof ChatSettings, label: string, unit: string, help: string, kind: "switch" }
- *   | { name: keyof ChatSettings, label: string, unit: string, help: string, kind: "lines" }
- * | { name: keyof ChatSettings, label: string, unit: string, help: string, kind: "choice", choices: [string, string][]
- * }} Field
+ * @typedef {{ name: keyof ChatSettings, label: string, unit?: string, help: string } & (
+ *   { kind: "number", least: number, most: number, isWhole?: boolean } | { kind: "switch" } | { kind: "lines" }
+ *   | { kind: "choice", choices: [string, string][] })} Field
  */
 
 /** @type {ChatSettings} */
@@ -55,7 +52,6 @@ export const FIELDS = [
   {
     name: "maxTrimAttempts",
     label: "Maximum trim attempts",
-    unit: "",
     kind: "number",
     least: 0,
     most: 100,
@@ -65,7 +61,6 @@ export const FIELDS = [
   {
     name: "preflightTrimming",
     label: "Trim before sending",
-    unit: "",
     kind: "switch",
     help:
       "When a question takes more than its allowance, the oldest pairs are left out before the first attempt. " +
@@ -74,7 +69,6 @@ export const FIELDS = [
   {
     name: "estimation",
     label: "How tokens are counted",
-    unit: "",
     kind: "choice",
     choices: [
       ["model", "As the model counts"],
@@ -85,24 +79,20 @@ export const FIELDS = [
   {
     name: "charsPerToken",
     label: "Characters per token",
-    unit: "",
     kind: "number",
     least: 0.5,
     most: 20,
-    isWhole: false,
     help: "How many characters count as one token, where tokens are counted by characters.",
   },
   {
     name: "styleDirectives",
     label: "Style directives",
-    unit: "",
     kind: "lines",
     help: "Sent to every model after the topic's system prompt, one per line.",
   },
   {
     name: "replyFocus",
     label: "When an answer arrives",
-    unit: "",
     kind: "choice",
     choices: [
       ["tall", "Go to the history if it is tall"],
@@ -114,11 +104,9 @@ export const FIELDS = [
   {
     name: "partialHeightThreshold",
     label: "Tall answers",
-    unit: "",
     kind: "number",
     least: 0.1,
     most: 10,
-    isWhole: false,
     help:
       "How tall an answer is before it counts as tall, in heights of the history: 1 is more than fits on the screen, " +
       "0.5 more than half of it.",

@@ -4,12 +4,10 @@
 import { countOf, duration, money } from "../../../kit/core/format.js";
 import { formatScore } from "./evals.js";
 
+/** @import { Note, Score } from "../../../api-types.d.ts" */
 /** @import { Standing, Verdict } from "./evals.js" */
-/** @typedef {import("../../../api-types.d.ts").Check} Check */
-/** @typedef {import("../../../api-types.d.ts").Score} Score */
 /** @typedef {import("../../../api-types.d.ts").MessageShown} Message */
 /** @typedef {import("../../../api-types.d.ts").TurnShown} Turn */
-/** @typedef {import("../../../api-types.d.ts").Note} Note */
 /** @typedef {import("../../../api-types.d.ts").CaseShown} Case */
 
 const STANDING = /** @type {Record<Verdict, Standing>} */ ({

@@ -4,11 +4,10 @@
 import { countOf, duration, money, short } from "../../../kit/core/format.js";
 import { lineSpans } from "../../../kit/core/text-diff.js";
 
+/** @import { Cell, EvalBrief } from "../../../api-types.d.ts" */
 /** @typedef {import("../../../api-types.d.ts").Score["verdict"]} Verdict */
 /** @typedef {import("../../../api-types.d.ts").TargetFigures} TargetLine */
-/** @typedef {import("../../../api-types.d.ts").EvalBrief} EvalBrief */
 /** @typedef {import("../../../api-types.d.ts").TrialShown} Trial */
-/** @typedef {import("../../../api-types.d.ts").Cell} Cell */
 /** @typedef {import("../../../api-types.d.ts").CaseRow} MatrixRow */
 /** @typedef {import("../../../api-types.d.ts").GraderFigures} GraderLine */
 /** @typedef {import("../../../api-types.d.ts").EvalShown} Eval */

@@ -3,6 +3,7 @@
 
 import { percent, formatScore, formatDifference } from "./evals.js";
 
+/** @import { ComparedCase, TrendPoint } from "../../../api-types.d.ts" */
 /** @typedef {{ low: number, high: number }} Range */
 /** @typedef {{ value: number, label: string }} Tick */
 
@@ -105,7 +106,6 @@ export function intervalWords(what, mean, low, high, level = 0.95) {
   return `${what}: ${formatScore(mean)}, ${interval}.`;
 }
 
-/** @typedef {import("../../../api-types.d.ts").TrendPoint} TrendPoint */
 /**
  * @typedef {{ run: string, at: number, place: number, mean: number, low: number | null, high: number | null, pass_rate:
  *   number | null, change: string, finding: TrendPoint["finding"] }} Placed
@@ -190,7 +190,6 @@ export function spreadLabels(labels, room, most) {
   return moved;
 }
 
-/** @typedef {import("../../../api-types.d.ts").ComparedCase} ComparedCase */
 /** @typedef {import("../../../api-types.d.ts").CompareShown} Comparison */
 
 /**

@@ -6,26 +6,9 @@ import { whole } from "../../../kit/core/format.js";
 /** Tokens for a character, where nothing better is known. */
 const USUAL_RATE = 0.27;
 
-/** @typedef {{ tokens: number, low: number, high: number }} Estimate */
-/** @typedef {Estimate & { name: string }} CategoryShare */
+/** @import { Tokens as Estimate, TokensShown } from "../../../api-types.d.ts" */
 /**
- * @typedef {object} Tokens
- * @property {number | null} [estimate]
- * @property {number | null} [low]
- * @property {number | null} [high]
- * @property {number | null} [window]
- * @property {number | null} [reserve]
- * @property {CategoryShare[]} [categories]
- * @property {number | null} [input_tokens]
- * @property {number | null} [output_tokens]
- * @property {number | null} [cached_tokens]
- * @property {number | null} [cache_write_tokens]
- * @property {number | null} [reasoning_tokens]
- * @property {boolean} [is_estimated] the provider did not count, and these are an estimate
- */
-/**
- * @typedef {{ name: string, label: string, tokens: number, low: number, high: number, start: number, width: number }}
- *   Segment in percent of the bar
+ * @typedef {Estimate & { name: string, label: string, start: number, width: number }} Segment in percent of the bar
  */
 /**
  * @typedef {object} Bar
@@ -55,7 +38,7 @@ const LABELS = /** @type {Record<string, string>} */ ({
 /** From this share of the window on, a request is called near its end. */
 const NEAR = 0.85;
 
-/** @param {Tokens | null | undefined} tokens @returns {Bar} */
+/** @param {TokensShown | null | undefined} tokens @returns {Bar} */
 export function bar(tokens) {
   const known = (tokens?.categories ?? []).filter((category) => category.tokens > 0 || category.high > 0);
   const sorted = [...known].sort((a, b) => rank(a.name) - rank(b.name));

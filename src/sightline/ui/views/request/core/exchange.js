@@ -1,105 +1,14 @@
 // @ts-check
 /** One exchange as the page holds it: merging the server's answers, and what can be done with it. */
 
-/** @import { Estimate, Tokens } from "./budget.js" */
-/** @import { RawExchange } from "./raw.js" */
+import { formatRunning } from "../../../kit/core/format.js";
 
-/** @typedef {{ call_id: string, name: string, arguments: string, section: string }} Answered */
-/**
- * @typedef {object} SectionPart
- * @property {string} id
- * @property {string} type
- * @property {string} pointer
- * @property {string} [text]
- * @property {boolean} [editable]
- * @property {boolean} [deleted]
- * @property {string} [call_id]
- * @property {string} [name]
- * @property {string} [reason]
- * @property {string} [media_type]
- * @property {string} [url]
- * @property {number | null} [tokens]
- * @property {boolean} [is_json]
- */
-/**
- * @typedef {object} Section
- * @property {string} id
- * @property {string} kind
- * @property {string} role
- * @property {string} label
- * @property {string} pointer
- * @property {string} text
- * @property {boolean} editable
- * @property {boolean} deleted
- * @property {SectionPart[]} parts
- * @property {string} category
- * @property {Estimate | null} [tokens]
- * @property {Answered[]} [answers]
- * @property {string} [reason]
- * @property {boolean} [has_cache_mark]
- */
-/** @typedef {{ label: string, operations: object[] }} Fix */
-/**
- * @typedef {{ pointer: string, section: string, message: string, severity: "error" | "warning", fixes?: Fix[] }}
- *   Problem
- */
-/** @typedef {{ ok: boolean, problems: Problem[] }} Validity */
-/**
- * @typedef {{ phase: "request" | "tool_calls", since: number, deadline?: number | null, client_deadline?: number |
- *   null, on_timeout?: "send" | "drop", queue?: string[], reason?: string }} Hold
- */
-/** @typedef {{ code: string, message: string, hint?: string }} FaultTold */
+/** @import { FaultShown, HoldShown, Section, SectionPart, Validity, View as Served } from "../../../api-types.d.ts" */
+/** @typedef {import("../../../api-types.d.ts").ValidityFinding} Problem */
 /** @typedef {{ kind: string, n: number, at: number, [key: string]: any }} Fact */
 /**
- * @typedef {object} Cost
- * @property {number} [kept_tokens]
- * @property {number} [broken_tokens]
- * @property {number} [broken_by_edit]
- * @property {string} [section]
- * @property {string} [pointer]
- * @property {string} [reason]
- * @property {number | null} [money]
- * @property {number | null} [money_by_edit]
- */
-/**
- * @typedef {object} View
- * @property {string} id
- * @property {string} state
- * @property {string} dialect
- * @property {string} provider
- * @property {string} model
- * @property {string} session
- * @property {string} [client]
- * @property {string} [transport]
- * @property {number} at
- * @property {number | null} [status]
- * @property {string} body_sha256
- * @property {boolean} dirty
- * @property {boolean} [can_undo]
- * @property {boolean} [can_redo]
- * @property {Validity} [validity]
- * @property {Tokens} [tokens]
- * @property {Section[]} [sections]
- * @property {string[]} [order]
- * @property {Hold | null} [hold]
- * @property {Cost | number | null} [cost] in dollars, or what the edit costs
- * @property {Cost | null} [edit_cost]
- * @property {{ pointer: string, what: string, why: string, severity: string }[]} [losses]
- * @property {{ pointer: string, what: string, why: string, severity?: string }[]} [additions]
- * @property {{ mask: any, outcome: string, section: string, why: string }[]} [masks]
- * @property {string[]} [kept] the ids of the masks that edits of this hold have made
- * @property {{ received?: string | null, sent?: string | null, reply?: string | null }} [hashes]
- * @property {Fact[]} [facts]
- * @property {FaultTold | string | null} [fault]
- * @property {"client_gone" | "shutdown" | "interrupted" | "user" | "timeout" | null} [reason] why it was cancelled
- * @property {string} [origin]
- * @property {string[]} [replays]
- * @property {string} [previous]
- * @property {{ previous?: string, title?: string, is_side?: boolean }} [thread]
- * @property {RawExchange | null} [raw] of an exchange that passed as it was
- * @property {boolean} [is_stream]
- * @property {number | null} [first_byte]
- * @property {number | null} [elapsed]
+ * What the page has of an exchange: an answer to an edit leaves out what no edit changes.
+ * @typedef {Omit<Served, "facts" | "edit_cost"> & { facts?: Fact[], edit_cost?: Served["edit_cost"] | null }} View
  */
 
 /** What an exchange is called: its model, or the call of what passed as it was. @param {View} view */
@@ -247,17 +156,17 @@ export function proof(view) {
 
 /**
  * How long a hold lasts still.
- * @param {Hold | null | undefined} hold
+ * @param {HoldShown | null | undefined} hold
  * @param {number} now in seconds
  * @returns {{ text: string, left: number | null, waited: string, isUrgent: boolean }}
  */
 export function holdClock(hold, now) {
-  const waited = hold ? formatClock(Math.max(0, now - hold.since)) : "";
+  const waited = hold ? formatRunning(now - hold.since) : "";
   if (!hold?.deadline) {
     const patience = hold?.client_deadline ? Math.max(0, hold.client_deadline - now) : null;
     const isNear = patience !== null && patience < 120;
     return {
-      text: isNear ? `the client may give up in ${formatClock(patience)}` : "",
+      text: isNear ? `the client may give up in ${formatRunning(patience)}` : "",
       left: null,
       waited,
       isUrgent: isNear && patience < 15,
@@ -265,16 +174,7 @@ export function holdClock(hold, now) {
   }
   const left = Math.max(0, hold.deadline - now);
   const then = hold.on_timeout === "drop" ? "drops" : "sends as shown";
-  return { text: `${then} in ${formatClock(left)}`, left, waited, isUrgent: left < 15 };
-}
-
-/** @param {number} seconds @returns {string} 0:07 · 4:05 · 1:02:03 */
-export function formatClock(seconds) {
-  const whole = Math.floor(seconds);
-  const pad = (/** @type {number} */ count) => String(count).padStart(2, "0");
-  const minutes = Math.floor(whole / 60);
-  if (minutes < 60) return `${minutes}:${pad(whole % 60)}`;
-  return `${Math.floor(minutes / 60)}:${pad(minutes % 60)}:${pad(whole % 60)}`;
+  return { text: `${then} in ${formatRunning(left)}`, left, waited, isUrgent: left < 15 };
 }
 
 /** Kinds of which a text is best read as Markdown. */
@@ -313,13 +213,6 @@ export function moveOperation(sections, id, by) {
   const siblings = sections.filter((each) => !each.deleted && placeOf(each)?.list === place.list);
   const other = siblings[siblings.indexOf(section) + by];
   return other ? { op: "move", from: section.pointer, pointer: other.pointer } : null;
-}
-
-/** @param {View | null} view @returns {FaultTold | null} */
-export function faultOf(view) {
-  const fault = view?.fault;
-  if (!fault) return null;
-  return typeof fault === "string" ? { code: fault, message: fault } : fault;
 }
 
 /** @typedef {{ name: string, value: string, change: "same" | "added" | "changed" | "dropped" }} HeaderRow */

@@ -1,14 +1,8 @@
 // @ts-check
 /** Bodies that passed as they were: what each is, the parts of a form, and the requests of a batch. */
 
-/**
- * @typedef {{ media_type: string, size: number, sha256: string, kept: number, coding?: string, is_whole?: boolean }}
- *   RawBody
- */
-/**
- * @typedef {{ method: string, path: string, request?: RawBody | null, reply?: RawBody | null, is_read?: boolean }}
- *   RawExchange
- */
+import { isJson } from "../../../kit/core/json.js";
+
 /** @typedef {"json" | "batch" | "form" | "events" | "text" | "picture" | "audio" | "binary"} RawKind */
 /** @typedef {{ name: string, file: string, type: string, data: Uint8Array }} FormPart */
 /** @typedef {{ id: string, title: string, text: string }} BatchItem one request of a batch, as JSON */
@@ -37,7 +31,7 @@ export function kindOf(mediaType, data, isWhole) {
   if (text === null) return "binary";
   if (type === "text/event-stream") return "events";
   if (batchOf(text)) return "batch";
-  return isWhole && isDocument(text) ? "json" : "text";
+  return isWhole && /^\s*[[{]/.test(text) && isJson(text) ? "json" : "text";
 }
 
 /**
@@ -52,17 +46,6 @@ export function textOf(data, isWhole) {
     return text.includes("\0") ? null : text;
   } catch {
     return null;
-  }
-}
-
-/** @param {string} text */
-function isDocument(text) {
-  if (!/^\s*[[{]/.test(text)) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }
 

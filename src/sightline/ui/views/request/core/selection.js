@@ -1,7 +1,7 @@
 // @ts-check
 /** Which sections are meant when several are selected at once, by their ids. */
 
-/** @import { Section } from "./exchange.js" */
+/** @import { Section } from "../../../api-types.d.ts" */
 
 /**
  * All results of tools that are not deleted; with an id, only those before that section.

@@ -2,12 +2,12 @@
 /** A run of the tool loop: its rounds, spending, pending questions, and how two runs differ. */
 
 import { countOf, duration, money, whole } from "../../../kit/core/format.js";
+import { parsedOrText, step } from "../../../kit/core/json.js";
 
+/** @import { Reached } from "../../../api-types.d.ts" */
 /** @typedef {Record<string, unknown> | string} Arguments */
-/** @typedef {import("../../../api-types.d.ts").PendingCall} PendingCall */
 /** @typedef {Omit<import("../../../api-types.d.ts").CallShown, "ran"> & { ran: Arguments | null }} RunCall */
 /** @typedef {Omit<import("../../../api-types.d.ts").RoundShown, "calls"> & { calls: readonly RunCall[] }} Round */
-/** @typedef {import("../../../api-types.d.ts").Reached} Reached */
 /** @typedef {NonNullable<import("../../../api-types.d.ts").RunShown["pending"]>} Pending */
 /** @typedef {import("../../../api-types.d.ts").RunShown["state"]} State */
 /** @typedef {Omit<import("../../../api-types.d.ts").RunShown, "rounds"> & { rounds: readonly Round[] }} Run */
@@ -64,11 +64,7 @@ export function patternsFor(args) {
   if (typeof args === "string") return fitsPattern(args) ? [{ pointer: "", name: "text", pattern: args }] : [];
   return Object.entries(args)
     .filter(([, value]) => fitsPattern(value))
-    .map(([name, value]) => ({
-      pointer: `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`,
-      name,
-      pattern: patternOf(value),
-    }));
+    .map(([name, value]) => ({ pointer: step(name), name, pattern: patternOf(value) }));
 }
 
 /**
@@ -85,9 +81,7 @@ function fitsPattern(value) {
 /** The names of the arguments that a rule says nothing of. @param {Arguments} args @param {Rule} rule */
 export function freeArguments(args, rule) {
   if (typeof args === "string") return rule.arguments ? [] : ["text"];
-  return Object.keys(args).filter(
-    (name) => rule.arguments?.[`/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`] === undefined,
-  );
+  return Object.keys(args).filter((name) => rule.arguments?.[step(name)] === undefined);
 }
 
 /** @param {unknown} value */
@@ -300,11 +294,5 @@ function differenceOf(call, other) {
 
 /** What the tool got, else what the model wrote. @param {RunCall} call @returns {Arguments} */
 export function parseArguments(call) {
-  const given = call.ran ?? call.arguments;
-  if (typeof given !== "string") return given;
-  try {
-    return JSON.parse(given);
-  } catch {
-    return given;
-  }
+  return parsedOrText(call.ran ?? call.arguments);
 }

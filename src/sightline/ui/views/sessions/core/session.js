@@ -9,6 +9,9 @@
  *   | { kind: "fold", key: string, thread: SessionThread, depth: number, isOpen: boolean }} Row
  */
 
+/** How an exchange ends, and what tells that it has. */
+export const ENDED = new Set(["finished", "failed", "cancelled", "dropped"]);
+
 /** So many turns are asked for at once. */
 export const AT_ONCE = 10;
 
