@@ -6,17 +6,16 @@ what it saw to what the file holds by then, under a lock, and puts the new file 
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, get_args
+from typing import get_args
 
 import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.reply import Usage
-from sightline.platform.files import lock, make_private
+from sightline.platform.files import hold_lock, make_private
 from sightline.tokens.calibration import Calibration, CountedPrefixes, Lesson, Ratio
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Ledger
@@ -125,7 +124,7 @@ class Memory:
         self._counted.clear()
         try:
             writable(self._folder)
-            with _lock(self._folder):
+            with hold_lock(_private(self._folder / f"{FILE_NAME}.lock")):
                 calibration, ledger = self._read()
                 gone |= dict.fromkeys(calibration.forget(model))
                 self._counted.clear()
@@ -142,7 +141,7 @@ class Memory:
             return
         try:
             writable(self._folder)
-            with _lock(self._folder):
+            with hold_lock(_private(self._folder / f"{FILE_NAME}.lock")):
                 calibration, ledger = self._read()
                 calibration.merge(self._fresh)
                 ledger.merge(self.ledger, self._now())
@@ -159,8 +158,7 @@ class Memory:
             msgspec.Raw(calibration.to_json()), ledger.snapshot(), self._counted.counts, dict(self._forgotten)
         )
         fresh = self._folder / f"{FILE_NAME}.new"
-        with _private(fresh, "wb") as file:
-            file.write(msgspec.json.encode(learned))
+        _private(fresh).write_bytes(msgspec.json.encode(learned))
         fresh.replace(self._folder / FILE_NAME)
         self._file = _stamp(self._path)
 
@@ -218,16 +216,8 @@ def writable(folder: Path) -> None:
     probe.unlink(missing_ok=True)
 
 
-def _private(path: Path, mode: str) -> IO[bytes]:
-    """A file that is the owner's alone from its first moment, or from now on."""
+def _private(path: Path) -> Path:
+    """This file, the owner's alone from its first moment, or from now on."""
     path.touch(mode=0o600)
     make_private(path)
-    return path.open(mode)
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One writer at a time; the lock ends with the process, whatever happens."""
-    with _private(folder / f"{FILE_NAME}.lock", "ab") as file:
-        lock(file.fileno(), waits=True)
-        yield
+    return path

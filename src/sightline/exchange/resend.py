@@ -83,10 +83,9 @@ def elsewhere(recorded: RecordedExchange, model: str) -> ClientRequest:
 
 def had_credential(recorded: RecordedExchange) -> bool:
     """Whether the client showed who it is, in a way that is not on record."""
-    named = {name.lower() for name, value in recorded.received.headers if value == MASK}
     query = parameters(recorded.received.path.partition("?")[2])
     is_in_query = any(is_secret_parameter(name) and piece.endswith(f"={MASK}") for name, piece in query)
-    return bool(named.intersection(CREDENTIAL_HEADERS)) or is_in_query
+    return bool(_credential_header(recorded)) or is_in_query
 
 
 def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:

@@ -13,7 +13,7 @@ from sightline.model.header_names import OF_A_CONNECTION
 from sightline.transport.http import faults
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.connection import abort
-from sightline.transport.http.dialling import Trust, connect_socket, dial_tunnel
+from sightline.transport.http.dialling import Trust, connect_socket, connecting_to, dial_tunnel
 from sightline.transport.http.target import Origin, Proxies, Timeouts
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive, WebResponse, response_body, response_start
 from sightline.web.bodies import MOST_BYTES, read_bytes
@@ -103,10 +103,8 @@ async def connect_to(origin: Origin, proxies: Proxies, trust: Trust) -> asyncio.
         transport = await dial_tunnel(loop, origin, proxy, trust, _CONNECT_SECONDS)
     else:
         try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
+            async with connecting_to(origin.place, _CONNECT_SECONDS):
                 transport = await _connect(loop, origin)
-        except TimeoutError:
-            raise faults.connect_timeout(origin.place, _CONNECT_SECONDS) from None
         except OSError as error:
             raise faults.not_connected(error, origin.place, _CONNECT_SECONDS) from None
     transport.pause_reading()

@@ -14,7 +14,7 @@ import sys
 import threading
 from asyncio.sslproto import SSLProtocol
 from asyncio.staggered import staggered_race
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
@@ -258,6 +258,17 @@ _ABORT_TAKES_NOTHING = SSLProtocol._abort.__code__.co_argcount == 1
 _Speaker = TypeVar("_Speaker", bound=asyncio.Protocol)
 
 
+@contextlib.asynccontextmanager
+async def connecting_to(place: str, seconds: float) -> AsyncIterator[None]:
+    """For what connects: raises the fault of a place that cannot be connected to within so many seconds (0: no
+    limit)."""
+    try:
+        async with asyncio.timeout(seconds or None):
+            yield
+    except TimeoutError:
+        raise faults.connect_timeout(place, seconds) from None
+
+
 async def dial_for(
     connection: asyncio.Protocol,
     loop: asyncio.AbstractEventLoop,
@@ -271,26 +282,20 @@ async def dial_for(
     """Connect this to the origin, within so many seconds (0: no limit). With `is_tunnelled` a proxy makes a tunnel even
     where there is no TLS, as it has to for what is not a request."""
     way = _Way(loop, trust, seconds)
-    try:
-        async with asyncio.timeout(seconds or None):
-            if proxy is None:
-                await way.straight(connection, origin)
-            else:
-                await way.through(connection, proxy, origin, is_tunnelled=is_tunnelled or origin.is_tls)
-    except TimeoutError:
-        place = origin.place if proxy is None else f"{origin.place} through the proxy {proxy.place}"
-        raise faults.connect_timeout(place, seconds) from None
+    if proxy is None:
+        async with connecting_to(origin.place, seconds):
+            await way.straight(connection, origin)
+        return
+    async with connecting_to(f"{origin.place} through the proxy {proxy.place}", seconds):
+        await way.through(connection, proxy, origin, is_tunnelled=is_tunnelled or origin.is_tls)
 
 
 async def dial_tunnel(
     loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy, trust: Trust, seconds: float
 ) -> asyncio.Transport:
     """A connection to the origin through the proxy, without TLS of our own, within so many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await _Way(loop, trust, seconds).tunnel(proxy, origin)
-    except TimeoutError:
-        raise faults.connect_timeout(f"{origin.place} through the proxy {proxy.place}", seconds) from None
+    async with connecting_to(f"{origin.place} through the proxy {proxy.place}", seconds):
+        return await _Way(loop, trust, seconds).tunnel(proxy, origin)
 
 
 @dataclass(frozen=True, slots=True)

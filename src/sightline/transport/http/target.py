@@ -146,7 +146,7 @@ class Proxy:
     @property
     def place(self) -> str:
         """Its host and port, for messages."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{_bracket_ipv6(self.host)}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
