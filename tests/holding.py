@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
 from tests.relay_stage import Got, Stage, open_stage
 from tests.reply_samples import SAYS, whole
 from tests.upstream import answer
@@ -38,6 +39,18 @@ async def asking(stage: Stage, *requests: ClientRequest) -> AsyncIterator[list["
             tasks.append(group.create_task(stage.ask(asked)))
             await held(stage, number)
         yield tasks
+
+
+@asynccontextmanager
+async def one_held(
+    folder: Path, asked: ClientRequest, spoken: str = "openai-chat", **settings: Any
+) -> AsyncIterator[tuple[Stage, Holds, Hold]]:
+    """One request that is held. In the end it is dropped, unless it was decided about."""
+    async with holding(folder, spoken, **settings) as stage, asking(stage, asked):
+        hold = await held(stage)
+        yield stage, stage.relay.holds, hold
+        if hold.is_open:
+            stage.relay.holds.drop(hold.exchange)
 
 
 async def held(stage: Stage, count: int = 1) -> Hold:

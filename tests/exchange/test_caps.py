@@ -37,7 +37,6 @@ def tokens(most: int, **fields: Any) -> tuple[CapSettings, ...]:
 
 
 async def uses(stage: Stage) -> list[CapUse]:
-    assert stage.caps is not None
     await stage.caps.wait_until_settled()
     return await stage.caps.counts.uses()
 
@@ -48,7 +47,6 @@ async def size_of_one(folder: Path) -> int:
         seen: list[CapUse] = []
 
         async def look() -> None:
-            assert stage.caps is not None
             seen.extend(await stage.caps.counts.uses())
 
         data = json.dumps(reply()).encode()
@@ -100,7 +98,6 @@ def test_of_a_thousand_requests_to_two_replicas_exactly_those_are_sent_that_fit(
             [use] = await uses(other)
             assert (use.spent, use.reserved) == (1_000, 0)
             for stage in (one, other):
-                assert stage.caps is not None
                 await stage.caps.close()
 
     with database() as url:
@@ -179,7 +176,6 @@ def test_from_four_fifths_on_it_is_warned_in_the_log_and_with_the_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(stage: Stage) -> None:
-        assert stage.caps is not None
         told: list[Any] = []
         stage.caps.on_notice = told.append
         stage.upstream.script = [says(reply(asked=8, written=8_492))]

@@ -13,7 +13,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
-from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Received
+from sightline.model.exchange import AttemptStarted, ExchangeCancelled
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.transport.embedded.process import EmbeddedModel, Running
@@ -93,13 +93,10 @@ async def test_own_request_is_recorded_like_a_client_request(tmp_path: Path) -> 
         await stage.ask(ready)
         assert stage.kinds() == ["received", "attempt", "attempt", "finished"]
         received, _, attempt, finished = stage.facts()
-        assert isinstance(received, Received)
         assert (received.session, received.client, received.model) == ("ask", "sightline", "m")
         assert (received.dialect, received.sha256, received.is_stream) == ("openai-chat", ready.sha256, True)
         assert isinstance(attempt, AttemptStarted)
         assert (attempt.provider, attempt.sha256, attempt.reason) == ("acme", ready.sha256, "overloaded")
-        assert isinstance(finished, ExchangeFinished)
-        assert finished.usage is not None
         assert (finished.finish, finished.usage.input_tokens) == ("stop", 9)
         assert stage.bodies() == {ready.sha256: ready.body}
         assert "the-secret" not in repr(stage.entries)
@@ -138,7 +135,6 @@ async def test_the_label_is_the_callers(tmp_path: Path) -> None:
             stage.ready(), on_event=nobody, tried=stage.tried.append, paused=stage.paused.append, session="chat"
         )
         (received, *_) = stage.facts()
-        assert isinstance(received, Received)
         assert received.session == "chat"
 
 
@@ -160,7 +156,6 @@ async def test_no_retries_means_none(tmp_path: Path) -> None:
         assert caught.value.code is Code.OVERLOADED
         assert len(upstream.seen) == 1
         failed = stage.facts()[-1]
-        assert isinstance(failed, ExchangeFailed)
         assert (failed.code, failed.message, failed.hint) == ("overloaded", caught.value.message, caught.value.hint)
 
 
@@ -168,7 +163,6 @@ async def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path:
     async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
         reply = await stage.ask()
-        assert reply.fault is not None
         assert reply.fault.code is Code.NETWORK
         assert reply.choice.parts[0].text == "Hello"
         assert stage.heard[-2] == Failed(reply.fault)
@@ -180,7 +174,6 @@ async def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
     async with open_stage(tmp_path, stream_idle_timeout_ms=50) as (stage, upstream):
         upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
         reply = await stage.ask()
-        assert reply.fault is not None
         assert reply.fault.code is Code.TIMEOUT_IDLE
         assert stage.kinds()[-1] == "failed"
         await upstream.gone()
@@ -356,9 +349,7 @@ async def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path
 
         ready = stage.ready("Count from one to one hundred.", max_tokens=400)
         cut_off = await stage.engine.ask(ready, on_event=heard, tried=stage.tried.append, paused=stage.paused.append)
-        assert cut_off.fault is not None
         assert cut_off.fault.code is Code.NETWORK
-        assert stage.embedded._child is not None
         assert stage.embedded._child.ended.is_set()
         reply = await stage.ask(stage.ready("Say hello.", max_tokens=8))
         assert reply.fault is None

@@ -47,7 +47,6 @@ def usage_in(stage: Stage) -> Usage | None:
 
 def check_estimate(usage: Usage | None) -> None:
     """About as many tokens as the words have: a word has one or two."""
-    assert usage is not None
     assert usage.is_estimated
     assert usage.input_tokens is not None
     assert 1 <= usage.input_tokens < 60
@@ -79,7 +78,6 @@ async def test_a_count_stays_as_it_is(tmp_path: Path) -> None:
         stage.upstream.script = [says(whole(usage=COUNTED))]
         await stage.ask(asks("openai-chat"))
         usage = usage_in(stage)
-        assert usage is not None
         assert (usage.input_tokens, usage.output_tokens, usage.is_estimated) == (9, 4, False)
 
 
@@ -93,7 +91,6 @@ async def test_a_prompt_larger_than_the_window_and_than_the_request_can_be_is_no
         stage.upstream.script = [says(whole(usage={**COUNTED, "prompt_tokens": count, "total_tokens": count + 4}))]
         await stage.ask(asks("openai-chat"))
         usage = usage_in(stage)
-        assert usage is not None
         assert usage.is_estimated == is_odd
         assert usage.input_tokens is not None
         assert (usage.input_tokens < 60) == is_odd
@@ -105,7 +102,6 @@ async def test_half_a_count_is_kept_and_the_other_half_estimated(tmp_path: Path)
         await stage.ask(asks("openai-chat"))
         usage = usage_in(stage)
         check_estimate(usage)
-        assert usage is not None
         assert usage.input_tokens == 7
 
 
@@ -187,11 +183,9 @@ def test_a_request_of_texts_is_known_again_by_the_quick_reader(tmp_path: Path, s
     choice = route_for(catalog, asks(spoken, provider="acme"), lambda _: True)
     counter, data = RequestCounter(Memory(tmp_path, lambda: 0.0)), json.dumps(body).encode()
     quick = dialect(spoken).plain_texts
-    assert quick is not None
     assert quick.request(data) is not None
     counter.note(choice, dialect(spoken).read_request(body), 7_777)
     usage = counter.estimate_usage(choice, data, Reply())
-    assert usage is not None
     assert usage.input_tokens == 7_777
 
 

@@ -153,7 +153,6 @@ def test_what_is_saved_twice_counts_once(tmp_path: Path) -> None:
     again = memory(tmp_path)
     assert again.ledger.usage("acme", "m", NOW).rpd == 1
     ratio = again.ratio("acme", "m", tools=False)
-    assert ratio is not None
     assert ratio.seen == 2
     sent = saved.ledger.add_request("acme", "m", 50, NOW)
     saved.save()

@@ -17,7 +17,7 @@ from sightline.exchange.client_response import (
     without,
     without_coding,
 )
-from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Translated
+from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.relay_stage import DIALECTS, KEY, asks, open_stage, taken
@@ -97,9 +97,7 @@ async def test_a_tool_call_reaches_every_client_from_every_provider(
         assert (reply.choice.finish, call.name) == ("tool_calls", "weather")
         assert "Rome" in call.arguments
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.tools, last.status) == ("tool_calls", ("weather",), 200)
-        assert last.usage is not None
         assert (last.usage.input_tokens, last.usage.output_tokens) == (11, 7)
         assert stage.raw_reply() == (b"".join(frames) if stream else whole(provider))
         if client == provider:
@@ -137,7 +135,6 @@ async def test_web_page_instead_of_a_reply_is_reported_as_such(tmp_path: Path) -
         got = await stage.ask(asks("openai-chat"))
         assert (got.status, got.body) == (200, page)
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFailed)
         assert (last.code, last.message) == ("upstream_protocol", f"the answer is {what}")
 
 
@@ -151,12 +148,10 @@ async def test_a_count_of_the_same_dialect_is_passed_on(tmp_path: Path, client: 
         assert stage.upstream.seen[0].target.endswith(COUNTS[client]["path"].partition("/v1")[2].partition("/")[2])
         last = stage.facts()[-1]
         assert isinstance(last, ExchangeFinished)
-        assert last.usage is not None
         assert last.usage.input_tokens == 42
         got = await stage.ask(asks(client, **COUNTS[client]))
         assert got.body == b"<html>"
         last = stage.facts("x_2")[-1]
-        assert isinstance(last, ExchangeFailed)
         assert last.code == "upstream_protocol"
 
 
@@ -181,7 +176,6 @@ async def test_what_a_reply_loses_is_on_record_with_what_the_client_got(tmp_path
         for stream in (False, True):
             got = await stage.ask(asks("anthropic", stream=stream))
             back = stage.facts(got.exchange)[-2]
-            assert isinstance(back, Translated)
             assert back.dialect == "anthropic"
             assert any(loss.pointer.endswith("/brand_new") for loss in back.report)
             assert stage.bodies()[back.sha256] == got.body
@@ -200,7 +194,6 @@ async def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) 
         error = b'data: {"error": {"message": "bad key %s", "code": 500}}\n\n' % KEY.encode()
         stage.upstream.script = [streams(error)]
         relayed = await stage.relay.start(asks("anthropic", stream=True))
-        assert relayed.fault is not None
         assert relayed.fault.message == "bad key ***"
         got = await taken(relayed)
         assert got.status >= 400

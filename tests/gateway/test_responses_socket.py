@@ -131,7 +131,6 @@ def test_the_providers_close_reaches_the_client(tmp_path: Path) -> None:
         socket.send('{"type":"response.cancel"}')
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv(timeout=30)
-    assert closed.value.rcvd is not None
     assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4002, "over the limit")
 
 
@@ -245,7 +244,6 @@ def test_a_cut_in_the_middle_is_an_error_and_no_success(tmp_path: Path) -> None:
                 socket.recv(timeout=30)
         assert got[:5] == frames
         assert json.loads(got[5])["type"] == "response.failed"
-        assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1011
         (shown,) = exchanges(server)
         assert (shown["state"], shown["fault"]["code"]) == ("failed", "network")

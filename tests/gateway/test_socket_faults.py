@@ -249,7 +249,6 @@ def test_a_server_that_ends_says_that_it_goes_away(tmp_path: Path) -> None:
             with pytest.raises(ConnectionClosed) as closed:
                 socket.recv(timeout=30)
         assert upstream.closed.wait(30)
-    assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1001
     assert upstream.closes[0][0] == 1001
 
@@ -279,5 +278,4 @@ def test_a_server_that_ends_lets_a_response_finish(tmp_path: Path) -> None:
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv(timeout=30)
     assert got == frames
-    assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1001

@@ -241,7 +241,6 @@ with asyncio.Runner(loop_factory=new_loop) as runner:
     runner.run(main())
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
         port = int(child.stdout.readline())
         with socket.create_connection(("127.0.0.1", port), timeout=20) as talk:
             talk.sendall(b"nonsense\r\n\r\n")

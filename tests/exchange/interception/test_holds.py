@@ -18,7 +18,7 @@ from sightline.model.exchange import Edited
 from sightline.model.parts import Text
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
-from tests.holding import JSON, asking, held, holding, let_go, promptly, said_by
+from tests.holding import JSON, asking, held, holding, let_go, one_held, promptly, said_by
 from tests.relay_stage import asks, open_stage
 from tests.reply_samples import SAYS, whole
 from tests.stepping_clock import SteppingClock
@@ -166,67 +166,54 @@ async def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) ->
 
 
 async def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat")) as _:
-            hold = await held(stage)
-            with pytest.raises(Fault):
-                holds.edit("x_1", Delete(section="s99"))
-            holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="hi"))
-            assert stage.kinds() == ["received", "held"]
-            with pytest.raises(Fault, match="this is no reply"):
-                holds.answer("x_1", 3)
-            assert hold.is_open
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat")) as (stage, holds, hold):
+        with pytest.raises(Fault):
+            holds.edit("x_1", Delete(section="s99"))
+        holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="hi"))
+        assert stage.kinds() == ["received", "held"]
+        with pytest.raises(Fault, match="this is no reply"):
+            holds.answer("x_1", 3)
+        assert hold.is_open
 
 
 async def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat", session="a@shop")) as _:
-            section = (await held(stage)).draft.sections[0].id
-            holds.edit("x_1", SetText(section=section, text="one", keep="project"))
-            holds.edit("x_1", SetText(section=section, text="two", keep="project"))
-            (mask,) = holds.masks
-            assert (mask.scope, mask.name, mask.created) == ("project", "shop", stage.clock.now())
-            assert [hunk.new for hunk in mask.hunks] == ["two"]
-            with pytest.raises(Fault, match="narrower scope") as refused:  # the project would go on to get "two"
-                holds.edit("x_1", SetText(section=section, text="three", keep="all"))
-            assert refused.value.status == 422
-            assert [(each.scope, each.name) for each in holds.masks] == [("project", "shop")]
-            assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 2
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat", session="a@shop")) as (stage, holds, hold):
+        section = hold.draft.sections[0].id
+        holds.edit("x_1", SetText(section=section, text="one", keep="project"))
+        holds.edit("x_1", SetText(section=section, text="two", keep="project"))
+        (mask,) = holds.masks
+        assert (mask.scope, mask.name, mask.created) == ("project", "shop", stage.clock.now())
+        assert [hunk.new for hunk in mask.hunks] == ["two"]
+        with pytest.raises(Fault, match="narrower scope") as refused:  # the project would go on to get "two"
+            holds.edit("x_1", SetText(section=section, text="three", keep="all"))
+        assert refused.value.status == 422
+        assert [(each.scope, each.name) for each in holds.masks] == [("project", "shop")]
+        assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 2
 
 
 async def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat", session="a")) as _:
-            section = (await held(stage)).draft.sections[0].id
-            came = holds.hold_of("x_1").draft.section(section).text
-            holds.edit("x_1", SetText(section=section, text=f"First.\n{came}", keep="session"))
-            holds.edit("x_1", SetText(section=section, text=f"First.\n{came}\nLast.", keep="all"))
-            assert {each.scope: [hunk.new for hunk in each.hunks] for each in holds.masks} == {
-                "session": ["First.\n"],
-                "all": ["\nLast."],
-            }
-            holds.edit("x_1", KeepEdits(scope="all"))
-            (mask,) = holds.masks
-            assert mask.scope == "all"
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat", session="a")) as (_, holds, hold):
+        section = hold.draft.sections[0].id
+        came = holds.hold_of("x_1").draft.section(section).text
+        holds.edit("x_1", SetText(section=section, text=f"First.\n{came}", keep="session"))
+        holds.edit("x_1", SetText(section=section, text=f"First.\n{came}\nLast.", keep="all"))
+        assert {each.scope: [hunk.new for hunk in each.hunks] for each in holds.masks} == {
+            "session": ["First.\n"],
+            "all": ["\nLast."],
+        }
+        holds.edit("x_1", KeepEdits(scope="all"))
+        (mask,) = holds.masks
+        assert mask.scope == "all"
 
 
 async def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat", session="a")) as _:
-            section = (await held(stage)).draft.sections[0].id
-            came = holds.hold_of("x_1").draft.section(section).text
-            hunk = {"old": came[:2], "new": "Other"}
-            holds.set_masks([{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [hunk]}])
-            holds.edit("x_1", SetText(section=section, text=f"{came}\nLast.", keep="session"))
-            assert [hunk.new for mask in holds.masks for hunk in mask.hunks] == ["Other", "\nLast."]
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat", session="a")) as (_, holds, hold):
+        section = hold.draft.sections[0].id
+        came = holds.hold_of("x_1").draft.section(section).text
+        hunk = {"old": came[:2], "new": "Other"}
+        holds.set_masks([{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [hunk]}])
+        holds.edit("x_1", SetText(section=section, text=f"{came}\nLast.", keep="session"))
+        assert [hunk.new for mask in holds.masks for hunk in mask.hunks] == ["Other", "\nLast."]
 
 
 async def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
@@ -258,17 +245,13 @@ async def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
 
 
 async def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat")) as _:
-            hold = await held(stage)
-            (tmp_path / "full").write_text("a file in the place of the folder")
-            holds._kept = KeptInterception(tmp_path / "full")
-            with pytest.raises(Fault, match="full"):
-                holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="one", keep="all"))
-            assert (hold.draft.is_dirty, holds.masks) == (False, ())
-            assert not any(isinstance(fact, Edited) for fact in stage.facts())
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat")) as (stage, holds, hold):
+        (tmp_path / "full").write_text("a file in the place of the folder")
+        holds._kept = KeptInterception(tmp_path / "full")
+        with pytest.raises(Fault, match="full"):
+            holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="one", keep="all"))
+        assert (hold.draft.is_dirty, holds.masks) == (False, ())
+        assert not any(isinstance(fact, Edited) for fact in stage.facts())
 
 
 async def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:

@@ -85,7 +85,6 @@ read line; test -e {once} && exit 5; touch {once}; {STARTED}; read line"""
 
         async def killing(request: HttpRequest) -> tuple[int, bytes]:
             os.kill(python.pids[-1], signal.SIGKILL)
-            assert model._child is not None
             await model._child.ended.wait()
             raise Fault(Code.NETWORK, "connection reset")
 

@@ -299,7 +299,6 @@ async def test_a_model_that_dies_after_it_answered_is_started_as_often_as_it_tak
 
 
 async def gone_and_heard(model: EmbeddedModel) -> None:
-    assert model._child is not None
     await model._child.ended.wait()
 
 
@@ -404,7 +403,6 @@ async def main():
 asyncio.run(main())
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == b"up\n"
         parent.kill()
     asyncio.run(gone(python.pids[0]))

@@ -152,7 +152,6 @@ def test_a_scheme_may_be_left_out() -> None:
 
 def test_a_password_becomes_a_header_and_is_not_shown() -> None:
     proxy = chosen({"HTTPS_PROXY": "http://me:p%40ss@proxy.example:3128"})
-    assert proxy is not None
     assert proxy.authorization == "Basic " + base64.b64encode(b"me:p@ss").decode()
     assert "p@ss" not in repr(proxy)
     assert proxy.authorization not in repr(proxy)
@@ -161,19 +160,16 @@ def test_a_password_becomes_a_header_and_is_not_shown() -> None:
 
 def test_a_name_without_a_password_is_sent_too() -> None:
     proxy = chosen({"HTTPS_PROXY": "http://me@proxy.example"})
-    assert proxy is not None
     assert proxy.authorization == "Basic " + base64.b64encode(b"me:").decode()
 
 
 def test_an_ipv6_proxy_is_named_in_brackets() -> None:
     proxy = chosen({"HTTPS_PROXY": "http://[fd00::1]:3128"})
-    assert proxy is not None
     assert proxy.place == "[fd00::1]:3128"
 
 
 def test_its_host_is_written_as_a_name_server_knows_it() -> None:
     proxy = chosen({"HTTPS_PROXY": "http://me:a%5Bb@bücher.example:3128"})
-    assert proxy is not None
     assert proxy.host == "xn--bcher-kva.example"
 
 
