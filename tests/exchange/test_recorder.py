@@ -32,28 +32,26 @@ from tests.fake_clock import FakeClock
 HEADERS = (("User-Agent", "claude-cli/2.1 (external)"), ("X-Api-Key", "secret-of-a-client"), ("Session-Id", "s-7"))
 
 
-def recorder_for(
-    request: ClientRequest,
-    exchange: str,
+ASKED = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
+
+
+def keeping(kept: list[Entry]) -> Hub:
+    return Hub(lambda entries: kept.extend(plain_entries(entries)))
+
+
+def recorder_on(
     hub: Hub,
-    clock: FakeClock,
-    secrets: tuple[str, ...],
     observer: FactObserver | None = None,
+    *,
+    request: ClientRequest = ASKED,
+    clock: FakeClock | None = None,
 ) -> Recorder:
-    return Recorder(request, exchange, hub, clock, Lane(request, secrets).caller, observer)
+    caller = Lane(request, ("configured-key",)).caller
+    return Recorder(request, "x_1", hub, clock or FakeClock(100.0), caller, observer)
 
 
 def recorderd(kept: list[Entry], clock: FakeClock | None = None) -> Recorder:
-    clock = clock or FakeClock(100.0)
-    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", query="beta=true", model="m", received=99.0)
-    return recorder_for(
-        asked,
-        "x_1",
-        Hub(lambda entries: kept.extend(plain_entries(entries))),
-        clock,
-        ("configured-key",),
-        lambda _: None,
-    )
+    return recorder_on(keeping(kept), lambda _: None, clock=clock)
 
 
 def test_a_request_is_kept_with_its_body_and_without_its_credential() -> None:
@@ -100,9 +98,8 @@ def test_a_secret_is_found_across_what_is_looked_at_together(monkeypatch: pytest
 
 def test_a_watcher_sees_frames_as_they_come_each_once_and_no_secret() -> None:
     kept: list[KeptEntry] = []
-    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
     hub = Hub(kept.extend)
-    recorder = recorder_for(asked, "x_1", hub, FakeClock(100.0), ("configured-key",))
+    recorder = recorder_on(hub)
     recorder.record_chunk(b"data: 1\n\n")
 
     async def watch() -> list[News]:
@@ -132,14 +129,8 @@ def test_a_watcher_sees_frames_as_they_come_each_once_and_no_secret() -> None:
 def test_what_bodies_resemble() -> None:
     def near(*headers: tuple[str, str], session: str = "") -> str:
         kept: list[Entry] = []
-        recorder = recorder_for(
-            ClientRequest("anthropic", b"", headers, "/", model="m", session=session),
-            "x_1",
-            Hub(lambda entries: kept.extend(plain_entries(entries))),
-            FakeClock(),
-            (),
-        )
-        recorder.commit()
+        request = ClientRequest("anthropic", b"", headers, "/", model="m", session=session)
+        recorder_on(keeping(kept), request=request).commit()
         return kept[0].near
 
     assert near() == "m"
@@ -169,9 +160,7 @@ def test_recording_failure_is_logged_and_not_raised(caplog: pytest.LogCaptureFix
     def refuse(_entries: object) -> None:
         raise OverflowError("too large")
 
-    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = recorder_for(asked, "x_1", Hub(refuse), FakeClock(100.0), ())
-    recorder.record_end(FinishedEnd(Reply(usage=Usage(input_tokens=10**30))))
+    recorder_on(Hub(refuse)).record_end(FinishedEnd(Reply(usage=Usage(input_tokens=10**30))))
     assert "x_1 could not be recorded" in caplog.text
 
 
@@ -213,10 +202,7 @@ def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all()
             raise OSError(28, "No space left on device")
         kept.extend(plain_entries(entries))
 
-    hub = Hub(record)
-    recorder = recorder_for(
-        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
-    )
+    recorder = recorder_on(Hub(record))
     assert not recorder.ensure_recorded()
     recorder.record_chunk(b"data: 1\n\n")
     is_full = False
@@ -228,10 +214,8 @@ def test_an_exchange_that_begins_on_a_full_disk_is_written_whole_or_not_at_all()
 def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 0)
-    hub = Hub(lambda entries: kept.extend(plain_entries(entries)))
-    recorder = recorder_for(
-        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
-    )
+    hub = keeping(kept)
+    recorder = recorder_on(hub)
     monkeypatch.setattr(hub, "_record", no_room)
     recorder.commit()
     monkeypatch.setattr(hub, "_record", kept.extend)
@@ -242,10 +226,8 @@ def test_an_exchange_that_cannot_wait_in_memory_is_not_written_at_all(monkeypatc
 
 def test_an_exchange_whose_id_is_known_ends_even_if_its_rest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Entry] = []
-    hub = Hub(lambda entries: kept.extend(plain_entries(entries)))
-    recorder = recorder_for(
-        ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m"), "x_1", hub, FakeClock(100.0), ()
-    )
+    hub = keeping(kept)
+    recorder = recorder_on(hub)
     assert recorder.ensure_recorded()
     monkeypatch.setattr("sightline.exchange.hub.MOST_OWED", 3000)
     monkeypatch.setattr(hub, "_record", no_room)
@@ -270,10 +252,7 @@ def test_an_observer_gets_facts_once_they_are_on_record_and_no_frames() -> None:
         assert fact in kept
         observed.append(fact)
 
-    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = recorder_for(
-        asked, "x_1", Hub(lambda entries: kept.extend(plain_entries(entries))), FakeClock(100.0), (), observe
-    )
+    recorder = recorder_on(keeping(kept), observe)
     recorder.record_attempt(AttemptStarted(1, "acme", "aa"))
     assert [type(each.fact) for each in observed] == [Received, AttemptStarted], "it is told of an attempt at once"
     recorder.record_chunk(b"data")
@@ -284,7 +263,5 @@ def test_an_observer_gets_facts_once_they_are_on_record_and_no_frames() -> None:
 
 def test_an_observer_gets_facts_that_could_not_be_recorded() -> None:
     observed: list[FactEntry] = []
-    asked = ClientRequest("anthropic", b"{}", HEADERS, "/v1/messages", model="m")
-    recorder = recorder_for(asked, "x_1", Hub(no_room), FakeClock(100.0), (), observed.append)
-    recorder.commit()
+    recorder_on(Hub(no_room), observed.append).commit()
     assert [type(each.fact) for each in observed] == [Received]
