@@ -51,6 +51,12 @@ class Desk:
         sender = Sender(self.client, self.clock, lambda: 0.5, self.ledger)
         return await sender.send(self.outgoing(url, **settings), self.attempts.append)
 
+    async def send_and_read(self, **settings: object) -> AcceptedResponse:
+        """A good answer, which is read to its end."""
+        found = await self.send(**settings)
+        await found.response.read()
+        return found
+
 
 @asynccontextmanager
 async def open_desk(*script: Play, holds: bool = False) -> AsyncIterator[Desk]:
@@ -112,8 +118,7 @@ async def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
 )
 async def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
     async with open_desk(fails(status), fails(status), OK) as desk:
-        found = await desk.send()
-        await found.response.read()
+        await desk.send_and_read()
         assert [attempt.number for attempt in desk.attempts] == [1, 2, 3]
         assert [attempt.reason for attempt in desk.attempts] == ["", code.value, code.value]
         assert [attempt.detail for attempt in desk.attempts] == ["", f"{status}: no", f"{status}: no"]
@@ -152,8 +157,7 @@ async def test_final_error_is_not_retried(step: Play, code: Code) -> None:
 @pytest.mark.parametrize("step", [cut(), cut(how="eof")], ids=["reset", "eof"])
 async def test_a_connection_that_ends_before_the_first_byte_is_tried_again(step: Play) -> None:
     async with open_desk(step, OK) as desk:
-        found = await desk.send()
-        await found.response.read()
+        await desk.send_and_read()
         assert [attempt.reason for attempt in desk.attempts] == ["", "network"]
 
 
@@ -259,8 +263,7 @@ LATER = formatdate(FakeClock(0).now() + 1_000_000_004, usegmt=True)
 )
 async def test_the_wait_is_what_the_provider_says(step: Play, wait: float) -> None:
     async with open_desk(step, OK) as desk:
-        found = await desk.send()
-        await found.response.read()
+        await desk.send_and_read()
         assert desk.clock.waits == [pytest.approx(wait)]
 
 
@@ -268,8 +271,7 @@ async def test_a_date_without_the_providers_clock_is_read_against_ours() -> None
     async with open_desk(OK) as desk:
         later = formatdate(desk.clock.now() + 4, usegmt=True)
         desk.upstream.script = [fails(429, headers=[("Retry-After", later)]), OK]
-        found = await desk.send()
-        await found.response.read()
+        await desk.send_and_read()
         assert desk.clock.waits == [4]
 
 
@@ -292,8 +294,7 @@ async def test_long_retry_wait_is_abandoned_and_reported(step: Play, seconds: fl
 
 async def test_a_caller_with_more_patience_waits_longer() -> None:
     async with open_desk(fails(429, "Please try again in 11.054s."), OK) as desk:
-        found = await desk.send(max_wait=60.0)
-        await found.response.read()
+        await desk.send_and_read(max_wait=60.0)
         assert desk.clock.waits == [pytest.approx(11.054)]
 
 
@@ -392,8 +393,7 @@ async def test_a_status_that_http_does_not_have_is_no_answer_of_the_api(status: 
 
 async def test_key_is_masked_in_attempt_details() -> None:
     async with open_desk(fails(500, f"{KEY} failed{'.' * 500}"), OK) as desk:
-        found = await desk.send()
-        await found.response.read()
+        await desk.send_and_read()
         assert desk.attempts[1].detail.startswith("500: *** failed")
         assert len(desk.attempts[1].detail) == 200
 
@@ -452,8 +452,7 @@ async def test_the_ledger_hears_of_attempts_limits_and_use() -> None:
     limits = [("x-ratelimit-limit-tokens", "1000"), ("x-ratelimit-remaining-tokens", "900")]
 
     async with open_desk(fails(503), says({}, headers=limits)) as desk:
-        found = await desk.send()
-        await found.response.read()
+        found = await desk.send_and_read()
         now = desk.clock.now()
         assert desk.ledger.usage("acme", "large", now) == RateLimits(2, 100, 2, 100)
         assert desk.ledger.limits("acme", "large") == RateLimits(tpm=1000)

@@ -1,5 +1,4 @@
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -11,6 +10,7 @@ from sightline.errors import Code
 from sightline.transport.embedded import process as pipes
 from sightline.transport.embedded.causes import ChildStarted
 from sightline.transport.embedded.process import COMPLAINTS_KEPT, ChildPipes
+from tests.transport.embedded.stand_in import until_dead
 
 
 @asynccontextmanager
@@ -20,12 +20,6 @@ async def child(script: str) -> AsyncIterator[ChildPipes]:
         yield protocol
     finally:
         await protocol.end()
-
-
-def until_dead(pid: int) -> None:
-    """Wait in a way that lets nothing else run, so that the loop cannot have been told."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def told_by(script: str) -> ChildPipes:
