@@ -106,15 +106,7 @@ async def test_a_good_answer_is_returned_before_its_body_is_read() -> None:
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [
-        (408, Code.TIMEOUT_IDLE),
-        (429, Code.RATE_LIMITED),
-        (500, Code.UPSTREAM_ERROR),
-        (502, Code.UPSTREAM_ERROR),
-        (503, Code.OVERLOADED),
-        (504, Code.TIMEOUT_IDLE),
-        (529, Code.OVERLOADED),
-    ],
+    [(429, Code.RATE_LIMITED), (500, Code.UPSTREAM_ERROR), (504, Code.TIMEOUT_IDLE), (529, Code.OVERLOADED)],
 )
 async def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) -> None:
     async with open_desk(fails(status), fails(status), OK) as desk:
@@ -131,16 +123,8 @@ async def test_a_status_that_may_pass_is_tried_again(status: int, code: Code) ->
 @pytest.mark.parametrize(
     ("step", "code"),
     [
-        (fails(400), Code.INVALID_REQUEST),
         (fails(400, "This model's maximum context length is 8 tokens"), Code.CONTEXT_OVERFLOW),
-        (fails(400, code="content_filter"), Code.CONTENT_FILTERED),
         (fails(401, code="invalid_api_key"), Code.AUTH),
-        (fails(402), Code.QUOTA),
-        (fails(403), Code.PERMISSION),
-        (fails(404, "no such model"), Code.MODEL_UNKNOWN),
-        (fails(409), Code.INVALID_REQUEST),
-        (fails(413), Code.REQUEST_TOO_LARGE),
-        (fails(422), Code.INVALID_REQUEST),
         (fails(429, code="insufficient_quota", headers=[("Retry-After", "1")]), Code.QUOTA),
         (
             fails(429, "Request too large for gpt-x on tokens per min (TPM): Limit 30, Requested 90."),
