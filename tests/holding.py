@@ -11,8 +11,6 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Holds
 from tests.relay_stage import Got, Stage, open_stage
-from tests.reply_samples import SAYS, whole
-from tests.upstream import answer
 
 SSE = [("Content-Type", "text/event-stream")]
 JSON = [("Content-Type", "application/json")]
@@ -26,7 +24,6 @@ async def holding(folder: Path, spoken: str = "openai-chat", **settings: Any) ->
     """A stage on which every request is held, before a provider that gives a whole answer."""
     async with open_stage(folder, spoken, **settings) as stage:
         stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole(spoken, SAYS), JSON)]
         yield stage
 
 

@@ -13,7 +13,6 @@ from sightline.dialects.registry import dialect
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.routing import route_for
-from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, ExchangeFinished
 from sightline.model.reply import Reply, Usage
 from tests.relay_stage import Stage, asks, open_stage
 from tests.upstream import LAST, chunk, cut, head, pieces, says, stall
@@ -41,7 +40,6 @@ COUNTED = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
 
 def usage_in(stage: Stage) -> Usage | None:
     end = stage.facts()[-1]
-    assert isinstance(end, ExchangeFinished | ExchangeFailed | ExchangeCancelled)
     return end.usage
 
 
@@ -194,5 +192,4 @@ async def test_estimates_teach_nothing(tmp_path: Path) -> None:
         stage.upstream.script = [says(whole())]
         await stage.ask(asks("openai-chat"))
         await stage.relay.wait_until_learned()
-        assert isinstance(stage.relay.counter, RequestCounter)
         assert not list(stage.relay.counter.memory.lessons())

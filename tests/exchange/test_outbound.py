@@ -9,8 +9,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Route
 from sightline.exchange.outbound import body_of, dialect_key, end_to_end, secrets_of_provider
 from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, open_stage, play
-from tests.reply_samples import whole
-from tests.upstream import Seen, answer
+from tests.upstream import Seen
 
 OWN = "sk-client-abcdefghij"
 PLACES = {
@@ -41,7 +40,6 @@ def sent_in_turn(folder: Path, spoken: str, requests: list[Any], **settings: Any
     result: list[tuple[Seen | None, Got]] = []
 
     async def story(stage: Stage) -> None:
-        stage.upstream.script = [answer(200, whole(spoken))]
         for asked in requests:
             count = len(stage.upstream.seen)
             got = await stage.ask(asked)
@@ -200,7 +198,6 @@ async def test_client_path_is_appended_to_the_base_url(
     tmp_path: Path, spoken: str, path: str, query: str, expected: str
 ) -> None:
     async with open_stage(tmp_path, spoken) as stage:
-        stage.upstream.script = [answer(200, whole(spoken))]
         provider = Provider(dialect=spoken, base_url=f"{stage.upstream.url}/base")  # type: ignore[arg-type]
         stage.providers["based"] = provider
         await stage.ask(asks(spoken, path=path, query=query, provider="based"))
@@ -284,7 +281,6 @@ def test_strict_refuses_a_loss_in_the_client_s_words(tmp_path: Path, by: str) ->
 async def test_losses_are_counted_in_a_header_and_listed_in_the_record(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"logit_bias":{"1":5},"stream":true}'
     async with open_stage(tmp_path, "anthropic") as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("openai-chat", body=body, is_stream=True))
         fact: Any = stage.facts()[1]
         assert got.header("x-sightline-losses") == str(fact.losses) == str(len(fact.report))
@@ -299,7 +295,6 @@ OPUS = Model(refuses=("temperature", "top_k"), thinking=("adaptive",), one_sampl
 async def test_option_refused_by_the_model_is_dropped_and_reported(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0.2,"top_p":0.9}'
     async with open_stage(tmp_path, "anthropic", models={"m": OPUS}) as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("openai-chat", body=body))
         assert got.status == 200
         seen = json.loads(stage.upstream.seen[0].body)
@@ -338,7 +333,6 @@ async def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, versi
     ]
     asked = {"contents": [*content, {"role": "user", "parts": [{"text": "b"}]}], "generationConfig": {"topK": 3}}
     async with open_stage(tmp_path, "anthropic", headers={"anthropic-version": version}) as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         await stage.ask(asks("gemini", body=json.dumps(asked).encode()))
         seen = stage.upstream.seen[0]
         assert seen.header("anthropic-version") == version
@@ -353,11 +347,9 @@ async def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, versi
 async def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Path) -> None:
     headers = (("Anthropic-Beta", "context-1m-2025-08-07, effort-2025-11-24"), ("anthropic-version", "2023-06-01"))
     async with open_stage(tmp_path / "same", "anthropic") as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         await stage.ask(asks("anthropic", headers=headers))
         assert stage.upstream.seen[0].header("anthropic-beta") == headers[0][1]
     async with open_stage(tmp_path / "across", "openai-responses") as stage:
-        stage.upstream.script = [answer(200, whole("openai-responses"))]
         await stage.ask(asks("anthropic", headers=headers))
         assert "beta" not in str(stage.upstream.seen[0].headers).lower()
         fact: Any = stage.facts()[1]
@@ -373,7 +365,6 @@ async def test_a_client_that_comes_home_brings_no_signatures_of_another_provider
     turn = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}, turn]}
     async with open_stage(tmp_path, "anthropic") as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("anthropic", body=json.dumps(asked).encode()))
         assert got.status == 200
         seen = stage.upstream.seen[0]
@@ -447,7 +438,6 @@ async def test_a_request_like_an_earlier_one_has_its_own_words(tmp_path: Path, c
     bodies = [json.dumps(REQUESTS[client]).replace('"hi"', json.dumps(each)).encode() for each in words]
     expected: list[bytes] = []
     async with open_stage(tmp_path, provider) as stage:
-        stage.upstream.script = [answer(200, whole(provider))]
         for body in bodies:
             asked = asks(client, body=body)
             expected.append(body_of(asked, stage.relay.router.route_for(asked)))

@@ -182,7 +182,6 @@ def test_what_a_person_does_is_on_record_at_once() -> None:
     assert facts_in(kept)[-1] == Released("aa")
     recorder.record_reply(Reply(choices=(Choice(parts=(Text("the configured-key"),), finish="stop"),)))
     body, answered = kept[-2:]
-    assert isinstance(body, BodyEntry)
     assert answered.fact == Answered(body.sha256)
     assert body.data == b'{"role":"assistant","parts":[{"type":"text","text":"the ***"}],"finish":"stop"}'
     recorder.record_end(DroppedEnd("no"))

@@ -202,7 +202,6 @@ async def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) 
 
 async def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
-        stage.upstream.script = [answer(200, whole("openai-chat"))]
         await stage.ask(asks("openai-chat"))
         used = stage.memory.ledger.usage("acme", "m", stage.clock.now())
         assert "18" in repr(used)

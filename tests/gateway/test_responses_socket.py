@@ -35,7 +35,6 @@ def read_response(socket: ClientConnection) -> list[str]:
     frames: list[str] = []
     while True:
         frame = socket.recv(timeout=30)
-        assert isinstance(frame, str)
         frames.append(frame)
         if json.loads(frame)["type"] in ("response.completed", "response.failed", "response.incomplete", "error"):
             return frames
@@ -281,7 +280,6 @@ def test_a_held_frame_is_edited_and_what_was_shown_is_sent(server: Served, upstr
     asked, cancel = upstream.frames
     assert json.loads(asked) == {**ASK, "input": "bye"}
     assert cancel == '{"type":"response.cancel"}'
-    assert isinstance(asked, str)
     assert shown_at_end["hashes"]["sent"] == shown["body_sha256"] == sha256(asked.encode()).hexdigest()
 
 

@@ -217,7 +217,6 @@ async def test_an_application_that_fails_leaves_no_response_that_looks_whole(beg
         stream = await client.ask()
         if begins:
             reset = await client.hear(lambda event: isinstance(event, StreamReset))
-            assert isinstance(reset, StreamReset)
             assert reset.error_code == ErrorCodes.INTERNAL_ERROR
         else:
             assert (await client.answer(stream))[0] == 500
@@ -233,7 +232,6 @@ async def test_a_response_before_the_end_of_its_request_stops_the_client() -> No
         stream = await client.ask(body=b"x", ends=False)
         assert await client.answer(stream) == (413, b"too much")
         reset = await client.hear(lambda event: isinstance(event, StreamReset))
-        assert isinstance(reset, StreamReset)
         assert reset.error_code == ErrorCodes.NO_ERROR
 
 
@@ -295,7 +293,6 @@ async def test_a_shutdown_lets_streams_finish_and_refuses_new_ones() -> None:
         connection.shut_down()
         late = await client.ask()
         reset = await client.hear(lambda event: isinstance(event, StreamReset) and event.stream_id == late)
-        assert isinstance(reset, StreamReset)
         assert reset.error_code == ErrorCodes.REFUSED_STREAM
         gate.set()
         assert await client.answer(first) == (200, b"done")
