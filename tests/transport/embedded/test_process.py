@@ -231,9 +231,8 @@ async def test_a_request_whose_model_dies_fails_and_the_next_gets_a_new_one(tmp_
 
 
 async def test_another_failure_of_a_request_is_left_as_it_is(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
     fault = Fault(Code.CONTEXT_OVERFLOW, "too long")
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path) as (model, python):
         with pytest.raises(Fault) as caught:
             async with model.turn():
                 raise fault
@@ -300,23 +299,19 @@ async def gone_and_heard(model: EmbeddedModel) -> None:
 # --- one at a time --------------------------------------------------------------------------------
 
 
-def test_callers_get_their_turn_in_the_order_of_their_coming(tmp_path: Path) -> None:
-    async def story() -> list[str]:
-        python = StandIn(tmp_path, LIVES)
-        told: list[str] = []
-        async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+async def test_callers_get_their_turn_in_the_order_of_their_coming(tmp_path: Path) -> None:
+    told: list[str] = []
+    async with stand_in_model(tmp_path) as (model, _), asyncio.TaskGroup() as tasks:
 
-            async def caller(name: str) -> None:
-                async with model.turn():
-                    told.append(f"{name} in")
-                    await asyncio.sleep(0)
-                    told.append(f"{name} out")
+        async def caller(name: str) -> None:
+            async with model.turn():
+                told.append(f"{name} in")
+                await asyncio.sleep(0)
+                told.append(f"{name} out")
 
-            for name in "abc":
-                tasks.create_task(caller(name))
-        return told
-
-    assert asyncio.run(story()) == ["a in", "a out", "b in", "b out", "c in", "c out"]
+        for name in "abc":
+            tasks.create_task(caller(name))
+    assert told == ["a in", "a out", "b in", "b out", "c in", "c out"]
 
 
 async def test_cancelled_caller_leaves_the_queue(tmp_path: Path) -> None:
