@@ -1,4 +1,3 @@
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -41,9 +40,8 @@ async def test_an_answer_may_be_read_and_given_on() -> None:
     assert [piece async for piece in first] == [b"two"]
 
 
-def test_a_fault_in_the_words_of_a_dialect() -> None:
-
-    got = asyncio.run(taken(refusal("anthropic", Fault(Code.RATE_LIMITED, "slow", retry_after=1.2), [(b"x-a", b"b")])))
+async def test_a_fault_in_the_words_of_a_dialect() -> None:
+    got = await taken(refusal("anthropic", Fault(Code.RATE_LIMITED, "slow", retry_after=1.2), [(b"x-a", b"b")]))
     assert (got.status, got.header("retry-after"), got.header("x-a")) == (429, "2", "b")
     assert got.header("content-length") == str(len(got.body))
     assert json.loads(got.body)["error"]["message"] == "slow"

@@ -1,5 +1,7 @@
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from sightline.editing.comparing import SectionChange
 from sightline.editing.masks import MaskOutcome
 from sightline.editing.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.hold import Drop, Shutdown
+from sightline.exchange.interception.hold import Drop, Hold, Shutdown
 from sightline.exchange.interception.holds import MOST_OUTCOMES, Changes, Holds, apply_changes, changes_while_held
 from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
@@ -19,8 +21,8 @@ from sightline.model.parts import Text
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
 from tests.holding import JSON, asking, held, holding, let_go, one_held, promptly, said_by
-from tests.relay_stage import asks, open_stage
-from tests.reply_samples import SAYS, whole
+from tests.relay_stage import Stage, asks, open_stage
+from tests.reply_samples import whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer
 
@@ -29,6 +31,22 @@ STRIP = {"kind": "strip", "scope": "all", "strip": {"class": "thinking"}}
 
 def holds_in(folder: Path) -> Holds:
     return Holds(Memory(folder, lambda: 1.0), lambda: 1.0, KeptInterception(folder))
+
+
+@asynccontextmanager
+async def holding_twice(folder: Path) -> AsyncIterator[tuple[Stage, Holds]]:
+    """A stage on which requests are held, and so are the tool calls of their answers."""
+    async with open_stage(folder) as stage:
+        stage.relay.holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
+        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+        yield stage, stage.relay.holds
+
+
+async def calls_held(stage: Stage) -> Hold:
+    """The hold of the tool calls, after that of their request."""
+    while (hold := await held(stage)).phase == "request":
+        pass
+    return hold
 
 
 # --- what will be held ------------------------------------------------------------------------------
@@ -127,7 +145,6 @@ async def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_pat
     ) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-responses", SAYS), JSON)]
         async with asking(stage, asks("openai-responses")) as _:
             body = {"model": "m", "input": "hi", "tools": [NESTED], "temperature": 7}
             hold = holds.edit("x_1", SetBody(body=json.dumps(body)))
@@ -217,31 +234,25 @@ async def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(t
 
 
 async def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        holds = stage.relay.holds
-        holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
-        async with asking(stage, asks("openai-chat")) as _:
-            hold = await held(stage)
-            section = hold.draft.sections[0].id
-            for edit in (
-                SetText(section=section, text="one", keep="session"),
-                SetText(section=section, text="one", keep="project"),
-                SetBody(body="{}", keep="all"),
-                Undo(keep="all"),
-            ):
-                with pytest.raises(Fault) as caught:
-                    holds.edit("x_1", edit)
-                assert caught.value.status == 422
-            assert not hold.draft.is_dirty
-            let_go(stage, hold)
-            calls = hold
-            while calls.phase == "request":
-                calls = await held(stage)
-            with pytest.raises(Fault, match="cannot be kept"):
-                holds.edit("x_1", SetText(section="s1", text="{}", keep="all"))
-            assert holds.masks == ()
-            holds.answer("x_1", said_by("enough"))
+    async with holding_twice(tmp_path) as (stage, holds), asking(stage, asks("openai-chat")) as _:
+        hold = await held(stage)
+        section = hold.draft.sections[0].id
+        for edit in (
+            SetText(section=section, text="one", keep="session"),
+            SetText(section=section, text="one", keep="project"),
+            SetBody(body="{}", keep="all"),
+            Undo(keep="all"),
+        ):
+            with pytest.raises(Fault) as caught:
+                holds.edit("x_1", edit)
+            assert caught.value.status == 422
+        assert not hold.draft.is_dirty
+        let_go(stage, hold)
+        await calls_held(stage)
+        with pytest.raises(Fault, match="cannot be kept"):
+            holds.edit("x_1", SetText(section="s1", text="{}", keep="all"))
+        assert holds.masks == ()
+        holds.answer("x_1", said_by("enough"))
 
 
 async def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) -> None:
@@ -255,10 +266,7 @@ async def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) 
 
 
 async def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        holds = stage.relay.holds
-        holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+    async with holding_twice(tmp_path) as (stage, holds):
         record = stage.hub._record
 
         def refuse(_entries: object) -> None:
@@ -279,9 +287,7 @@ async def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> No
             holds.edit("x_1", Undo())
             holds.edit("x_1", Redo())
             let_go(stage, hold)
-            calls = hold
-            while calls.phase == "request":
-                calls = await held(stage)
+            calls = await calls_held(stage)
             stage.hub._record = refuse
             with pytest.raises(Fault):
                 holds.edit("x_1", SetText(section="s1", text="{}"))
@@ -320,7 +326,6 @@ async def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_masks([STRIP])
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         await stage.ask(asks("openai-chat"))
         assert [each.outcome for each in holds.outcomes("x_1")] == ["applied"]
         assert stage.kinds() == ["received", "attempt", "finished"]
@@ -417,10 +422,7 @@ BODY = b'{"model":"m","messages":[{"role":"user","content":"What is two and two?
 async def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) -> None:
     """Tool calls that are held later, and released, are no change of the request."""
 
-    async with open_stage(tmp_path) as stage:
-        holds = stage.relay.holds
-        holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+    async with holding_twice(tmp_path) as (stage, holds):
         found: list[Changes] = []
 
         def note(noted: FactEntry) -> None:
@@ -435,10 +437,7 @@ async def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: 
         hold = await held(stage)
         holds.edit(hold.exchange, SetText(section=hold.draft.sections[0].id, text="What is one and two?"))
         let_go(stage, hold)
-        first = hold
-        while (hold := await held(stage)) is first:
-            pass
-        let_go(stage, hold)
+        let_go(stage, await calls_held(stage))
         await promptly(asking)
         ((change,),) = (each for changes in found for each in changes)
         assert (change.old, change.new) == ("What is two and two?", "What is one and two?")
