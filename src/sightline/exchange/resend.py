@@ -49,12 +49,9 @@ _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADER
 def again(recorded: RecordedExchange) -> ClientRequest:
     """The request that was sent, for the provider that it was sent to: the very bytes."""
     provider = recorded.summary.provider
-    if not provider:
-        return msgspec.structs.replace(_as_received(recorded), body=recorded.sent)
-    if recorded.spoken == recorded.received.dialect:
-        return msgspec.structs.replace(
-            _as_received(recorded), body=recorded.sent, model=recorded.model, provider=provider
-        )
+    if not provider or recorded.spoken == recorded.received.dialect:
+        request = msgspec.structs.replace(_as_received(recorded), body=recorded.sent)
+        return msgspec.structs.replace(request, model=recorded.model, provider=provider) if provider else request
     path, query = path_of(recorded.spoken, recorded.model, stream=recorded.received.is_stream)
     return ClientRequest(
         recorded.spoken,

@@ -3,7 +3,6 @@ go between a client and the host that it wants as they come.
 """
 
 import asyncio
-import ipaddress
 from typing import Final, cast
 
 from sightline.errors import Code, Fault
@@ -14,7 +13,7 @@ from sightline.transport.http import faults
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.connection import abort
 from sightline.transport.http.dialling import Trust, connect_socket, connecting_to, dial_tunnel
-from sightline.transport.http.target import Origin, Proxies, Timeouts
+from sightline.transport.http.target import Origin, Proxies, Timeouts, ip_of
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive, WebResponse, response_body, response_start
 from sightline.web.bodies import MOST_BYTES, read_bytes
 from sightline.wire.call import HttpRequest
@@ -127,11 +126,8 @@ def refuse_own_machine(host: str, place: str) -> None:
     """A fault for an address of this machine or of its link: services there trust every caller."""
     plain = host.rstrip(".").lower()
     is_here = plain == "localhost" or plain.endswith(".localhost")
-    try:
-        address = ipaddress.ip_address(plain.partition("%")[0])
-    except ValueError:
-        pass
-    else:
+    address = ip_of(plain.partition("%")[0])
+    if address is not None:
         address = getattr(address, "ipv4_mapped", None) or address
         is_here = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
     if is_here:

@@ -5,7 +5,6 @@ The addresses of a host are tried in turn, each with a short head start.
 
 import asyncio
 import contextlib
-import ipaddress
 import os.path
 import re
 import socket
@@ -24,7 +23,7 @@ from typing import TypeAlias, TypeVar, cast
 from sightline.errors import Code, Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import abort
-from sightline.transport.http.target import Origin, Proxy
+from sightline.transport.http.target import Origin, Proxy, ip_of
 
 _HEAD_START = 0.25
 _Found: TypeAlias = tuple[int, int, int, str, tuple[str | int | bytes, ...]]
@@ -60,10 +59,8 @@ async def connect_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) 
 
 
 async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Address]:
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(host).version == 4:
-            return [(socket.AF_INET, (host, port))]
-        return [(socket.AF_INET6, (host, port, 0, 0))]
+    if (ip := ip_of(host)) is not None:
+        return [(socket.AF_INET, (host, port)) if ip.version == 4 else (socket.AF_INET6, (host, port, 0, 0))]
     found = await _look_up(loop, host, port)
     addresses = [(family, address) for family, _, _, _, address in found]
     # Both kinds in turn, so that one that leads nowhere costs one head start only. The system's first stays first.
