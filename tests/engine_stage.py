@@ -73,10 +73,15 @@ class EngineStage:
         prompt = Prompt(messages=(Message("user", (Text(text),)),), max_tokens=max_tokens, stream=stream)
         return prepare(prompt, choose(catalog, name, has_key=lambda _: True))
 
-    async def ask(self, ready: Prepared | None = None) -> Any:
+    async def ask(self, ready: Prepared | None = None, **more: Any) -> Any:
         """The reply; what was told meanwhile is kept."""
-        return await self.engine.ask(
-            ready or self.ready(), on_event=self.heard.append, tried=self.tried.append, paused=self.paused.append
+        told = {"on_event": self.heard.append, "tried": self.tried.append, "paused": self.paused.append}
+        return await self.engine.ask(ready or self.ready(), **(told | more))
+
+    async def measure(self, ready: Prepared | None = None, *, asks_provider: bool = False) -> Any:
+        """The size of a prompt."""
+        return await self.engine.measure_prompt(
+            ready or self.ready(), asks_provider=asks_provider, tried=self.tried.append
         )
 
     def facts(self, exchange: str = "x_1") -> list[Fact]:

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.interception.hold import Hold
+from sightline.exchange.interception.holds import Holds
 from tests.relay_stage import Got, Stage, open_stage
-from tests.reply_samples import SAYS, whole
-from tests.upstream import answer
 
 SSE = [("Content-Type", "text/event-stream")]
 JSON = [("Content-Type", "application/json")]
@@ -25,7 +24,6 @@ async def holding(folder: Path, spoken: str = "openai-chat", **settings: Any) ->
     """A stage on which every request is held, before a provider that gives a whole answer."""
     async with open_stage(folder, spoken, **settings) as stage:
         stage.relay.holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole(spoken, SAYS), JSON)]
         yield stage
 
 
@@ -38,6 +36,18 @@ async def asking(stage: Stage, *requests: ClientRequest) -> AsyncIterator[list["
             tasks.append(group.create_task(stage.ask(asked)))
             await held(stage, number)
         yield tasks
+
+
+@asynccontextmanager
+async def one_held(
+    folder: Path, asked: ClientRequest, spoken: str = "openai-chat", **settings: Any
+) -> AsyncIterator[tuple[Stage, Holds, Hold]]:
+    """One request that is held. In the end it is dropped, unless it was decided about."""
+    async with holding(folder, spoken, **settings) as stage, asking(stage, asked):
+        hold = await held(stage)
+        yield stage, stage.relay.holds, hold
+        if hold.is_open:
+            stage.relay.holds.drop(hold.exchange)
 
 
 async def held(stage: Stage, count: int = 1) -> Hold:

@@ -29,7 +29,8 @@ from sightline.transport.http.dialling import Trust
 from sightline.transport.http.target import Proxies
 from sightline.transport.sender import Sender
 from tests.fake_clock import FakeClock
-from tests.upstream import Upstream
+from tests.reply_samples import SAYS, whole
+from tests.upstream import Upstream, answer
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 KEY = "sk-configured-0123456789"
@@ -162,8 +163,8 @@ Story = Callable[[Stage], Coroutine[Any, Any, None]]
 
 @asynccontextmanager
 async def open_stage(folder: Path, spoken: str = "openai-chat", **settings: Any) -> AsyncIterator[Stage]:
-    """A stage with a provider that speaks this dialect."""
-    async with Upstream() as upstream:
+    """A stage with a provider that speaks this dialect, and answers whole unless it is given another script."""
+    async with Upstream([answer(200, whole(spoken, SAYS), [("Content-Type", "application/json")])]) as upstream:
         stage = Stage(upstream, folder, spoken, **settings)
         try:
             yield stage

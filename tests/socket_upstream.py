@@ -99,6 +99,19 @@ def events(name: str, text: str, **more: Any) -> list[str]:
     ]
 
 
+def script(*steps: str | None) -> Play:
+    """Plays these steps: a frame is sent, and None takes one of the client's."""
+
+    def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
+        for step in steps:
+            if step is None:
+                upstream.take(connection)
+            else:
+                connection.send(step)
+
+    return play
+
+
 def answer_all(connection: ServerConnection, upstream: SocketUpstream) -> None:
     """Answer each request with its last word."""
     number = 0

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sightline.model.exchange import Fact
-from tests.relay_stage import Got, Stage, asks, play
+from tests.relay_stage import Got, asks, open_stage
 from tests.upstream import LAST, Play, answer, chunk, head, pieces, says, streams
 
 TEXT = {"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
@@ -54,21 +54,15 @@ STREAMS: dict[str, Play] = {
 KEY = (("Authorization", "Bearer sk-client-0123456789"), ("Content-Type", "application/json"))
 
 
-def served(folder: Path, step: Play, way: str, *, stream: bool) -> tuple[Got, list[Fact], bytes]:
-    found: list[tuple[Got, list[Fact], bytes]] = []
-
-    async def story(stage: Stage) -> None:
+async def served(folder: Path, step: Play, way: str, *, stream: bool) -> tuple[Got, list[Fact], bytes]:
+    async with open_stage(folder) as stage:
         stage.upstream.script = [step]
         if way == "watched":
             stage.hub.watch()
         elif way == "rules":
             stage.relay.holds.set_rules([{"filter": "model:another", "action": "hold"}])
         got = await stage.ask(asks("openai-chat", stream=stream, headers=KEY))
-        found.append((got, stage.facts(), stage.raw_reply()))
-
-    folder.mkdir()
-    play(story, folder)
-    return found[0]
+        return got, stage.facts(), stage.raw_reply()
 
 
 def timeless(facts: list[Fact]) -> list[Any]:
@@ -84,11 +78,11 @@ def timeless(facts: list[Fact]) -> list[Any]:
     [(step, False) for step in WHOLE.values()] + [(step, True) for step in STREAMS.values()],
     ids=[f"whole, {name}" for name in WHOLE] + [f"stream, {name}" for name in STREAMS],
 )
-def test_the_record_and_the_answer_are_the_same_either_way(
+async def test_the_record_and_the_answer_are_the_same_either_way(
     tmp_path: Path, step: Play, way: str, is_stream: bool
 ) -> None:
-    ordinary = served(tmp_path / "ordinary", step, "ordinary", stream=is_stream)
-    other = served(tmp_path / "other", step, way, stream=is_stream)
+    ordinary = await served(tmp_path / "ordinary", step, "ordinary", stream=is_stream)
+    other = await served(tmp_path / "other", step, way, stream=is_stream)
     assert timeless(other[1]) == timeless(ordinary[1])
     assert other[2] == ordinary[2]
     assert b"0123456789" not in ordinary[2]

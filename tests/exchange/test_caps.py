@@ -18,7 +18,7 @@ from sightline.store.postgres_caps import PostgresCounts
 from sightline.tokens.caps import CapUse
 from tests.holding import held, let_go, promptly
 from tests.postgres_server import database
-from tests.relay_stage import DIALECTS, Stage, asks, open_stage, play
+from tests.relay_stage import DIALECTS, Stage, asks, open_stage
 from tests.store.traffic import NOON, prices
 from tests.upstream import LAST, chunk, cut, head, pieces, says, streams
 
@@ -37,7 +37,6 @@ def tokens(most: int, **fields: Any) -> tuple[CapSettings, ...]:
 
 
 async def uses(stage: Stage) -> list[CapUse]:
-    assert stage.caps is not None
     await stage.caps.wait_until_settled()
     return await stage.caps.counts.uses()
 
@@ -48,7 +47,6 @@ async def size_of_one(folder: Path) -> int:
         seen: list[CapUse] = []
 
         async def look() -> None:
-            assert stage.caps is not None
             seen.extend(await stage.caps.counts.uses())
 
         data = json.dumps(reply()).encode()
@@ -100,24 +98,19 @@ def test_of_a_thousand_requests_to_two_replicas_exactly_those_are_sent_that_fit(
             [use] = await uses(other)
             assert (use.spent, use.reserved) == (1_000, 0)
             for stage in (one, other):
-                assert stage.caps is not None
                 await stage.caps.close()
 
     with database() as url:
         asyncio.run(story(url))
 
 
-def test_a_restart_keeps_what_was_spent(tmp_path: Path) -> None:
-    async def ask(stage: Stage) -> None:
-        stage.upstream.script = [says(reply(asked=150, written=50))]
-        statuses.append((await stage.ask(asks("openai-chat", body=BODY))).status)
-        [use] = await uses(stage)
-        assert (use.spent, use.reserved) == (200, 0)
-
-    statuses: list[int] = []
-    for _ in range(2):
-        play(ask, tmp_path, caps=tokens(210))
-    assert statuses == [200, 400]
+async def test_a_restart_keeps_what_was_spent(tmp_path: Path) -> None:
+    for status in (200, 400):
+        async with open_stage(tmp_path, caps=tokens(210)) as stage:
+            stage.upstream.script = [says(reply(asked=150, written=50))]
+            assert (await stage.ask(asks("openai-chat", body=BODY))).status == status
+            [use] = await uses(stage)
+            assert (use.spent, use.reserved) == (200, 0)
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
@@ -175,11 +168,11 @@ async def test_a_cap_is_for_the_requests_of_its_filter(tmp_path: Path) -> None:
         assert (await stage.ask(asks("openai-chat", body=BODY, session="paid"))).status == 400
 
 
-def test_from_four_fifths_on_it_is_warned_in_the_log_and_with_the_answer(
+async def test_from_four_fifths_on_it_is_warned_in_the_log_and_with_the_answer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(stage: Stage) -> None:
-        assert stage.caps is not None
+    caplog.set_level(logging.WARNING, "sightline.exchange.caps")
+    async with open_stage(tmp_path, caps=tokens(10_000, window="always")) as stage:
         told: list[Any] = []
         stage.caps.on_notice = told.append
         stage.upstream.script = [says(reply(asked=8, written=8_492))]
@@ -190,33 +183,28 @@ def test_from_four_fifths_on_it_is_warned_in_the_log_and_with_the_answer(
         await uses(stage)
         assert (first.header("x-sightline-cap"), second.header("x-sightline-cap")) == ("", "daily 85%")
         assert [(each["cap"], round(each["share"], 2)) for each in told] == [("daily", 0.85)]
-
-    with caplog.at_level(logging.WARNING, "sightline.exchange.caps"):
-        play(story, tmp_path, caps=tokens(10_000, window="always"))
     assert [each.getMessage() for each in caplog.records] == ["the cap daily is at 85% of 10,000 tokens"]
 
 
-async def test_a_cap_that_holds_waits_for_a_person_and_counts_what_is_let_go(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, caps=tokens(1, action="hold")) as stage:
+@pytest.mark.parametrize(
+    ("limits", "why", "spent"),
+    [
+        ({"tokens": 1}, "the cap daily (", 22),
+        ({"dollars": 1.0}, "the cap daily cannot count this request: acme/m has no known price", 0),
+    ],
+)
+async def test_a_cap_that_holds_waits_for_a_person_and_counts_what_is_let_go(
+    limits: dict[str, Any], why: str, spent: int, tmp_path: Path
+) -> None:
+    async with open_stage(tmp_path, caps=(CapSettings(name="daily", action="hold", **limits),)) as stage:
         stage.upstream.script = [says(reply(asked=20))]
         task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
         hold = await promptly(held(stage))
-        assert hold.reason.startswith("the cap daily (")
-        assert (await uses(stage))[0].reserved == 0
+        assert hold.reason.startswith(why)
+        assert sum(use.reserved for use in await uses(stage)) == 0
         let_go(stage, hold)
         assert (await promptly(task)).status == 200
-        assert (await uses(stage))[0].spent == 22
-
-
-async def test_a_cap_that_holds_waits_for_a_person_where_the_cost_is_not_known(tmp_path: Path) -> None:
-    async with open_stage(tmp_path, caps=(CapSettings(name="money", dollars=1.0, action="hold"),)) as stage:
-        stage.upstream.script = [says(reply())]
-        task = asyncio.create_task(stage.ask(asks("openai-chat", body=BODY)))
-        hold = await promptly(held(stage))
-        assert hold.reason == "the cap money cannot count this request: acme/m has no known price"
-        let_go(stage, hold)
-        assert (await promptly(task)).status == 200
-        assert [use.spent for use in await uses(stage)] == [0]
+        assert [use.spent for use in await uses(stage)] == [spent]
 
 
 async def test_what_is_held_by_one_cap_is_still_refused_by_another(tmp_path: Path) -> None:

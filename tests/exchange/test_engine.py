@@ -13,7 +13,7 @@ from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import Provider, Quirks
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, StreamEvent, TextReceived
-from sightline.model.exchange import AttemptStarted, ExchangeCancelled, ExchangeFailed, ExchangeFinished, Received
+from sightline.model.exchange import ExchangeCancelled
 from sightline.store.entries import FactEntry
 from sightline.tokens.ledger import Wait
 from sightline.transport.embedded.process import EmbeddedModel, Running
@@ -57,18 +57,14 @@ async def test_events_are_delivered_as_they_arrive(tmp_path: Path) -> None:
 
     async with open_stage(tmp_path) as (stage, upstream):
         was_heard = asyncio.Event()
-        upstream.script = [
-            lambda talk: pieces_until(talk, was_heard),
-        ]
+        upstream.script = [lambda talk: pieces_until(talk, was_heard)]
 
         def heard(told: StreamEvent) -> None:
             stage.heard.append(told)
             if isinstance(told, TextReceived):
                 was_heard.set()
 
-        reply = await stage.engine.ask(
-            stage.ready(), on_event=heard, tried=stage.tried.append, paused=stage.paused.append
-        )
+        reply = await stage.ask(on_event=heard)
         assert reply.choice.finish == "stop"
         assert isinstance(stage.heard[-1], Ended)
 
@@ -93,13 +89,9 @@ async def test_own_request_is_recorded_like_a_client_request(tmp_path: Path) -> 
         await stage.ask(ready)
         assert stage.kinds() == ["received", "attempt", "attempt", "finished"]
         received, _, attempt, finished = stage.facts()
-        assert isinstance(received, Received)
         assert (received.session, received.client, received.model) == ("ask", "sightline", "m")
         assert (received.dialect, received.sha256, received.is_stream) == ("openai-chat", ready.sha256, True)
-        assert isinstance(attempt, AttemptStarted)
         assert (attempt.provider, attempt.sha256, attempt.reason) == ("acme", ready.sha256, "overloaded")
-        assert isinstance(finished, ExchangeFinished)
-        assert finished.usage is not None
         assert (finished.finish, finished.usage.input_tokens) == ("stop", 9)
         assert stage.bodies() == {ready.sha256: ready.body}
         assert "the-secret" not in repr(stage.entries)
@@ -130,24 +122,11 @@ async def test_the_call_that_is_shown_is_the_one_that_is_made(tmp_path: Path, sp
         assert sent == {"user-agent": "sightline", **dict(shown.headers)}
 
 
-async def test_the_label_is_the_callers(tmp_path: Path) -> None:
+async def test_the_label_is_the_callers_and_so_is_the_name_of_the_exchange_if_it_wants(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [streams(*HELLO)]
-        nobody = stage.heard.append
-        await stage.engine.ask(
-            stage.ready(), on_event=nobody, tried=stage.tried.append, paused=stage.paused.append, session="chat"
-        )
-        (received, *_) = stage.facts()
-        assert isinstance(received, Received)
-        assert received.session == "chat"
-
-
-async def test_a_caller_that_needs_the_name_of_the_exchange_beforehand_makes_it(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as (stage, upstream):
-        upstream.script = [streams(*HELLO)]
-        told = {"on_event": stage.heard.append, "tried": stage.tried.append, "paused": stage.paused.append}
-        await stage.engine.ask(stage.ready(), exchange="x_mine", **told)
-        assert stage.kinds("x_mine")[0] == "received"
+        await stage.ask(exchange="x_mine", session="chat")
+        assert stage.facts("x_mine")[0].session == "chat"
         await stage.ask()
         assert stage.kinds("x_1")[0] == "received"
 
@@ -160,7 +139,6 @@ async def test_no_retries_means_none(tmp_path: Path) -> None:
         assert caught.value.code is Code.OVERLOADED
         assert len(upstream.seen) == 1
         failed = stage.facts()[-1]
-        assert isinstance(failed, ExchangeFailed)
         assert (failed.code, failed.message, failed.hint) == ("overloaded", caught.value.message, caught.value.hint)
 
 
@@ -168,7 +146,6 @@ async def test_an_answer_that_breaks_off_keeps_what_came_and_its_fault(tmp_path:
     async with open_stage(tmp_path) as (stage, upstream):
         upstream.script = [cut(head(200, EVENT_STREAM), chunk(HELLO[0]), how="eof")]
         reply = await stage.ask()
-        assert reply.fault is not None
         assert reply.fault.code is Code.NETWORK
         assert reply.choice.parts[0].text == "Hello"
         assert stage.heard[-2] == Failed(reply.fault)
@@ -180,7 +157,6 @@ async def test_silence_in_a_stream_ends_it(tmp_path: Path) -> None:
     async with open_stage(tmp_path, stream_idle_timeout_ms=50) as (stage, upstream):
         upstream.script = [stall(head(200, EVENT_STREAM), chunk(HELLO[0]))]
         reply = await stage.ask()
-        assert reply.fault is not None
         assert reply.fault.code is Code.TIMEOUT_IDLE
         assert stage.kinds()[-1] == "failed"
         await upstream.gone()
@@ -247,7 +223,7 @@ async def test_a_reply_without_usage_teaches_nothing(tmp_path: Path) -> None:
 async def test_a_provider_that_counts_is_believed(tmp_path: Path) -> None:
     async with open_stage(tmp_path, quirks=Quirks(counts_tokens=True)) as (stage, upstream):
         upstream.script = [says({"input_tokens": 42})]
-        estimate = await stage.engine.measure_prompt(stage.ready(), asks_provider=True, tried=stage.tried.append)
+        estimate = await stage.measure(asks_provider=True)
         assert (estimate.tokens, estimate.is_exact, estimate.how) == (42, True, "counted by acme")
         assert stage.memory.ledger.usage("acme", "m", stage.clock.now()).tpm == 0
         assert stage.kinds() == ["received", "attempt", "finished"]
@@ -268,22 +244,19 @@ async def test_a_server_in_the_embedded_models_place_need_not_know_how_to_count(
             embedded=True,
             quirks=Quirks(counts_tokens=True),
         )
-        measured = stage.engine.measure_prompt(stage.ready(), asks_provider=False, tried=stage.tried.append)
         if status == 404:
-            assert not (await measured).is_exact
+            assert not (await stage.measure()).is_exact
         else:
             with pytest.raises(Fault, match="holds no"):
-                await measured
+                await stage.measure()
         assert stage.entries == []
 
 
 async def test_provider_is_not_called_to_count_unless_requested(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as (stage, upstream):
-        assert not (
-            await stage.engine.measure_prompt(stage.ready(), asks_provider=False, tried=stage.tried.append)
-        ).is_exact
+        assert not (await stage.measure()).is_exact
         with pytest.raises(Fault, match="acme does not count tokens"):
-            await stage.engine.measure_prompt(stage.ready(), asks_provider=True, tried=stage.tried.append)
+            await stage.measure(asks_provider=True)
         assert upstream.connections == []
 
 
@@ -333,7 +306,7 @@ async def test_the_embedded_model_answers_and_its_count_is_exact(tmp_path: Path)
             quirks=Quirks(counts_tokens=True),
         )
         ready = stage.ready("Say hello.", max_tokens=16)
-        estimate = await stage.engine.measure_prompt(ready, asks_provider=False, tried=stage.tried.append)
+        estimate = await stage.measure(ready)
         reply = await stage.ask(ready)
         assert reply.fault is None
         assert reply.choice.parts[0].text
@@ -355,10 +328,8 @@ async def test_a_model_that_dies_in_its_answer_is_followed_by_a_new_one(tmp_path
                 stage.embedded._child.kill()
 
         ready = stage.ready("Count from one to one hundred.", max_tokens=400)
-        cut_off = await stage.engine.ask(ready, on_event=heard, tried=stage.tried.append, paused=stage.paused.append)
-        assert cut_off.fault is not None
+        cut_off = await stage.ask(ready, on_event=heard)
         assert cut_off.fault.code is Code.NETWORK
-        assert stage.embedded._child is not None
         assert stage.embedded._child.ended.is_set()
         reply = await stage.ask(stage.ready("Say hello.", max_tokens=8))
         assert reply.fault is None

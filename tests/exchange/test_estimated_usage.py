@@ -13,7 +13,6 @@ from sightline.dialects.registry import dialect
 from sightline.exchange.memory import Memory
 from sightline.exchange.request_counter import RequestCounter
 from sightline.exchange.routing import route_for
-from sightline.model.exchange import ExchangeCancelled, ExchangeFailed, ExchangeFinished
 from sightline.model.reply import Reply, Usage
 from tests.relay_stage import Stage, asks, open_stage
 from tests.upstream import LAST, chunk, cut, head, pieces, says, stall
@@ -40,18 +39,21 @@ COUNTED = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
 
 
 def usage_in(stage: Stage) -> Usage | None:
-    end = stage.facts()[-1]
-    assert isinstance(end, ExchangeFinished | ExchangeFailed | ExchangeCancelled)
-    return end.usage
+    return stage.facts()[-1].usage
+
+
+async def usage_of(folder: Path, reply: dict[str, Any], **settings: Any) -> Usage | None:
+    """What is on record of a request with this reply."""
+    async with open_stage(folder, **settings) as stage:
+        stage.upstream.script = [says(reply)]
+        await stage.ask(asks("openai-chat"))
+        return usage_in(stage)
 
 
 def check_estimate(usage: Usage | None) -> None:
     """About as many tokens as the words have: a word has one or two."""
-    assert usage is not None
     assert usage.is_estimated
-    assert usage.input_tokens is not None
     assert 1 <= usage.input_tokens < 60
-    assert usage.output_tokens is not None
     assert 15 <= usage.output_tokens <= 40
 
 
@@ -75,12 +77,8 @@ async def test_an_answer_without_a_count_has_an_estimate_on_record(tmp_path: Pat
 
 
 async def test_a_count_stays_as_it_is(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        stage.upstream.script = [says(whole(usage=COUNTED))]
-        await stage.ask(asks("openai-chat"))
-        usage = usage_in(stage)
-        assert usage is not None
-        assert (usage.input_tokens, usage.output_tokens, usage.is_estimated) == (9, 4, False)
+    usage = await usage_of(tmp_path, whole(usage=COUNTED))
+    assert (usage.input_tokens, usage.output_tokens, usage.is_estimated) == (9, 4, False)
 
 
 @pytest.mark.parametrize(("count", "is_odd"), [(5_000, True), (900, False)])
@@ -88,25 +86,16 @@ async def test_a_prompt_larger_than_the_window_and_than_the_request_can_be_is_no
     tmp_path: Path, count: int, is_odd: bool
 ) -> None:
     window = Model(providers=("acme",), context_window=1_000)
-
-    async with open_stage(tmp_path, models={"m": window}) as stage:
-        stage.upstream.script = [says(whole(usage={**COUNTED, "prompt_tokens": count, "total_tokens": count + 4}))]
-        await stage.ask(asks("openai-chat"))
-        usage = usage_in(stage)
-        assert usage is not None
-        assert usage.is_estimated == is_odd
-        assert usage.input_tokens is not None
-        assert (usage.input_tokens < 60) == is_odd
+    reply = whole(usage={**COUNTED, "prompt_tokens": count, "total_tokens": count + 4})
+    usage = await usage_of(tmp_path, reply, models={"m": window})
+    assert usage.is_estimated == is_odd
+    assert (usage.input_tokens < 60) == is_odd
 
 
 async def test_half_a_count_is_kept_and_the_other_half_estimated(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        stage.upstream.script = [says(whole(usage={"prompt_tokens": 7}))]
-        await stage.ask(asks("openai-chat"))
-        usage = usage_in(stage)
-        check_estimate(usage)
-        assert usage is not None
-        assert usage.input_tokens == 7
+    usage = await usage_of(tmp_path, whole(usage={"prompt_tokens": 7}))
+    check_estimate(usage)
+    assert usage.input_tokens == 7
 
 
 async def test_an_answer_that_breaks_off_has_used_what_had_come(tmp_path: Path) -> None:
@@ -148,11 +137,7 @@ async def test_a_body_that_takes_too_long_to_count_is_not_estimated(
 ) -> None:
     """Such an exchange is counted beside the sums."""
     monkeypatch.setattr("sightline.exchange.request_counter._LARGEST_COUNTED", 10)
-
-    async with open_stage(tmp_path) as stage:
-        stage.upstream.script = [says(whole())]
-        await stage.ask(asks("openai-chat"))
-        assert usage_in(stage) is None
+    assert await usage_of(tmp_path, whole()) is None
 
 
 @pytest.mark.parametrize(
@@ -187,11 +172,9 @@ def test_a_request_of_texts_is_known_again_by_the_quick_reader(tmp_path: Path, s
     choice = route_for(catalog, asks(spoken, provider="acme"), lambda _: True)
     counter, data = RequestCounter(Memory(tmp_path, lambda: 0.0)), json.dumps(body).encode()
     quick = dialect(spoken).plain_texts
-    assert quick is not None
     assert quick.request(data) is not None
     counter.note(choice, dialect(spoken).read_request(body), 7_777)
     usage = counter.estimate_usage(choice, data, Reply())
-    assert usage is not None
     assert usage.input_tokens == 7_777
 
 
@@ -200,5 +183,4 @@ async def test_estimates_teach_nothing(tmp_path: Path) -> None:
         stage.upstream.script = [says(whole())]
         await stage.ask(asks("openai-chat"))
         await stage.relay.wait_until_learned()
-        assert isinstance(stage.relay.counter, RequestCounter)
         assert not list(stage.relay.counter.memory.lessons())

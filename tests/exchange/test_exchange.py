@@ -1,6 +1,5 @@
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import wraps
+from collections.abc import Callable
 
 import pytest
 
@@ -22,15 +21,6 @@ from sightline.model.parts import Text
 from sightline.model.reply import Choice, Reply
 from sightline.store.entries import Entry, FactEntry, plain_entries
 from tests.fake_clock import FakeClock
-
-
-def in_loop(story: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
-    @wraps(story)
-    def test() -> None:
-        asyncio.run(story())
-
-    return test
-
 
 REQUEST = ClientRequest("gemini", b"", (), "/", received=9.5)
 
@@ -59,7 +49,6 @@ def says(text: str, finish: str = "stop") -> Reply:
     return Reply(choices=(Choice(parts=(Text(text),), finish=finish),))  # type: ignore[arg-type]
 
 
-@in_loop
 async def test_time_that_is_waited_is_no_overhead_and_losses_are_counted() -> None:
     clock, kept = FakeClock(10.0), list[Entry]()
     exchange = exchange_on(kept, clock)
@@ -79,7 +68,6 @@ async def test_time_that_is_waited_is_no_overhead_and_losses_are_counted() -> No
     assert len(kept) == 2, "what has left is on record"
 
 
-@in_loop
 async def test_no_id_leaves_for_what_is_not_on_record() -> None:
     def full(_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -88,7 +76,6 @@ async def test_no_id_leaves_for_what_is_not_on_record() -> None:
     assert [name for name, _ in exchange.own_headers()] == [b"x-sightline-overhead-ms"]
 
 
-@in_loop
 async def test_a_response_whose_calls_may_be_held_does_not_stream_to_the_client() -> None:
     ended: list[Exchange] = []
     exchange = exchange_on([], on_streamed=ended.append)
@@ -109,7 +96,6 @@ def test_nothing_follows_an_end_and_every_other_phase_can_end(end: ExchangePhase
     assert all(end in TRANSITIONS[phase] for phase in ExchangePhase if not phase.is_end)
 
 
-@in_loop
 async def test_a_phase_that_cannot_follow_is_a_mistake_of_ours() -> None:
     kept: list[Entry] = []
     exchange = exchange_on(kept)
@@ -122,7 +108,6 @@ async def test_a_phase_that_cannot_follow_is_a_mistake_of_ours() -> None:
     assert [type(fact) for fact in facts_in(kept)] == [Received, ExchangeCancelled]
 
 
-@in_loop
 async def test_a_refusal_fails_the_exchange_unless_it_is_over() -> None:
     kept: list[Entry] = []
     exchange = exchange_on(kept)
@@ -142,7 +127,6 @@ def streams_with_calls(kept: list[Entry], secrets: tuple[str, ...] = ()) -> Exch
     return exchange
 
 
-@in_loop
 async def test_the_end_of_a_response_whose_calls_may_be_held_is_recorded_later() -> None:
     kept: list[Entry] = []
     exchange = streams_with_calls(kept)
@@ -155,7 +139,6 @@ async def test_the_end_of_a_response_whose_calls_may_be_held_is_recorded_later()
     assert [type(fact) for fact in facts_in(kept)] == [Received, FrameArrived, Held, ExchangeFinished]
 
 
-@in_loop
 async def test_another_end_may_come_in_its_place() -> None:
     kept: list[Entry] = []
     exchange = streams_with_calls(kept)
@@ -166,7 +149,6 @@ async def test_another_end_may_come_in_its_place() -> None:
     assert [type(fact) for fact in facts_in(kept)] == [Received, Dropped]
 
 
-@in_loop
 async def test_a_response_that_has_not_ended_concludes_nothing() -> None:
     kept: list[Entry] = []
     exchange = streams_with_calls(kept)
@@ -177,7 +159,6 @@ async def test_a_response_that_has_not_ended_concludes_nothing() -> None:
     assert [type(fact) for fact in facts_in(kept)] == [Received, ExchangeFailed]
 
 
-@in_loop
 async def test_a_secret_that_came_in_pieces_is_hidden_before_a_hold_is_recorded() -> None:
     kept: list[Entry] = []
     exchange = streams_with_calls(kept, ("configured-key",))

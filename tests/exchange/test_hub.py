@@ -18,6 +18,7 @@ from sightline.model.exchange import (
 from sightline.store.entries import BodyEntry, FactEntry, FramesEntry, KeptEntry
 
 FACT = FactEntry("x_1", 0, 1.0, Dropped("no"))
+HELD = Held()
 
 
 async def test_facts_are_recorded_before_delivery_and_frames_delivered_once() -> None:
@@ -138,8 +139,8 @@ class Disk:
             self.was_written.set()
 
 
-def fact(exchange: str, n: int) -> FactEntry:
-    return FactEntry(exchange, n, 1.0, Held())
+def fact(exchange: str, n: int, what: Fact = HELD) -> FactEntry:
+    return FactEntry(exchange, n, 1.0, what)
 
 
 def test_what_is_owed_is_written_before_anything_else() -> None:
@@ -214,17 +215,13 @@ def test_what_no_store_takes_holds_up_nothing(caplog: pytest.LogCaptureFixture) 
     assert "is lost" in caplog.text
 
 
-def entry_of(exchange: str, n: int, what: Fact) -> FactEntry:
-    return FactEntry(exchange, n, 1.0, what)
-
-
 def life(exchange: str) -> list[FactEntry | FramesEntry]:
     """The facts of an exchange that begins and ends."""
     return [
-        entry_of(exchange, 0, Received("openai-chat", "m", "")),
-        entry_of(exchange, 1, AttemptStarted(1, "acme", "")),
+        fact(exchange, 0, Received("openai-chat", "m", "")),
+        fact(exchange, 1, AttemptStarted(1, "acme", "")),
         FramesEntry(exchange, 2, [1.0], [0.0], [b"x"]),
-        entry_of(exchange, 3, ExchangeFinished("stop")),
+        fact(exchange, 3, ExchangeFinished("stop")),
     ]
 
 
@@ -259,7 +256,7 @@ async def test_a_brief_watcher_gets_all_of_what_it_saw_begin_and_every_hold(
         hub.announce("cap", {})
         assert brief.take_waiting() == [*first, Announced("cap", {}), MORE]
         hub.record([first[0], first[1]])
-        held, released = entry_of("x_2", 2, Held()), entry_of("x_2", 3, Released("h"))
+        held, released = fact("x_2", 2, Held()), fact("x_2", 3, Released("h"))
         hub.record([held, released])
         assert brief.take_waiting() == [*first[:2], held, released], "from its hold on, it is followed"
         hub.leave_out()
@@ -270,7 +267,7 @@ async def test_what_is_said_of_an_exchange_after_its_end_is_not_waited_for(monke
     monkeypatch.setattr("sightline.exchange.hub.FEW", 1)
     hub = Hub(lambda _: None)
     with hub.watch(is_brief=True) as brief:
-        late = entry_of("x_1", 4, Budgeted({}))
+        late = fact("x_1", 4, Budgeted({}))
         hub.record([*life("x_1"), late])
         hub.record(life("x_2"))
         assert brief.take_waiting() == [*life("x_1"), MORE]

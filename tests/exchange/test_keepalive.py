@@ -10,7 +10,7 @@ from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.keepalive import TICK, sign_of_life
 from sightline.model.fold import fold
 from sightline.model.reply import Reply
-from tests.holding import CODED, JSON, SSE, asking, coded, held, let_go, promptly
+from tests.holding import CODED, JSON, SSE, asking, coded, held, holding, let_go, promptly
 from tests.relay_stage import DIALECTS, REQUESTS, Stage, asks, open_stage
 from tests.reply_samples import SAYS, streamed, whole
 from tests.stepping_clock import SteppingClock
@@ -24,16 +24,24 @@ def heard(spoken: str, data: bytes) -> Reply:
     return fold([*hearing.feed(data), *hearing.close()], spoken)
 
 
-async def opened(stage: Stage, spoken: str, clock: SteppingClock, **more: object) -> tuple[ClientResponse, list[bytes]]:
+async def opened(stage: Stage, spoken: str, **more: object) -> tuple[ClientResponse, list[bytes]]:
     """A stream that was opened because nobody decides; and the first sign that comes through it."""
     starting = asyncio.get_running_loop().create_task(
-        stage.relay.start(asks(spoken, stream=True, received=clock.time, **more))
+        stage.relay.start(asks(spoken, stream=True, received=stage.clock.time, **more))
     )
     await held(stage)
-    await clock.asleep()
-    await clock.forward(TICK)
+    await stage.clock.asleep()
+    await stage.clock.forward(TICK)
     relayed = await promptly(starting)
     return relayed, [await promptly(anext(aiter(relayed)))]
+
+
+async def released(stage: Stage, spoken: str = "openai-chat", **more: object) -> bytes:
+    """What comes through such a stream when its request is let go at last."""
+    relayed, _ = await opened(stage, spoken, **more)
+    async with relayed:
+        let_go(stage, await held(stage))
+        return await promptly(rest(relayed))
 
 
 async def rest(relayed: ClientResponse) -> bytes:
@@ -44,23 +52,20 @@ async def rest(relayed: ClientResponse) -> bytes:
 async def test_a_stream_is_opened_early_and_kept_alive_for_longer_than_any_client_waits(
     tmp_path: Path, spoken: str
 ) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, spoken, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, spoken, clock=SteppingClock()) as stage:
         frames = streamed(spoken)
         stage.upstream.script = [answer(200, b"".join(frames), SSE)]
-        relayed, signs = await opened(stage, spoken, clock)
+        relayed, signs = await opened(stage, spoken)
         async with relayed:
             assert relayed.status == 200
             told = dict(relayed.headers)
             assert told[b"content-type"].startswith(b"text/event-stream")
             assert told[b"x-sightline-exchange"] == b"x_1"
             assert told[b"x-sightline-overhead-ms"] == b"0.000"
-            while clock.time - stage.relay.holds.waiting[0].since < 400:
+            while stage.clock.time - stage.relay.holds.waiting[0].since < 400:
                 coming = asyncio.ensure_future(anext(aiter(relayed)))
-                await clock.asleep()
-                await clock.forward(TICK)
+                await stage.clock.asleep()
+                await stage.clock.forward(TICK)
                 signs.append(await promptly(coming))
             assert len(signs) == 40
             assert set(signs) == {sign_of_life(asks(spoken))}
@@ -83,48 +88,37 @@ def test_each_reader_gets_the_sign_that_it_passes_over() -> None:
 
 
 async def test_client_without_event_stream_gets_no_keepalive(tmp_path: Path) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, "gemini", clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, "gemini", clock=SteppingClock()) as stage:
         stage.upstream.script = [answer(200, b"[" + whole("gemini", SAYS) + b"]", JSON)]
         async with asking(stage, asks("gemini", stream=True, query="")) as (client,):
-            await clock.forward(10 * TICK)
-            assert not clock.sleepers
+            await stage.clock.forward(10 * TICK)
+            assert not stage.clock.sleepers
             let_go(stage, await held(stage))
         assert client.result().body == b"[" + whole("gemini", SAYS) + b"]"
 
 
 async def test_early_release_keeps_the_status_of_the_provider(tmp_path: Path) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
         gate = asyncio.Event()
         stage.upstream.script = [pieces(gate, head(401, JSON, framing="2"), b"{}")]
         async with asking(stage, asks("openai-chat", stream=True)) as (client,):
-            await clock.asleep()
-            await clock.forward(TICK - 1)
+            await stage.clock.asleep()
+            await stage.clock.forward(TICK - 1)
             let_go(stage, await held(stage))
             await promptly(stage.upstream.arrived(1))
             # It is the provider who is slow now, and its status may still come.
-            await clock.forward(TICK)
+            await stage.clock.forward(TICK)
             gate.set()
         assert client.result().status == 401
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 async def test_drop_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, spoken, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
-        relayed, _ = await opened(stage, spoken, clock)
+    async with holding(tmp_path, spoken, clock=SteppingClock()) as stage:
+        relayed, _ = await opened(stage, spoken)
         async with relayed:
             stage.relay.holds.drop("x_1", "no such luck")
             reply = heard(spoken, await promptly(rest(relayed)))
-        assert reply.fault is not None
-        assert relayed.fault is not None
         assert "no such luck" in reply.fault.message
         assert "no such luck" in relayed.fault.message
         assert stage.kinds() == ["received", "held", "dropped"]
@@ -132,92 +126,60 @@ async def test_drop_is_reported_inside_an_open_stream(tmp_path: Path, spoken: st
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 async def test_provider_error_is_reported_inside_an_open_stream(tmp_path: Path, spoken: str) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, spoken, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, spoken, clock=SteppingClock()) as stage:
         stage.upstream.script = [answer(403, b"<html>go away</html>", JSON)]
-        relayed, _ = await opened(stage, spoken, clock)
-        async with relayed:
-            let_go(stage, await held(stage))
-            reply = heard(spoken, await promptly(rest(relayed)))
-        assert reply.fault is not None
+        reply = heard(spoken, await released(stage, spoken))
         assert "go away" in reply.fault.message
         assert stage.kinds()[-1] == "failed"
 
 
 async def test_an_error_of_json_keeps_its_words(tmp_path: Path) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
         stage.upstream.script = [says({"error": {"message": "no such model", "code": "model_not_found"}}, 404)]
-        relayed, _ = await opened(stage, "openai-chat", clock)
-        async with relayed:
-            let_go(stage, await held(stage))
-            data = await promptly(rest(relayed))
+        data = await released(stage)
         assert b"no such model" in data
         assert b"model_not_found" in data
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 async def test_a_whole_answer_becomes_the_stream_that_was_begun(tmp_path: Path, spoken: str) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, spoken, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, spoken, clock=SteppingClock()) as stage:
         stage.upstream.script = [answer(200, whole(spoken), JSON)]
-        relayed, _ = await opened(stage, spoken, clock)
-        async with relayed:
-            let_go(stage, await held(stage))
-            reply = heard(spoken, await promptly(rest(relayed)))
+        reply = heard(spoken, await released(stage, spoken))
         assert (reply.fault, reply.choice.finish) == (None, "tool_calls")
         assert stage.kinds()[-1] == "finished"
 
 
 @pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": True}}])
 async def test_early_opened_stream_includes_usage_only_if_requested(tmp_path: Path, options: dict[str, object]) -> None:
-    clock = SteppingClock()
     body = json.dumps({**REQUESTS["openai-chat"], "stream": True, **options}).encode()
 
-    async with open_stage(tmp_path, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
         stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
-        relayed, _ = await opened(stage, "openai-chat", clock, body=body)
-        async with relayed:
-            let_go(stage, await held(stage))
-            data = await promptly(rest(relayed))
+        data = await released(stage, body=body)
         assert (b'"choices":[]' in data) == bool(options)
 
 
 async def test_a_response_that_fails_in_an_open_stream_says_when_it_was_made(tmp_path: Path) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, "openai-responses", clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
-        relayed, _ = await opened(stage, "openai-responses", clock)
+    async with holding(tmp_path, "openai-responses", clock=SteppingClock()) as stage:
+        relayed, _ = await opened(stage, "openai-responses")
         async with relayed:
             stage.relay.holds.drop("x_1", "no")
             data = await promptly(rest(relayed))
-        assert f'"created_at":{int(clock.time)}'.encode() in data
+        assert f'"created_at":{int(stage.clock.time)}'.encode() in data
         assert b'"created_at":0' not in data
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
 async def test_compressed_stream_is_decoded_once_the_head_was_sent_without_it(tmp_path: Path, is_cut: bool) -> None:
-    clock, frames = SteppingClock(), streamed("openai-chat", SAYS)
-
-    async with open_stage(tmp_path, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    frames = streamed("openai-chat", SAYS)
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
         packed = coded(frames)
         if is_cut:
             stage.upstream.script = [pieces(head(200, CODED), chunk(packed[:90]), then="eof")]
         else:
             stage.upstream.script = [answer(200, packed, CODED)]
-        relayed, _ = await opened(stage, "openai-chat", clock, headers=(("Accept-Encoding", "gzip"),))
-        async with relayed:
-            let_go(stage, await held(stage))
-            data = await promptly(rest(relayed))
+        data = await released(stage, headers=(("Accept-Encoding", "gzip"),))
         if is_cut:
             assert b'"error"' in data
             assert stage.kinds()[-1] == "failed"
@@ -226,24 +188,15 @@ async def test_compressed_stream_is_decoded_once_the_head_was_sent_without_it(tm
 
 
 async def test_compressed_error_is_decoded_in_an_open_stream(tmp_path: Path) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
         body = coded([b'{"error":{"message":"too bad"}}'])
         stage.upstream.script = [answer(400, body, [*JSON, ("Content-Encoding", "gzip")])]
-        relayed, _ = await opened(stage, "openai-chat", clock, headers=(("Accept-Encoding", "gzip"),))
-        async with relayed:
-            let_go(stage, await held(stage))
-            assert b"too bad" in await promptly(rest(relayed))
+        assert b"too bad" in await released(stage, headers=(("Accept-Encoding", "gzip"),))
 
 
 async def test_a_client_that_leaves_the_open_stream_ends_its_hold(tmp_path: Path) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
-        relayed, _ = await opened(stage, "openai-chat", clock)
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
+        relayed, _ = await opened(stage, "openai-chat")
         async with relayed:
             pass
         assert stage.kinds() == ["received", "held", "cancelled"]
@@ -252,12 +205,10 @@ async def test_a_client_that_leaves_the_open_stream_ends_its_hold(tmp_path: Path
 
 
 async def test_a_client_that_leaves_behind_the_end_has_had_everything(tmp_path: Path) -> None:
-    clock, frames = SteppingClock(), streamed("openai-chat", SAYS)
-
-    async with open_stage(tmp_path, clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
+    frames = streamed("openai-chat", SAYS)
+    async with holding(tmp_path, clock=SteppingClock()) as stage:
         stage.upstream.script = [pieces(head(200, SSE), *map(chunk, frames), asyncio.Event())]
-        relayed, _ = await opened(stage, "openai-chat", clock)
+        relayed, _ = await opened(stage, "openai-chat")
         async with relayed:
             let_go(stage, await held(stage))
             async for piece in relayed:
@@ -267,11 +218,8 @@ async def test_a_client_that_leaves_behind_the_end_has_had_everything(tmp_path: 
 
 
 async def test_shutdown_is_reported_inside_an_open_stream(tmp_path: Path) -> None:
-    clock = SteppingClock()
-
-    async with open_stage(tmp_path, "anthropic", clock=clock) as stage:
-        stage.relay.holds.set_mode("every")
-        relayed, _ = await opened(stage, "anthropic", clock)
+    async with holding(tmp_path, "anthropic", clock=SteppingClock()) as stage:
+        relayed, _ = await opened(stage, "anthropic")
         async with relayed:
             reading = asyncio.ensure_future(rest(relayed))
             await promptly(stage.relay.close(3600))
@@ -289,15 +237,15 @@ async def test_a_client_is_kept_alive_while_the_reply_with_its_calls_comes_and_i
         stage.upstream.script = [pieces(head(200, SSE), chunk(frames[0]), gate, *map(chunk, frames[1:]), chunk(b""))]
         starting = asyncio.get_running_loop().create_task(stage.relay.start(asks("anthropic", stream=True)))
         await promptly(stage.upstream.arrived(1))
-        await clock.asleep()
-        await clock.forward(TICK)
+        await stage.clock.asleep()
+        await stage.clock.forward(TICK)
         async with await promptly(starting) as relayed:
             assert await anext(aiter(relayed)) == sign_of_life(asks("anthropic"))
             gate.set()
             hold = await held(stage)
             coming = asyncio.ensure_future(anext(aiter(relayed)))
-            await clock.asleep()
-            await clock.forward(TICK)
+            await stage.clock.asleep()
+            await stage.clock.forward(TICK)
             assert await promptly(coming) == sign_of_life(asks("anthropic"))
             let_go(stage, hold)
             assert await promptly(rest(relayed)) == b"".join(frames)

@@ -64,22 +64,18 @@ def body(text: str = "some words of a prompt", **more: object) -> bytes:
     return json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], **more}).encode()
 
 
-def taught(memory: Memory, *noted: tuple[bytes, Usage]) -> int:
+async def taught(memory: Memory, *noted: tuple[bytes, Usage]) -> int:
     """How many counts of the model are believed or set aside after these."""
-
-    async def story() -> None:
-        learning = TrafficLearning(memory)
-        for data, usage in noted:
-            learning.note(CHOICE, data, usage)
-        await learning.wait_until_idle()
-
-    asyncio.run(story())
+    learning = TrafficLearning(memory)
+    for data, usage in noted:
+        learning.note(CHOICE, data, usage)
+    await learning.wait_until_idle()
     return sum(lesson.seen + lesson.set_aside for lesson in memory.lessons())
 
 
-def test_what_a_provider_counted_for_a_client_is_learned(tmp_path: Path) -> None:
+async def test_what_a_provider_counted_for_a_client_is_learned(tmp_path: Path) -> None:
     memory = Memory(tmp_path, lambda: 0.0)
-    assert taught(memory, (body(), USAGE), (body("and others"), USAGE)) == 2
+    assert await taught(memory, (body(), USAGE), (body("and others"), USAGE)) == 2
     assert memory.ratio("acme", "m", tools=False) is not None
 
 
@@ -95,33 +91,29 @@ def test_what_a_provider_counted_for_a_client_is_learned(tmp_path: Path) -> None
         (body("x" * LARGEST_BODY), USAGE),
     ],
 )
-def test_what_cannot_be_read_or_meant_teaches_nothing(tmp_path: Path, data: bytes, usage: Usage) -> None:
-    assert taught(Memory(tmp_path, lambda: 0.0), (data, usage)) == 0
+async def test_what_cannot_be_read_or_meant_teaches_nothing(tmp_path: Path, data: bytes, usage: Usage) -> None:
+    assert await taught(Memory(tmp_path, lambda: 0.0), (data, usage)) == 0
 
 
-def test_where_more_come_than_can_be_looked_at_the_oldest_are_left_out(tmp_path: Path) -> None:
+async def test_where_more_come_than_can_be_looked_at_the_oldest_are_left_out(tmp_path: Path) -> None:
     noted = [(body(f"words {number}"), USAGE) for number in range(MOST_WAITING * 3)]
-    assert taught(Memory(tmp_path, lambda: 0.0), *noted) == MOST_WAITING
+    assert await taught(Memory(tmp_path, lambda: 0.0), *noted) == MOST_WAITING
 
 
-def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
+async def test_of_many_requests_at_once_the_first_are_looked_at_and_then_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learning_module, "MOST_WAITING", 1000)
     monkeypatch.setattr(learning_module, "_MODELS", 1)
     memory = Memory(tmp_path, lambda: 0.0)
-
-    async def story() -> int:
-        loop, learning = asyncio.get_running_loop(), TrafficLearning(memory)
-        times = iter([0.0] * 100 + [1.5] * 100)
-        with monkeypatch.context() as patch:
-            patch.setattr(loop, "time", lambda: next(times))
-            pauses = [learning.note(CHOICE, body(), USAGE) for _ in range(200)]
-        learning.note(OTHER, body(), USAGE)
-        await learning.wait_until_idle()
-        return pauses.count(0.0)
-
-    assert asyncio.run(story()) == learning_module.FIRST_LESSONS + 1
+    loop, learning = asyncio.get_running_loop(), TrafficLearning(memory)
+    times = iter([0.0] * 100 + [1.5] * 100)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "time", lambda: next(times))
+        pauses = [learning.note(CHOICE, body(), USAGE) for _ in range(200)]
+    learning.note(OTHER, body(), USAGE)
+    await learning.wait_until_idle()
+    assert pauses.count(0.0) == learning_module.FIRST_LESSONS + 1
     assert "acme/other" in [lesson.model for lesson in memory.lessons()]
 
 

@@ -9,6 +9,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.memory import FILE_NAME, Memory, writable
 from sightline.model.reply import Usage
 from sightline.tokens.estimate import Estimate
+from tests.fake_clock import FakeClock
 
 NOW = 1_760_000_000.0
 
@@ -118,18 +119,8 @@ def test_a_folder_that_cannot_be_written_is_a_trouble_and_no_failure(tmp_path: P
         writable(tmp_path / "data")
 
 
-class Hours:
-    """A clock of several runs at once."""
-
-    def __init__(self) -> None:
-        self.time = NOW
-
-    def now(self) -> float:
-        return self.time
-
-
 def test_a_run_of_hours_and_short_ones_beside_it_all_count_at_their_own_times(tmp_path: Path) -> None:
-    clock = Hours()
+    clock = FakeClock(NOW)
     long_one = Memory(tmp_path, clock.now)
     long_one.ledger.add_request("acme", "m", 1, clock.now())
     clock.time += 10_000
@@ -152,7 +143,6 @@ def test_what_is_saved_twice_counts_once(tmp_path: Path) -> None:
     again = memory(tmp_path)
     assert again.ledger.usage("acme", "m", NOW).rpd == 1
     ratio = again.ratio("acme", "m", tools=False)
-    assert ratio is not None
     assert ratio.seen == 2
     sent = saved.ledger.add_request("acme", "m", 50, NOW)
     saved.save()

@@ -9,8 +9,7 @@ from sightline.catalog.facts import Model
 from sightline.catalog.provider import Provider, Route
 from sightline.exchange.outbound import body_of, dialect_key, end_to_end, secrets_of_provider
 from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, open_stage, play
-from tests.reply_samples import whole
-from tests.upstream import Seen, answer
+from tests.upstream import Seen
 
 OWN = "sk-client-abcdefghij"
 PLACES = {
@@ -41,7 +40,6 @@ def sent_in_turn(folder: Path, spoken: str, requests: list[Any], **settings: Any
     result: list[tuple[Seen | None, Got]] = []
 
     async def story(stage: Stage) -> None:
-        stage.upstream.script = [answer(200, whole(spoken))]
         for asked in requests:
             count = len(stage.upstream.seen)
             got = await stage.ask(asked)
@@ -52,7 +50,6 @@ def sent_in_turn(folder: Path, spoken: str, requests: list[Any], **settings: Any
 
 
 def names(seen: Seen | None) -> list[str]:
-    assert seen is not None
     return [name.lower() for name, _ in seen.headers]
 
 
@@ -90,8 +87,7 @@ def test_client_credential_is_forwarded_without_a_configured_key(tmp_path: Path,
 def test_a_key_that_is_not_set_is_a_401_and_nothing_is_sent(tmp_path: Path, client: str) -> None:
     asked = asks(client, headers=(("Authorization", f"Bearer {OWN}"),))
     seen, got = sent(tmp_path, "openai-chat", asked, environment={})
-    assert seen is None
-    assert got.status == 401
+    assert (seen, got.status) == (None, 401)
     assert "ACME_KEY" in got.body.decode()
 
 
@@ -105,14 +101,12 @@ def test_configured_headers_stand_in_place_of_the_client_s(tmp_path: Path) -> No
         env_headers={"x-trace": "TRACE_ID", "x-org": "UNSET"},
         environment={"ACME_KEY": KEY, "TRACE_ID": "t-12345"},
     )
-    assert seen is not None
     told = [(name, value) for name, value in seen.headers if name.lower().startswith("x-")]
     assert told == [("X-Org", "mine"), ("x-team", "blue"), ("x-trace", "t-12345")]
 
 
 def test_a_key_header_of_the_provider_s_own(tmp_path: Path) -> None:
     seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat"), key_header="api-key")
-    assert seen is not None
     assert (seen.header("api-key"), seen.header("authorization")) == (KEY, "")
 
 
@@ -146,7 +140,6 @@ def test_headers_pass_in_their_order_and_spelling_but_those_of_the_connection(tm
         ("Accept-Encoding", "gzip, zstd;q=0.5"),
     )
     seen, _ = sent(tmp_path, "anthropic", asks("anthropic", headers=headers))
-    assert seen is not None
     passed = [pair for pair in seen.headers if pair[0] not in ("Host", "Content-Length", "x-api-key")]
     assert passed == [headers[1], headers[2], *headers[12:]]
     assert end_to_end(headers) == passed
@@ -155,18 +148,12 @@ def test_headers_pass_in_their_order_and_spelling_but_those_of_the_connection(tm
 @pytest.mark.parametrize("codings", ["gzip, deflate, br, zstd", "br;q=0.5", "*", "compress", "identity"])
 def test_accept_encoding_passes_as_it_came(tmp_path: Path, codings: str) -> None:
     seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=(("Accept-Encoding", codings),)))
-    assert seen is not None
     assert seen.header("accept-encoding") == codings
 
 
-def test_no_coding_is_asked_for_where_the_client_asks_for_none(tmp_path: Path) -> None:
+def test_a_client_without_a_coding_and_a_user_agent_gets_none(tmp_path: Path) -> None:
     seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=()))
-    assert "accept-encoding" not in names(seen)
-
-
-def test_a_client_without_a_user_agent_gets_none(tmp_path: Path) -> None:
-    seen, _ = sent(tmp_path, "openai-chat", asks("openai-chat", headers=()))
-    assert "user-agent" not in names(seen)
+    assert not {"accept-encoding", "user-agent"} & set(names(seen))
 
 
 def test_only_required_headers_are_forwarded_across_dialects(tmp_path: Path) -> None:
@@ -182,7 +169,6 @@ def test_only_required_headers_are_forwarded_across_dialects(tmp_path: Path) -> 
         "user-agent",
         "x-api-key",
     ]
-    assert seen is not None
     assert seen.header("user-agent") == "codex/1"
 
 
@@ -206,7 +192,6 @@ async def test_client_path_is_appended_to_the_base_url(
     tmp_path: Path, spoken: str, path: str, query: str, expected: str
 ) -> None:
     async with open_stage(tmp_path, spoken) as stage:
-        stage.upstream.script = [answer(200, whole(spoken))]
         provider = Provider(dialect=spoken, base_url=f"{stage.upstream.url}/base")  # type: ignore[arg-type]
         stage.providers["based"] = provider
         await stage.ask(asks(spoken, path=path, query=query, provider="based"))
@@ -216,7 +201,6 @@ async def test_client_path_is_appended_to_the_base_url(
 def test_configured_query_replaces_the_client_query(tmp_path: Path) -> None:
     asked = asks("openai-chat", query="api-version=old&x=1")
     seen, _ = sent(tmp_path, "openai-chat", asked, query={"api-version": "v 1"})
-    assert seen is not None
     assert seen.target.endswith("?x=1&api-version=v+1")
 
 
@@ -224,7 +208,6 @@ def test_routed_model_replaces_the_model_in_the_path(tmp_path: Path) -> None:
     route = Route(model="m", provider="acme", as_="models/big:1")
     asked = asks("gemini", stream=True)
     seen, _ = sent(tmp_path, "gemini", asked, routes=(route,))
-    assert seen is not None
     assert seen.target == "/v1beta/models/big:1:streamGenerateContent?alt=sse"
     assert seen.body == asked.body
 
@@ -239,8 +222,7 @@ def test_a_path_that_leads_out_of_the_api_goes_nowhere(tmp_path: Path, model: st
     path = f"/v1beta/models/{model}:{verb}"
     asked = asks("gemini", path=path, model=unquote(model), is_stream=is_stream, counts=verb == "countTokens")
     seen, got = sent(tmp_path, "gemini", asked)
-    assert seen is None
-    assert got.status == 400
+    assert (seen, got.status) == (None, 400)
     assert is_error_of("gemini", got.status, got.body)
 
 
@@ -253,8 +235,7 @@ def test_a_name_that_leads_out_of_the_api_goes_nowhere(tmp_path: Path, model: st
     routes = (Route(provider="acme", as_=model if by == "route" else ""),)
     path = f"/v1beta/models/{quote(name, safe='')}:generateContent" if client == "gemini" else PATHS[client]
     seen, got = sent(tmp_path, "gemini", asks(client, body=body, model=name, path=path), routes=routes)
-    assert seen is None
-    assert got.status == 400
+    assert (seen, got.status) == (None, 400)
     assert is_error_of(client, got.status, got.body)
 
 
@@ -262,7 +243,6 @@ def test_a_name_that_leads_out_of_the_api_goes_nowhere(tmp_path: Path, model: st
 def test_marks_of_an_address_in_a_name_are_escaped(tmp_path: Path, client: str) -> None:
     routes = (Route(provider="acme", as_="odd?key=x#y z"),)
     seen, _ = sent(tmp_path, "gemini", asks(client), routes=routes)
-    assert seen is not None
     assert seen.target == "/v1beta/models/odd%3Fkey%3Dx%23y%20z:generateContent"
 
 
@@ -274,7 +254,6 @@ def test_a_route_may_move_system_messages_within_a_dialect(tmp_path: Path) -> No
     body = json.dumps({"model": "m", "messages": messages}).encode()
     route = Route(provider="acme", system="merge_all")
     seen, got = sent(tmp_path, "openai-chat", asks("openai-chat", body=body), routes=(route,))
-    assert seen is not None
     assert [message["role"] for message in seen.json()["messages"]] == ["system", "user", "user"]
     assert got.status == 200
 
@@ -285,8 +264,7 @@ def test_strict_refuses_a_loss_in_the_client_s_words(tmp_path: Path, by: str) ->
     asked = asks("openai-chat", body=body, strict=by == "header")
     routes = (Route(provider="acme", strict=by == "route"),)
     seen, got = sent(tmp_path, "anthropic", asked, routes=routes)
-    assert seen is None
-    assert got.status == 400
+    assert (seen, got.status) == (None, 400)
     assert got.json()["error"]["code"] == "translation_loss"
     assert "/logit_bias" in got.json()["error"]["message"]
 
@@ -294,7 +272,6 @@ def test_strict_refuses_a_loss_in_the_client_s_words(tmp_path: Path, by: str) ->
 async def test_losses_are_counted_in_a_header_and_listed_in_the_record(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"logit_bias":{"1":5},"stream":true}'
     async with open_stage(tmp_path, "anthropic") as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("openai-chat", body=body, is_stream=True))
         fact: Any = stage.facts()[1]
         assert got.header("x-sightline-losses") == str(fact.losses) == str(len(fact.report))
@@ -309,7 +286,6 @@ OPUS = Model(refuses=("temperature", "top_k"), thinking=("adaptive",), one_sampl
 async def test_option_refused_by_the_model_is_dropped_and_reported(tmp_path: Path) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0.2,"top_p":0.9}'
     async with open_stage(tmp_path, "anthropic", models={"m": OPUS}) as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("openai-chat", body=body))
         assert got.status == 200
         seen = json.loads(stage.upstream.seen[0].body)
@@ -338,7 +314,6 @@ AGENT = {"model": "m", "messages": [{"role": "user", "content": LONG}],
 def test_a_route_says_whether_an_agent_gets_cache_marks(tmp_path: Path, routes: tuple[Route, ...], marks: int) -> None:
     asked = asks("openai-chat", body=json.dumps(AGENT).encode(), provider="" if routes else "acme")
     seen, got = sent(tmp_path, "anthropic", asked, routes=routes)
-    assert seen is not None
     assert (seen.body.count(b"cache_control"), got.status) == (marks, 200)
 
 
@@ -349,7 +324,6 @@ async def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, versi
     ]
     asked = {"contents": [*content, {"role": "user", "parts": [{"text": "b"}]}], "generationConfig": {"topK": 3}}
     async with open_stage(tmp_path, "anthropic", headers={"anthropic-version": version}) as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         await stage.ask(asks("gemini", body=json.dumps(asked).encode()))
         seen = stage.upstream.seen[0]
         assert seen.header("anthropic-version") == version
@@ -364,11 +338,9 @@ async def test_the_version_of_the_api_decides_what_is_sent(tmp_path: Path, versi
 async def test_beta_headers_pass_within_a_dialect_and_are_reported_across(tmp_path: Path) -> None:
     headers = (("Anthropic-Beta", "context-1m-2025-08-07, effort-2025-11-24"), ("anthropic-version", "2023-06-01"))
     async with open_stage(tmp_path / "same", "anthropic") as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         await stage.ask(asks("anthropic", headers=headers))
         assert stage.upstream.seen[0].header("anthropic-beta") == headers[0][1]
     async with open_stage(tmp_path / "across", "openai-responses") as stage:
-        stage.upstream.script = [answer(200, whole("openai-responses"))]
         await stage.ask(asks("anthropic", headers=headers))
         assert "beta" not in str(stage.upstream.seen[0].headers).lower()
         fact: Any = stage.facts()[1]
@@ -384,7 +356,6 @@ async def test_a_client_that_comes_home_brings_no_signatures_of_another_provider
     turn = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
     asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}, turn]}
     async with open_stage(tmp_path, "anthropic") as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"))]
         got = await stage.ask(asks("anthropic", body=json.dumps(asked).encode()))
         assert got.status == 200
         seen = stage.upstream.seen[0]
@@ -398,14 +369,12 @@ async def test_a_client_that_comes_home_brings_no_signatures_of_another_provider
 def test_words_about_signatures_pass_as_they_came(tmp_path: Path, text: str) -> None:
     body = json.dumps({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}).encode()
     seen, _ = sent(tmp_path, "anthropic", asks("anthropic", body=body))
-    assert seen is not None
     assert seen.body == body
 
 
 def test_what_a_client_of_the_provider_s_own_dialect_sends_is_its_own_affair(tmp_path: Path) -> None:
     body = b'{"model":"m", "max_tokens":9,"messages":[{"role":"user","content":"hi"}],"temperature":0.2}'
     seen, got = sent(tmp_path, "anthropic", asks("anthropic", body=body), models={"m": OPUS})
-    assert seen is not None
     assert seen.body == body
     assert got.status == 200
 
@@ -413,15 +382,13 @@ def test_what_a_client_of_the_provider_s_own_dialect_sends_is_its_own_affair(tmp
 def test_a_thread_is_refused_in_the_way_that_makes_the_client_resend(tmp_path: Path) -> None:
     body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"thread":{"type":"create"}}'
     seen, got = sent(tmp_path, "openai-chat", asks("anthropic", body=body))
-    assert seen is None
-    assert got.status == 400
+    assert (seen, got.status) == (None, 400)
     assert got.json()["error"]["details"] == {"error_code": "thread_unsupported_request"}
 
 
 def test_a_thread_of_the_provider_s_own_dialect_passes(tmp_path: Path) -> None:
     body = b'{"model":"m","max_tokens":9,"messages":[],"thread":{"type":"create"}}'
     seen, _ = sent(tmp_path, "anthropic", asks("anthropic", body=body))
-    assert seen is not None
     assert seen.body == body
 
 
@@ -447,7 +414,6 @@ def test_a_body_of_a_thousand_levels_reaches_every_dialect(tmp_path: Path, clien
     plain = asks(client).body
     deep = plain[:-1] + b', "x_deep": ' + b"[" * 999 + b"]" * 999 + b"}"
     seen, got = sent(tmp_path, provider, asks(client, body=deep))
-    assert seen is not None
     assert got.status == 200
     assert client != provider or seen.body == deep
 
@@ -462,7 +428,6 @@ async def test_a_request_like_an_earlier_one_has_its_own_words(tmp_path: Path, c
     bodies = [json.dumps(REQUESTS[client]).replace('"hi"', json.dumps(each)).encode() for each in words]
     expected: list[bytes] = []
     async with open_stage(tmp_path, provider) as stage:
-        stage.upstream.script = [answer(200, whole(provider))]
         for body in bodies:
             asked = asks(client, body=body)
             expected.append(body_of(asked, stage.relay.router.route_for(asked)))

@@ -14,6 +14,7 @@ from sightline.exchange.outbound import compose_request, prepare, target_of, wri
 from sightline.model.parts import Document, Inline, Text
 from sightline.model.request import FunctionTool, Message
 
+CLAUDE = Provider(base_url="http://127.0.0.1:1", dialect="anthropic")
 HI = Prompt(messages=(Message("user", (Text("hi"),)),))
 
 
@@ -61,7 +62,7 @@ def test_the_providers_quirks_and_the_route_say_how_it_is_written() -> None:
 @pytest.mark.parametrize(("most", "limit"), [(None, 8192), (4096, 4096), (100_000, 8192)])
 def test_a_limit_that_the_dialect_demands_is_one_that_the_model_takes(most: int | None, limit: int) -> None:
     model = Model(providers=("acme",), max_output=most)
-    ready = prepare(HI, choice(Provider(base_url="http://127.0.0.1:1", dialect="anthropic"), model))
+    ready = prepare(HI, choice(CLAUDE, model))
     assert json.loads(ready.body)["max_tokens"] == limit
 
 
@@ -73,22 +74,18 @@ def test_a_model_that_cannot_call_tools_says_so() -> None:
 
 
 def test_a_strict_route_refuses_what_it_would_lose() -> None:
-    provider = Provider(base_url="http://127.0.0.1:1", dialect="anthropic")
     pdf = Document(Inline("application/pdf", "JVBERi0="), title="paper.pdf")
     prompt = Prompt(messages=(Message("developer", (pdf,)), *HI.messages))
-    assert prepare(prompt, choice(provider)).report.refusals
+    assert prepare(prompt, choice(CLAUDE)).report.refusals
     with pytest.raises(Fault, match="the route to acme is strict") as caught:
-        prepare(prompt, choice(provider, None, Route(provider="acme", strict=True)))
+        prepare(prompt, choice(CLAUDE, None, Route(provider="acme", strict=True)))
     assert caught.value.code is Code.TRANSLATION_LOSS
-    assert prepare(HI, choice(provider, None, Route(provider="acme", strict=True))).body
+    assert prepare(HI, choice(CLAUDE, None, Route(provider="acme", strict=True))).body
 
 
 def test_own_requests_leave_out_what_the_model_refuses_and_say_so() -> None:
     prompt = Prompt(messages=HI.messages, temperature=0.2, top_p=0.9)
-    chosen = choice(
-        Provider(base_url="http://127.0.0.1:1", dialect="anthropic"),
-        Model(providers=("acme",), refuses=("temperature",)),
-    )
+    chosen = choice(CLAUDE, Model(providers=("acme",), refuses=("temperature",)))
     ready = prepare(prompt, chosen)
     assert "temperature" not in json.loads(ready.body)
     assert [(loss.pointer, loss.severity) for loss in ready.report.losses] == [("/temperature", "option")]
@@ -96,12 +93,7 @@ def test_own_requests_leave_out_what_the_model_refuses_and_say_so() -> None:
 
 
 def test_a_strict_route_refuses_what_the_model_would_refuse() -> None:
-    route = Route(provider="acme", strict=True)
-    chosen = choice(
-        Provider(base_url="http://127.0.0.1:1", dialect="anthropic"),
-        Model(providers=("acme",), refuses=("top_p",)),
-        route,
-    )
+    chosen = choice(CLAUDE, Model(providers=("acme",), refuses=("top_p",)), Route(provider="acme", strict=True))
     with pytest.raises(Fault) as caught:
         prepare(Prompt(messages=HI.messages, top_p=0.5), chosen)
     assert caught.value.code is Code.TRANSLATION_LOSS

@@ -20,9 +20,8 @@ from sightline.model.exchange import (
     ExchangeFailed,
     ExchangeFinished,
     FrameArrived,
-    Received,
 )
-from sightline.store.entries import BodyEntry, FactEntry, plain_entries
+from sightline.store.entries import FactEntry, plain_entries
 from sightline.transport.embedded.process import Running
 from tests.fake_clock import FakeClock
 from tests.relay_stage import DIALECTS, KEY, asks, open_stage, taken
@@ -50,7 +49,6 @@ async def test_odd_bytes_go_out_and_come_back_as_they_are(tmp_path: Path, spoken
         assert got.body == reply
         assert got.header("content-type") == "application/json; charset=utf-8"
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.sha256) == ("stop", sha256(reply).hexdigest())
         assert stage.raw_reply() == reply
         assert stage.bodies()[sha256(ODD).hexdigest()] == ODD
@@ -75,7 +73,6 @@ async def test_a_stream_may_come_byte_by_byte(tmp_path: Path, spoken: str) -> No
         got = await stage.ask(asks(spoken, stream=True))
         assert got.body == b"".join(frames)
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.tools) == ("tool_calls", ("weather",))
 
 
@@ -103,21 +100,17 @@ CODE = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, 
 @pytest.mark.parametrize(("coding", "coded"), [("gzip", gzip.compress(ODD)), ("zstd", zstandard.compress(ODD))])
 async def test_coded_bytes_go_out_as_they_came_and_are_kept_decoded(tmp_path: Path, coding: str, coded: bytes) -> None:
     async with open_stage(tmp_path) as stage:
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
         headers = (("Content-Encoding", coding), ("Content-Length", str(len(coded))))
         await stage.ask(asks("openai-chat", body=ODD, coded=coded, coding=coding, headers=headers))
         seen = stage.upstream.seen[0]
         assert seen.body == coded
         assert seen.header("content-encoding") == coding
         received, attempt, _ = stage.facts()
-        assert isinstance(received, Received)
-        assert isinstance(attempt, AttemptStarted)
         assert received.sha256 == attempt.sha256 == sha256(ODD).hexdigest()
 
 
 async def test_a_translated_body_goes_out_without_the_coding(tmp_path: Path) -> None:
     async with open_stage(tmp_path, "anthropic") as stage:
-        stage.upstream.script = [answer(200, whole("anthropic"), JSON)]
         asked = asks("openai-chat", coding="gzip", headers=(("Content-Encoding", "gzip"),))
         await stage.ask(
             ClientRequest(**{**{f: getattr(asked, f) for f in asked.__slots__}, "coded": gzip.compress(asked.body)})
@@ -142,7 +135,6 @@ async def test_a_coded_answer_passes_as_it_is_and_is_read(tmp_path: Path, coding
         assert got.body == coded
         assert got.header("content-encoding") == coding
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.sha256) == ("tool_calls", sha256(plain).hexdigest())
         assert stage.raw_reply() == plain
 
@@ -158,7 +150,6 @@ async def test_an_answer_that_cannot_be_read_along_passes_with_a_warning(
             got = await stage.ask(asks("openai-chat", stream=stream))
             assert (got.status, got.body, got.header("content-encoding")) == (200, body, coding)
             last = stage.facts(got.exchange)[-1]
-            assert isinstance(last, ExchangeFinished)
             assert coding in last.warning
             assert last.finish == "", "nobody here knows how it ended"
 
@@ -185,9 +176,6 @@ async def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Pat
         has_begun.set()
         assert len(stage.commits) == 1, "before its id leaves"
         body, received, attempt = stage.commits[0]
-        assert isinstance(body, BodyEntry)
-        assert isinstance(received, FactEntry)
-        assert isinstance(attempt, FactEntry)
         assert (received.exchange, received.n, attempt.n, body.near) == ("x_1", 0, 1, "s1")
         assert (b"x-sightline-exchange", b"x_1") in relayed.headers
         async with relayed:
@@ -196,14 +184,12 @@ async def test_two_commits_an_exchange_and_the_last_before_the_end(tmp_path: Pat
             assert len(stage.commits) == 2
         *arrived, last = stage.commits[1]
         assert all(isinstance(each, FactEntry) and isinstance(each.fact, FrameArrived) for each in arrived)
-        assert isinstance(last, FactEntry)
         assert isinstance(last.fact, ExchangeFinished)
         assert last.fact.usage is not None
 
 
 async def test_a_whole_answer_is_on_record_before_any_of_it_leaves(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
         relayed = await stage.relay.start(asks("openai-chat"))
         assert stage.kinds() == ["received", "attempt", "finished"]
         await taken(relayed)
@@ -272,7 +258,6 @@ async def test_a_caller_of_our_own_hears_of_each_fact_and_gets_the_fault_itself(
         stage.upstream.script = [says({"error": {"message": f"bad key {KEY}"}}, 401)]
         told: list[FactEntry] = []
         async with await stage.relay.start(asks("openai-chat"), told.append) as relayed:
-            assert relayed.fault is not None
             assert relayed.fault.code is Code.AUTH
             assert KEY not in relayed.fault.message
         assert [noted.fact for noted in told] == stage.facts()
@@ -290,7 +275,6 @@ async def test_what_an_answer_broke_off_with_is_known_before_its_last_words(tmp_
                 if relayed.fault is not None:
                     last = piece
         assert b"error" in last
-        assert relayed.fault is not None
         assert relayed.fault.code is Code.TIMEOUT_IDLE
 
 
@@ -448,7 +432,6 @@ async def test_requests_unfinished_at_shutdown_are_cut_off_and_reported(tmp_path
         assert (refused.status, refused.json()["type"]) == (503, "error")
         for exchange in ("x_1", "x_2"):
             last = stage.facts(exchange)[-1]
-            assert isinstance(last, ExchangeFailed)
             assert last.code == "overloaded"
 
 
@@ -500,11 +483,9 @@ async def test_embedded_model_answers_if_no_other_provider_does(tmp_path: Path) 
 
 async def test_a_route_names_another_model_in_place(tmp_path: Path) -> None:
     async with open_stage(tmp_path, routes=(Route(model="m*", provider="acme", as_="acme-large"),)) as stage:
-        stage.upstream.script = [answer(200, whole("openai-chat"))]
         await stage.ask(asks("openai-chat", body=ODD))
         assert stage.upstream.seen[0].body == ODD.replace(b'"m"', b'"acme-large"')
         attempt = stage.facts()[1]
-        assert isinstance(attempt, AttemptStarted)
         assert stage.bodies()[attempt.sha256] == stage.upstream.seen[0].body
 
 
@@ -515,7 +496,6 @@ async def test_overhead_header_reports_the_time_spent_inside(tmp_path: Path) -> 
             return self.time
 
     async with open_stage(tmp_path, clock=Slow()) as stage:
-        stage.upstream.script = [answer(200, whole("openai-chat"))]
         got = await stage.ask(asks("openai-chat", received=stage.clock.monotonic()))
         assert 0 < float(got.header("x-sightline-overhead-ms")) < 20
         assert got.header("x-sightline-losses") == ""

@@ -117,11 +117,9 @@ async def test_faults_come_as_they_are() -> None:
             framed(HEAD, EndFrame(write_fault(Fault(Code.UPSTREAM_PROTOCOL, "torn")))),
         ]
         first = await stage.relay.start(asks("openai-chat"))
-        assert first.fault is not None
         assert (first.fault.code, first.status) == (Code.AUTH, 401)
         second = await stage.relay.start(asks("openai-chat"))
         assert [piece async for piece in second] == [b"a"]
-        assert second.fault is not None
         assert second.fault.code is Code.TIMEOUT_IDLE
         with pytest.raises(Fault, match="torn"):
             await taken(await stage.relay.start(asks("openai-chat")))

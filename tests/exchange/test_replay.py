@@ -145,7 +145,6 @@ async def test_a_stream_that_broke_off_breaks_off_again_and_never_looks_whole(
         hearing = ReplyDecoder(dialect(spoken))
         if stream:
             reply = fold([*hearing.feed(got.body), *hearing.close()])
-            assert reply.fault is not None
             assert "busy" in reply.fault.message
             assert got.body.count(b"busy") >= 1
         else:

@@ -1,4 +1,3 @@
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from sightline.exchange.client_response import (
     without,
     without_coding,
 )
-from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Translated
+from sightline.model.exchange import ExchangeFinished
 from sightline.model.fold import fold
 from tests.contract.test_law_4_stream_is_whole import read_stream
 from tests.relay_stage import DIALECTS, KEY, asks, open_stage, taken
@@ -41,9 +40,8 @@ async def test_an_answer_may_be_read_and_given_on() -> None:
     assert [piece async for piece in first] == [b"two"]
 
 
-def test_a_fault_in_the_words_of_a_dialect() -> None:
-
-    got = asyncio.run(taken(refusal("anthropic", Fault(Code.RATE_LIMITED, "slow", retry_after=1.2), [(b"x-a", b"b")])))
+async def test_a_fault_in_the_words_of_a_dialect() -> None:
+    got = await taken(refusal("anthropic", Fault(Code.RATE_LIMITED, "slow", retry_after=1.2), [(b"x-a", b"b")]))
     assert (got.status, got.header("retry-after"), got.header("x-a")) == (429, "2", "b")
     assert got.header("content-length") == str(len(got.body))
     assert json.loads(got.body)["error"]["message"] == "slow"
@@ -97,9 +95,7 @@ async def test_a_tool_call_reaches_every_client_from_every_provider(
         assert (reply.choice.finish, call.name) == ("tool_calls", "weather")
         assert "Rome" in call.arguments
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.tools, last.status) == ("tool_calls", ("weather",), 200)
-        assert last.usage is not None
         assert (last.usage.input_tokens, last.usage.output_tokens) == (11, 7)
         assert stage.raw_reply() == (b"".join(frames) if stream else whole(provider))
         if client == provider:
@@ -137,7 +133,6 @@ async def test_web_page_instead_of_a_reply_is_reported_as_such(tmp_path: Path) -
         got = await stage.ask(asks("openai-chat"))
         assert (got.status, got.body) == (200, page)
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFailed)
         assert (last.code, last.message) == ("upstream_protocol", f"the answer is {what}")
 
 
@@ -151,12 +146,10 @@ async def test_a_count_of_the_same_dialect_is_passed_on(tmp_path: Path, client: 
         assert stage.upstream.seen[0].target.endswith(COUNTS[client]["path"].partition("/v1")[2].partition("/")[2])
         last = stage.facts()[-1]
         assert isinstance(last, ExchangeFinished)
-        assert last.usage is not None
         assert last.usage.input_tokens == 42
         got = await stage.ask(asks(client, **COUNTS[client]))
         assert got.body == b"<html>"
         last = stage.facts("x_2")[-1]
-        assert isinstance(last, ExchangeFailed)
         assert last.code == "upstream_protocol"
 
 
@@ -181,7 +174,6 @@ async def test_what_a_reply_loses_is_on_record_with_what_the_client_got(tmp_path
         for stream in (False, True):
             got = await stage.ask(asks("anthropic", stream=stream))
             back = stage.facts(got.exchange)[-2]
-            assert isinstance(back, Translated)
             assert back.dialect == "anthropic"
             assert any(loss.pointer.endswith("/brand_new") for loss in back.report)
             assert stage.bodies()[back.sha256] == got.body
@@ -200,7 +192,6 @@ async def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) 
         error = b'data: {"error": {"message": "bad key %s", "code": 500}}\n\n' % KEY.encode()
         stage.upstream.script = [streams(error)]
         relayed = await stage.relay.start(asks("anthropic", stream=True))
-        assert relayed.fault is not None
         assert relayed.fault.message == "bad key ***"
         got = await taken(relayed)
         assert got.status >= 400
@@ -209,7 +200,6 @@ async def test_key_in_an_error_before_the_first_token_is_masked(tmp_path: Path) 
 
 async def test_limits_that_a_provider_tells_are_learned(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
-        stage.upstream.script = [answer(200, whole("openai-chat"))]
         await stage.ask(asks("openai-chat"))
         used = stage.memory.ledger.usage("acme", "m", stage.clock.now())
         assert "18" in repr(used)

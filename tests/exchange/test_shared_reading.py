@@ -1,6 +1,5 @@
 """A caller of our own gets the events that were read for the record: the same that it would read from its bytes."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -71,32 +70,28 @@ def whole_answers(spoken: str) -> dict[str, Play]:
     }
 
 
-def ask(folder: Path, spoken: str, play: Play, *, stream: bool) -> tuple[str, list[str], list[str]]:
+async def ask(folder: Path, spoken: str, play: Play, *, stream: bool) -> tuple[str, list[str], list[str]]:
     """The reply or the fault, the events, and the recorded facts behind the attempt, in words without the port."""
+    async with Upstream() as upstream:
+        upstream.script = [play]
+        once: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0}
+        stage = EngineStage(folder, Provider(base_url=upstream.url, dialect=spoken, key_env="ACME_KEY", **once))
+        try:
+            reply: object = await stage.ask(stage.ready(stream=stream, max_tokens=99))
+        except Fault as fault:
+            reply = fault
+        finally:
+            await stage.close()
 
-    async def story() -> tuple[str, list[str], list[str]]:
-        async with Upstream() as upstream:
-            upstream.script = [play]
-            once: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0}
-            stage = EngineStage(folder, Provider(base_url=upstream.url, dialect=spoken, key_env="ACME_KEY", **once))
-            try:
-                reply: object = await stage.ask(stage.ready(stream=stream, max_tokens=99))
-            except Fault as fault:
-                reply = fault
-            finally:
-                await stage.close()
+        def in_words(value: object) -> str:
+            fault = getattr(value, "fault", value)
+            if isinstance(fault, Fault):
+                came = (value.choices, value.usage) if isinstance(value, Reply) else type(value)
+                value = came, fault.code, fault.message, fault.status
+            return repr(value).replace(upstream.url.removeprefix("http://"), "upstream")
 
-            def in_words(value: object) -> str:
-                fault = getattr(value, "fault", value)
-                if isinstance(fault, Fault):
-                    came = (value.choices, value.usage) if isinstance(value, Reply) else type(value)
-                    value = came, fault.code, fault.message, fault.status
-                return repr(value).replace(upstream.url.removeprefix("http://"), "upstream")
-
-            heard = without_own_frame(stage.heard)
-            return in_words(reply), [*map(in_words, heard)], [*map(in_words, stage.facts()[2:])]
-
-    return asyncio.run(story())
+        heard = without_own_frame(stage.heard)
+        return in_words(reply), [*map(in_words, heard)], [*map(in_words, stage.facts()[2:])]
 
 
 def without_own_frame(events: list[StreamEvent]) -> list[StreamEvent]:
@@ -112,21 +107,21 @@ def without_own_frame(events: list[StreamEvent]) -> list[StreamEvent]:
 
 @pytest.mark.parametrize("spoken", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_shared_events_are_those_of_the_bytes(
+async def test_shared_events_are_those_of_the_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoken: str, stream: bool
 ) -> None:
     for name, play in (answers if stream else whole_answers)(spoken).items():
-        shared = ask(tmp_path / "shared" / name, spoken, play, stream=stream)
+        shared = await ask(tmp_path / "shared" / name, spoken, play, stream=stream)
         with monkeypatch.context() as patch:
             for body in (StreamPump, WholeBody):
                 patch.setattr(body, "share_reading", lambda _self: None)
-            from_bytes = ask(tmp_path / "bytes" / name, spoken, play, stream=stream)
+            from_bytes = await ask(tmp_path / "bytes" / name, spoken, play, stream=stream)
         assert shared == from_bytes, name
         assert SECRET.decode() not in repr(shared), name
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_an_answer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
+async def test_an_answer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
     made: list[ReplyDecoder] = []
     make = ReplyDecoder._events if stream else ReplyDecoder._whole
 
@@ -136,13 +131,13 @@ def test_an_answer_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(ReplyDecoder, make.__name__, counted)
     play = (answers if stream else whole_answers)("openai-chat")["complete"]
-    _, heard, _ = ask(tmp_path, "openai-chat", play, stream=stream)
+    _, heard, _ = await ask(tmp_path, "openai-chat", play, stream=stream)
     assert heard
     assert len({id(each) for each in made}) == 1
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_an_answer_that_our_reader_fails_at_is_no_empty_reply(
+async def test_an_answer_that_our_reader_fails_at_is_no_empty_reply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
     def fail(_self: ReplyDecoder, _data: object) -> list[StreamEvent]:
@@ -151,13 +146,13 @@ def test_an_answer_that_our_reader_fails_at_is_no_empty_reply(
     monkeypatch.setattr(ReplyDecoder, "_events" if stream else "_whole", fail)
     play = (answers if stream else whole_answers)("openai-chat")["complete"]
     with pytest.raises(ZeroDivisionError):
-        ask(tmp_path, "openai-chat", play, stream=stream)
+        await ask(tmp_path, "openai-chat", play, stream=stream)
 
 
 @pytest.mark.parametrize("spoken", DIALECTS)
-def test_last_frame_without_its_end_is_no_end_of_an_interrupted_stream(tmp_path: Path, spoken: str) -> None:
+async def test_last_frame_without_its_end_is_no_end_of_an_interrupted_stream(tmp_path: Path, spoken: str) -> None:
     frames = streamed(spoken)
-    reply, heard, (fact,) = ask(
+    reply, heard, (fact,) = await ask(
         tmp_path, spoken, broken_off(*frames[:-1], frames[-1].removesuffix(b"\n\n")), stream=True
     )
     assert "Code.NETWORK" in reply

@@ -7,10 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import pytest
@@ -86,14 +87,22 @@ def ask(
         connection.close()
 
 
+@contextmanager
+def wired(gateway: Served, data: bytes) -> Iterator[socket.socket]:
+    """A connection over which these bytes have been sent."""
+    with socket.create_connection(("127.0.0.1", urlsplit(gateway.url).port), timeout=60) as wire:
+        wire.sendall(data.replace(b"HOST", urlsplit(gateway.url).netloc.encode()))
+        yield wire
+
+
 def talk(gateway: Served, data: bytes) -> bytes:
     """Everything that is answered to these bytes, until the server closes."""
-    with socket.create_connection(("127.0.0.1", urlsplit(gateway.url).port), timeout=30) as wire:
-        wire.sendall(data.replace(b"HOST", urlsplit(gateway.url).netloc.encode()))
-        told = b""
-        while data := wire.recv(1 << 16):
-            told += data
-        return told
+    with wired(gateway, data) as wire, wire.makefile("rb") as stream:
+        return stream.read()
+
+
+def lines_of_head(stream: BinaryIO) -> list[str]:
+    return [line.strip().decode() for line in iter(stream.readline, b"\r\n")]
 
 
 def view(gateway: Served, response: HTTPResponse) -> Any:
@@ -279,9 +288,8 @@ def test_what_comes_before_the_answer_passes_too(gateway: Served, upstream: RawU
 
 
 def test_a_client_that_waits_for_leave_gets_it(gateway: Served) -> None:
-    with socket.create_connection(("127.0.0.1", urlsplit(gateway.url).port), timeout=30) as wire:
-        host = urlsplit(gateway.url).netloc.encode()
-        wire.sendall(b"PUT /v1/x HTTP/1.1\r\nhost: " + host + b"\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n")
+    asked = b"PUT /v1/x HTTP/1.1\r\nhost: HOST\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n"
+    with wired(gateway, asked) as wire:
         assert wire.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         wire.sendall(b"abc")
         assert wire.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
@@ -298,18 +306,14 @@ def test_the_answer_may_begin_before_the_request_has_ended(gateway: Served, upst
         request.say(b"0\r\n\r\n")
 
     upstream.handle = answer
-    with socket.create_connection(("127.0.0.1", urlsplit(gateway.url).port), timeout=30) as wire:
-        stream = wire.makefile("rb")
-        host = urlsplit(gateway.url).netloc.encode()
-        wire.sendall(b"POST /v1/x HTTP/1.1\r\nhost: " + host + b"\r\ntransfer-encoding: chunked\r\n\r\n")
-        while stream.readline().strip():
-            pass
+    asked = b"POST /v1/x HTTP/1.1\r\nhost: HOST\r\ntransfer-encoding: chunked\r\n\r\n"
+    with wired(gateway, asked) as wire, wire.makefile("rb") as stream:
+        lines_of_head(stream)
         for word in (b"one", b"two"):
             wire.sendall(b"3\r\n" + word + b"\r\n")
             assert stream.read(8) == b"3\r\n" + word.upper() + b"\r\n"
         wire.sendall(b"0\r\n\r\n")
         assert stream.read(5) == b"0\r\n\r\n"
-        stream.close()
 
 
 def test_a_large_body_passes_both_ways_in_little_memory(gateway: Served, upstream: RawUpstream) -> None:
@@ -324,10 +328,9 @@ def test_a_large_body_passes_both_ways_in_little_memory(gateway: Served, upstrea
     digest = sha256()
     before = _resident_kb()
     most = 0
-    with socket.create_connection(("127.0.0.1", urlsplit(gateway.url).port), timeout=60) as wire:
-        host = urlsplit(gateway.url).netloc
-        size = len(piece) * count
-        wire.sendall(f"POST /v1/videos HTTP/1.1\r\nhost: {host}\r\ncontent-length: {size}\r\n\r\n".encode())
+    size = len(piece) * count
+    asked = b"POST /v1/videos HTTP/1.1\r\nhost: HOST\r\ncontent-length: %d\r\n\r\n" % size
+    with wired(gateway, asked) as wire, wire.makefile("rb") as stream:
 
         def send() -> None:
             for _ in range(count):
@@ -335,10 +338,7 @@ def test_a_large_body_passes_both_ways_in_little_memory(gateway: Served, upstrea
 
         sending = threading.Thread(target=send)
         sending.start()
-        stream = wire.makefile("rb")
-        lines = []
-        while line := stream.readline().strip():
-            lines.append(line.decode())
+        lines = lines_of_head(stream)
         left = size
         while left:
             data = stream.read(min(left, 1 << 20))
@@ -346,7 +346,6 @@ def test_a_large_body_passes_both_ways_in_little_memory(gateway: Served, upstrea
             left -= len(data)
             most = max(most, _resident_kb())
         sending.join()
-        stream.close()
     exchange = next(line.partition(": ")[2] for line in lines if line.startswith("x-sightline-exchange"))
     wanted = sha256(piece * count).hexdigest()
     assert digest.hexdigest() == wanted
@@ -381,8 +380,7 @@ def test_a_client_that_does_not_read_makes_the_provider_wait_and_loses_nothing(
         assert blocked.wait(60)
         assert _resident_kb() - before < 60_000
         with wire.makefile("rb") as stream:
-            while stream.readline().strip():
-                pass
+            lines_of_head(stream)
             digest = sha256()
             for _ in range(count):
                 digest.update(stream.read(len(piece)))
@@ -495,9 +493,7 @@ def test_a_client_that_leaves_ends_the_request_at_the_provider(gateway: Served, 
         gone.append(True)
 
     upstream.handle = answer
-    with socket.create_connection(("127.0.0.1", urlsplit(gateway.url).port), timeout=30) as wire:
-        host = urlsplit(gateway.url).netloc.encode()
-        wire.sendall(b"POST /v1/x HTTP/1.1\r\nhost: " + host + b"\r\ncontent-length: 1000\r\n\r\nabc")
+    with wired(gateway, b"POST /v1/x HTTP/1.1\r\nhost: HOST\r\ncontent-length: 1000\r\n\r\nabc"):
         while not upstream.seen:
             time.sleep(0.01)
     while not gone:

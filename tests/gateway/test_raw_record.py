@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sightline.cli.program import main
 from tests.gateway.test_raw_paths import ask
 from tests.gateway_server import Served, served
+from tests.person import Person
 from tests.raw_upstream import RawRequest, RawUpstream, raw_upstream
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -83,7 +83,7 @@ def test_a_raw_exchange_is_sent_again_with_the_same_or_another_body(gateway: Ser
     for body, sent in ((b"{}", b"one"), (b'{"body": "two"}', b"two")):
         status, answer = gateway.post(f"/api/exchanges/{name}/replay", body)
         assert status == 200
-        again = _ended(gateway, answer["id"])
+        again = Person(gateway).ended(answer["id"])
         assert (again["state"], again["origin"], again["method"]) == ("finished", name, "PUT")
         assert gateway.body(answer["id"], "sent") == sent
         assert upstream.seen[-1].method == "PUT"
@@ -99,10 +99,3 @@ def test_a_request_that_is_only_kept_in_part_is_not_sent_again(gateway: Served) 
     assert gateway.body(name, "sent") == b"x" * (1 << 20)
     status, answer = gateway.post(f"/api/exchanges/{name}/replay")
     assert (status, "1,048,576 of the 2,097,152 bytes" in answer["error"]["message"]) == (422, True)
-
-
-def _ended(gateway: Served, name: str) -> Any:
-    while True:
-        view = gateway.api(f"/api/exchanges/{name}")
-        if view["state"] not in ("received", "sending"):
-            return view

@@ -14,10 +14,10 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.server import ServerConnection
 
-from tests.gateway.test_responses_socket import ACME, ASK, client_of, exchanges, read_response
+from tests.gateway.test_responses_socket import ACME, ASK, client_of, exchanges, read_response, serving
 from tests.gateway_server import Served, served
 from tests.person import Person
-from tests.socket_upstream import SocketUpstream, answer_all, events, socket_upstream
+from tests.socket_upstream import SocketUpstream, answer_all, events, script, socket_upstream
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_a_client_that_vanishes_takes_the_providers_socket_along(tmp_path: Path)
         begun.set()
         upstream.take(connection)
 
-    with socket_upstream(play) as upstream, served(tmp_path, ACME.format(url=upstream.url)) as server:
+    with serving(tmp_path, play) as (server, upstream):
         with client_of(server) as socket:
             socket.send(json.dumps(ASK))
             assert begun.wait(30)
@@ -196,11 +196,7 @@ def test_a_provider_whose_frames_are_none_ends_the_response_as_failed(tmp_path: 
         connection.socket.sendall(wrong)
         upstream.take(connection)
 
-    with (
-        socket_upstream(play) as upstream,
-        served(tmp_path, ACME.format(url=upstream.url)) as server,
-        client_of(server) as socket,
-    ):
+    with serving(tmp_path, play) as (server, _), client_of(server) as socket:
         socket.send(json.dumps(ASK))
         assert json.loads(read_response(socket)[-1])["type"] == "response.failed"
         with pytest.raises(ConnectionClosed):
@@ -228,11 +224,7 @@ def test_a_client_that_does_not_read_stops_the_provider(tmp_path: Path) -> None:
             pass
         blocked.set()
 
-    with (
-        socket_upstream(play) as upstream,
-        served(tmp_path, ACME.format(url=upstream.url)) as server,
-        shake_hands(server) as made,
-    ):
+    with serving(tmp_path, play) as (server, _), shake_hands(server) as made:
         made.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
         read_head(made)
         made.sendall(frame(1, json.dumps(ASK).encode()))
@@ -241,7 +233,7 @@ def test_a_client_that_does_not_read_stops_the_provider(tmp_path: Path) -> None:
 
 
 def test_a_server_that_ends_says_that_it_goes_away(tmp_path: Path) -> None:
-    with socket_upstream(answer_all) as upstream, served(tmp_path, ACME.format(url=upstream.url)) as server:
+    with serving(tmp_path, answer_all) as (server, upstream):
         with client_of(server) as socket:
             socket.send(json.dumps(ASK))
             read_response(socket)
@@ -249,7 +241,6 @@ def test_a_server_that_ends_says_that_it_goes_away(tmp_path: Path) -> None:
             with pytest.raises(ConnectionClosed) as closed:
                 socket.recv(timeout=30)
         assert upstream.closed.wait(30)
-    assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1001
     assert upstream.closes[0][0] == 1001
 
@@ -259,18 +250,11 @@ def test_a_server_that_ends_lets_a_response_finish(tmp_path: Path) -> None:
     frames = events("resp_1", "a b")
 
     def play(connection: ServerConnection, upstream: SocketUpstream) -> None:
-        upstream.take(connection)
-        connection.send(frames[0])
+        script(None, frames[0])(connection, upstream)
         gate.wait(30)
-        for each in frames[1:]:
-            connection.send(each)
-        upstream.take(connection)
+        script(*frames[1:], None)(connection, upstream)
 
-    with (
-        socket_upstream(play) as upstream,
-        served(tmp_path, ACME.format(url=upstream.url)) as server,
-        client_of(server) as socket,
-    ):
+    with serving(tmp_path, play) as (server, _), client_of(server) as socket:
         socket.send(json.dumps(ASK))
         got = [socket.recv(timeout=30)]
         server.listening.end()
@@ -279,5 +263,4 @@ def test_a_server_that_ends_lets_a_response_finish(tmp_path: Path) -> None:
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv(timeout=30)
     assert got == frames
-    assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1001

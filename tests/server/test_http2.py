@@ -1,7 +1,7 @@
 """HTTP/2 of the server, spoken to by the h2 library as a client, over a real socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -144,28 +144,21 @@ async def wait(_scope: AsgiScope, _receive: Receive, _send: ClientWriter) -> Non
     await asyncio.Event().wait()
 
 
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(test())  # type: ignore[arg-type]
-
-
 # --- requests and responses -------------------------------------------------------------------------
 
 
-def test_a_stream_is_a_request_and_its_response() -> None:
-    async def test() -> None:
-        async with talking(echo) as (client, server):
-            stream = await client.ask(body=b"words", headers=[("x-mine", "1")])
-            assert await client.answer(stream) == (200, b"words")
-            scope = server.asked[0]
-            assert (scope["method"], scope["raw_path"], scope["query_string"]) == ("POST", b"/v1/x", b"a=1")
-            assert scope["headers"] == [(b"host", b"api.example"), (b"x-mine", b"1")]
-            (told,) = (event for event in client.events if isinstance(event, ResponseReceived))
-            assert told.headers == [(":status", "200"), ("x-upper", "v"), ("content-length", "5")]
-
-    run(test)
+async def test_a_stream_is_a_request_and_its_response() -> None:
+    async with talking(echo) as (client, server):
+        stream = await client.ask(body=b"words", headers=[("x-mine", "1")])
+        assert await client.answer(stream) == (200, b"words")
+        scope = server.asked[0]
+        assert (scope["method"], scope["raw_path"], scope["query_string"]) == ("POST", b"/v1/x", b"a=1")
+        assert scope["headers"] == [(b"host", b"api.example"), (b"x-mine", b"1")]
+        (told,) = (event for event in client.events if isinstance(event, ResponseReceived))
+        assert told.headers == [(":status", "200"), ("x-upper", "v"), ("content-length", "5")]
 
 
-def test_streams_are_served_side_by_side() -> None:
+async def test_streams_are_served_side_by_side() -> None:
     gates = {b"/v1/x": asyncio.Event()}
 
     async def app(scope: AsgiScope, receive: Receive, send: ClientWriter) -> None:
@@ -173,99 +166,79 @@ def test_streams_are_served_side_by_side() -> None:
             await gates[scope["raw_path"]].wait()
         send.respond(200, [], b"done")
 
-    async def test() -> None:
-        async with talking(app) as (client, _):
-            slow = await client.ask(body=b"slow")
-            assert await client.answer(await client.ask(body=b"quick")) == (200, b"done")
-            gates[b"/v1/x"].set()
-            assert await client.answer(slow) == (200, b"done")
-
-    run(test)
+    async with talking(app) as (client, _):
+        slow = await client.ask(body=b"slow")
+        assert await client.answer(await client.ask(body=b"quick")) == (200, b"done")
+        gates[b"/v1/x"].set()
+        assert await client.answer(slow) == (200, b"done")
 
 
-def test_bodies_larger_than_all_windows_pass_whole() -> None:
-    async def test() -> None:
-        async with talking(echo) as (client, _):
-            stream = await client.ask(ends=False)
-            left = LARGE * 2
-            while left:
-                room = min(client.h2.local_flow_control_window(stream), client.h2.max_outbound_frame_size, len(left))
-                if room:
-                    client.h2.send_data(stream, left[:room], end_stream=room == len(left))
-                    left = left[room:]
-                    await client.flush()
-                else:
-                    seen = len(client.events)
-                    await client.hear(lambda _event, seen=seen: len(client.events) > seen)  # type: ignore[misc]
-            assert await client.answer(stream) == (200, LARGE * 2)
-
-    run(test)
+async def test_bodies_larger_than_all_windows_pass_whole() -> None:
+    async with talking(echo) as (client, _):
+        stream = await client.ask(ends=False)
+        left = LARGE * 2
+        while left:
+            room = min(client.h2.local_flow_control_window(stream), client.h2.max_outbound_frame_size, len(left))
+            if room:
+                client.h2.send_data(stream, left[:room], end_stream=room == len(left))
+                left = left[room:]
+                await client.flush()
+            else:
+                seen = len(client.events)
+                await client.hear(lambda _event, seen=seen: len(client.events) > seen)  # type: ignore[misc]
+        assert await client.answer(stream) == (200, LARGE * 2)
 
 
-def test_a_client_that_waits_for_leave_to_send_gets_it() -> None:
-    async def test() -> None:
-        async with talking(echo) as (client, _):
-            stream = await client.ask(ends=False, headers=[("expect", "100-continue")])
-            assert await client.hear(lambda event: isinstance(event, InformationalResponseReceived))
-            client.h2.send_data(stream, b"words", end_stream=True)
-            await client.flush()
-            assert await client.answer(stream) == (200, b"words")
-
-    run(test)
+async def test_a_client_that_waits_for_leave_to_send_gets_it() -> None:
+    async with talking(echo) as (client, _):
+        stream = await client.ask(ends=False, headers=[("expect", "100-continue")])
+        assert await client.hear(lambda event: isinstance(event, InformationalResponseReceived))
+        client.h2.send_data(stream, b"words", end_stream=True)
+        await client.flush()
+        assert await client.answer(stream) == (200, b"words")
 
 
-def test_a_head_request_has_no_body() -> None:
-    async def test() -> None:
-        async with talking(echo) as (client, _):
-            client.h2.send_headers(1, [(":method", "HEAD"), *HEAD[1:]], end_stream=True)
-            await client.flush()
-            assert await client.answer(1) == (200, b"")
-
-    run(test)
+async def test_a_head_request_has_no_body() -> None:
+    async with talking(echo) as (client, _):
+        client.h2.send_headers(1, [(":method", "HEAD"), *HEAD[1:]], end_stream=True)
+        await client.flush()
+        assert await client.answer(1) == (200, b"")
 
 
 @pytest.mark.parametrize("begins", [False, True])
-def test_an_application_that_fails_leaves_no_response_that_looks_whole(begins: bool) -> None:
+async def test_an_application_that_fails_leaves_no_response_that_looks_whole(begins: bool) -> None:
     async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
         if begins:
             await send(response_start(200, []))
             send.write(b"half")
         raise ValueError("wrong")
 
-    async def test() -> None:
-        async with talking(app) as (client, _):
-            stream = await client.ask()
-            if begins:
-                reset = await client.hear(lambda event: isinstance(event, StreamReset))
-                assert isinstance(reset, StreamReset)
-                assert reset.error_code == ErrorCodes.INTERNAL_ERROR
-            else:
-                assert (await client.answer(stream))[0] == 500
-            assert client.events  # the connection is served on
-            await client.ask()
-
-    run(test)
+    async with talking(app) as (client, _):
+        stream = await client.ask()
+        if begins:
+            reset = await client.hear(lambda event: isinstance(event, StreamReset))
+            assert reset.error_code == ErrorCodes.INTERNAL_ERROR
+        else:
+            assert (await client.answer(stream))[0] == 500
+        assert client.events  # the connection is served on
+        await client.ask()
 
 
-def test_a_response_before_the_end_of_its_request_stops_the_client() -> None:
+async def test_a_response_before_the_end_of_its_request_stops_the_client() -> None:
     async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
         send.respond(413, [], b"too much")
 
-    async def test() -> None:
-        async with talking(app) as (client, _):
-            stream = await client.ask(body=b"x", ends=False)
-            assert await client.answer(stream) == (413, b"too much")
-            reset = await client.hear(lambda event: isinstance(event, StreamReset))
-            assert isinstance(reset, StreamReset)
-            assert reset.error_code == ErrorCodes.NO_ERROR
-
-    run(test)
+    async with talking(app) as (client, _):
+        stream = await client.ask(body=b"x", ends=False)
+        assert await client.answer(stream) == (413, b"too much")
+        reset = await client.hear(lambda event: isinstance(event, StreamReset))
+        assert reset.error_code == ErrorCodes.NO_ERROR
 
 
 # --- slow and gone clients --------------------------------------------------------------------------
 
 
-def test_a_slow_reader_makes_the_application_wait() -> None:
+async def test_a_slow_reader_makes_the_application_wait() -> None:
     written = 0
 
     async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
@@ -276,68 +249,55 @@ def test_a_slow_reader_makes_the_application_wait() -> None:
             written += 1
         await send(response_body(b"", more=False))
 
-    async def test() -> None:
-        async with talking(app) as (client, _):
-            stream = await client.ask()
-            await client.hear(lambda _event: len(client.body(stream)) >= 65_535, takes=False)
-            for _ in range(20):
-                await asyncio.sleep(0)
-            assert written <= 4  # the window, and as much as may wait
-            client.h2.acknowledge_received_data(len(client.body(stream)), stream)
-            await client.flush()
-            assert len((await client.answer(stream))[1]) == 64 * 65_536
-
-    run(test)
+    async with talking(app) as (client, _):
+        stream = await client.ask()
+        await client.hear(lambda _event: len(client.body(stream)) >= 65_535, takes=False)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert written <= 4  # the window, and as much as may wait
+        client.h2.acknowledge_received_data(len(client.body(stream)), stream)
+        await client.flush()
+        assert len((await client.answer(stream))[1]) == 64 * 65_536
 
 
-def test_a_request_that_is_taken_back_is_cancelled() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            stream = await client.ask(body=b"x" * 1000)
-            await server.came.wait()
-            client.h2.reset_stream(stream, ErrorCodes.CANCEL)
-            await client.flush()
-            await server.left.wait()
-
-    run(test)
+async def test_a_request_that_is_taken_back_is_cancelled() -> None:
+    async with talking(wait) as (client, server):
+        stream = await client.ask(body=b"x" * 1000)
+        await server.came.wait()
+        client.h2.reset_stream(stream, ErrorCodes.CANCEL)
+        await client.flush()
+        await server.left.wait()
 
 
-def test_a_client_that_leaves_ends_what_works_for_it() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            await client.ask()
-            await server.came.wait()
-            client._writer.transport.abort()
-            await server.left.wait()
-            assert server.connections == set()
-
-    run(test)
+async def test_a_client_that_leaves_ends_what_works_for_it() -> None:
+    async with talking(wait) as (client, server):
+        await client.ask()
+        await server.came.wait()
+        client._writer.transport.abort()
+        await server.left.wait()
+        assert server.connections == set()
 
 
-def test_a_shutdown_lets_streams_finish_and_refuses_new_ones() -> None:
+async def test_a_shutdown_lets_streams_finish_and_refuses_new_ones() -> None:
     gate = asyncio.Event()
 
     async def app(_scope: AsgiScope, _receive: Receive, send: ClientWriter) -> None:
         await gate.wait()
         send.respond(200, [], b"done")
 
-    async def test() -> None:
-        async with talking(app) as (client, server):
-            first = await client.ask()
-            await server.came.wait()
-            (connection,) = server.connections
-            assert not connection.is_idle
-            connection.shut_down()
-            late = await client.ask()
-            reset = await client.hear(lambda event: isinstance(event, StreamReset) and event.stream_id == late)
-            assert isinstance(reset, StreamReset)
-            assert reset.error_code == ErrorCodes.REFUSED_STREAM
-            gate.set()
-            assert await client.answer(first) == (200, b"done")
-            assert await client.hear(lambda event: isinstance(event, ConnectionTerminated))
-            assert await client.hear(lambda _event: False) is None
-
-    run(test)
+    async with talking(app) as (client, server):
+        first = await client.ask()
+        await server.came.wait()
+        (connection,) = server.connections
+        assert not connection.is_idle
+        connection.shut_down()
+        late = await client.ask()
+        reset = await client.hear(lambda event: isinstance(event, StreamReset) and event.stream_id == late)
+        assert reset.error_code == ErrorCodes.REFUSED_STREAM
+        gate.set()
+        assert await client.answer(first) == (200, b"done")
+        assert await client.hear(lambda event: isinstance(event, ConnectionTerminated))
+        assert await client.hear(lambda _event: False) is None
 
 
 # --- hostile clients --------------------------------------------------------------------------------
@@ -352,111 +312,87 @@ async def expect_closed(client: Talk, code: ErrorCodes | None = None) -> None:
     assert await client.hear(lambda _event: False) is None
 
 
-def test_requests_that_are_taken_back_again_and_again_end_the_connection() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            for _ in range(MOST_RESETS + 1):
-                stream = client.h2.get_next_available_stream_id()
-                client.h2.send_headers(stream, HEAD, end_stream=True)
-                client.h2.reset_stream(stream)
-            await client.flush()
-            await expect_closed(client, ErrorCodes.ENHANCE_YOUR_CALM)
-            assert server.connections == set()
-
-    run(test)
+async def test_requests_that_are_taken_back_again_and_again_end_the_connection() -> None:
+    async with talking(wait) as (client, server):
+        for _ in range(MOST_RESETS + 1):
+            stream = client.h2.get_next_available_stream_id()
+            client.h2.send_headers(stream, HEAD, end_stream=True)
+            client.h2.reset_stream(stream)
+        await client.flush()
+        await expect_closed(client, ErrorCodes.ENHANCE_YOUR_CALM)
+        assert server.connections == set()
 
 
-def test_frames_that_ask_for_nothing_end_the_connection() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, _):
-            await client.flush()
-            for _ in range(MOST_IDLE_FRAMES // 1000 + 1):
-                await client.write(PingFrame(0, b"12345678").serialize() * 1000)
-            await expect_closed(client)
-
-    run(test)
+async def test_frames_that_ask_for_nothing_end_the_connection() -> None:
+    async with talking(wait) as (client, _):
+        await client.flush()
+        for _ in range(MOST_IDLE_FRAMES // 1000 + 1):
+            await client.write(PingFrame(0, b"12345678").serialize() * 1000)
+        await expect_closed(client)
 
 
-def test_headers_without_an_end_are_refused() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            block = client.h2.encoder.encode(HEAD)
-            frames = [HeadersFrame(1, block), *(ContinuationFrame(1, b"") for _ in range(1000))]
-            await client.write(client.h2.data_to_send() + b"".join(frame.serialize() for frame in frames))
-            assert await client.hear(lambda _event: False) is None
-            assert server.asked == []
-
-    run(test)
+async def test_headers_without_an_end_are_refused() -> None:
+    async with talking(wait) as (client, server):
+        block = client.h2.encoder.encode(HEAD)
+        frames = [HeadersFrame(1, block), *(ContinuationFrame(1, b"") for _ in range(1000))]
+        await client.write(client.h2.data_to_send() + b"".join(frame.serialize() for frame in frames))
+        assert await client.hear(lambda _event: False) is None
+        assert server.asked == []
 
 
-def test_a_list_of_headers_that_is_too_long_is_refused() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            await client.flush()
-            await client.hear(lambda _event: SettingCodes.MAX_HEADER_LIST_SIZE in client.h2.remote_settings)
-            # Each is one byte on the wire, and 4 KiB when it is read.
-            block = client.h2.encoder.encode([*HEAD, *(("x-large", "y" * 4000) for _ in range(40))])
-            frame = HeadersFrame(1, block[:16_000], flags=["END_HEADERS"] if len(block) <= 16_000 else [])
-            rest = ContinuationFrame(1, block[16_000:], flags=["END_HEADERS"])
-            await client.write(frame.serialize() + (rest.serialize() if len(block) > 16_000 else b""))
-            assert await client.hear(lambda _event: False) is None
-            assert server.asked == []
-
-    run(test)
+async def test_a_list_of_headers_that_is_too_long_is_refused() -> None:
+    async with talking(wait) as (client, server):
+        await client.flush()
+        await client.hear(lambda _event: SettingCodes.MAX_HEADER_LIST_SIZE in client.h2.remote_settings)
+        # Each is one byte on the wire, and 4 KiB when it is read.
+        block = client.h2.encoder.encode([*HEAD, *(("x-large", "y" * 4000) for _ in range(40))])
+        frame = HeadersFrame(1, block[:16_000], flags=["END_HEADERS"] if len(block) <= 16_000 else [])
+        rest = ContinuationFrame(1, block[16_000:], flags=["END_HEADERS"])
+        await client.write(frame.serialize() + (rest.serialize() if len(block) > 16_000 else b""))
+        assert await client.hear(lambda _event: False) is None
+        assert server.asked == []
 
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 @pytest.mark.parametrize("garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, PREFACE + b"\0\0\0\4\0\0\0\0\1"])
-def test_what_is_no_http_2_is_refused(garbage: bytes) -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            await client.write(garbage)
-            assert await client.hear(lambda _event: False) is None
-            assert server.connections == set()
-
-    run(test)
+async def test_what_is_no_http_2_is_refused(garbage: bytes) -> None:
+    async with talking(wait) as (client, server):
+        await client.write(garbage)
+        assert await client.hear(lambda _event: False) is None
+        assert server.connections == set()
 
 
-def test_more_streams_than_allowed_are_refused() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            block = client.h2.encoder.encode(HEAD)
-            await client.write(client.h2.data_to_send())
-            streams = range(1, 2 * (MOST_STREAMS + 2), 2)
-            frames = (HeadersFrame(each, block, flags=["END_HEADERS", "END_STREAM"]).serialize() for each in streams)
-            await client.write(b"".join(frames))
-            assert await client.hear(lambda _event: False) is None
-            assert len(server.asked) <= MOST_STREAMS
-
-    run(test)
+async def test_more_streams_than_allowed_are_refused() -> None:
+    async with talking(wait) as (client, server):
+        block = client.h2.encoder.encode(HEAD)
+        await client.write(client.h2.data_to_send())
+        streams = range(1, 2 * (MOST_STREAMS + 2), 2)
+        frames = (HeadersFrame(each, block, flags=["END_HEADERS", "END_STREAM"]).serialize() for each in streams)
+        await client.write(b"".join(frames))
+        assert await client.hear(lambda _event: False) is None
+        assert len(server.asked) <= MOST_STREAMS
 
 
-def test_a_body_that_nobody_reads_is_bounded_by_its_window() -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, _):
-            stream = await client.ask(ends=False)
-            await client.hear(lambda _event: client.h2.remote_settings.initial_window_size > 65_535)
-            sent = 0
-            while room := min(client.h2.local_flow_control_window(stream), client.h2.max_outbound_frame_size):
-                client.h2.send_data(stream, b"x" * room)
-                sent += room
-            await client.flush()
-            assert sent == 256 * 1024
-
-    run(test)
+async def test_a_body_that_nobody_reads_is_bounded_by_its_window() -> None:
+    async with talking(wait) as (client, _):
+        stream = await client.ask(ends=False)
+        await client.hear(lambda _event: client.h2.remote_settings.initial_window_size > 65_535)
+        sent = 0
+        while room := min(client.h2.local_flow_control_window(stream), client.h2.max_outbound_frame_size):
+            client.h2.send_data(stream, b"x" * room)
+            sent += room
+        await client.flush()
+        assert sent == 256 * 1024
 
 
 @pytest.mark.parametrize(
     "wrong", [[(":method", "GET"), (":path", "*"), (":scheme", "https"), (":authority", "a")], [*HEAD, ("te", "gzip")]]
 )
-def test_a_request_that_cannot_be_meant_is_refused(wrong: list[tuple[str, str]]) -> None:
-    async def test() -> None:
-        async with talking(wait) as (client, server):
-            client.h2.send_headers(1, wrong, end_stream=True)
-            await client.flush()
-            assert await client.hear(lambda event: isinstance(event, StreamReset | ConnectionTerminated))
-            assert server.asked == []
-
-    run(test)
+async def test_a_request_that_cannot_be_meant_is_refused(wrong: list[tuple[str, str]]) -> None:
+    async with talking(wait) as (client, server):
+        client.h2.send_headers(1, wrong, end_stream=True)
+        await client.flush()
+        assert await client.hear(lambda event: isinstance(event, StreamReset | ConnectionTerminated))
+        assert server.asked == []

@@ -23,6 +23,14 @@ def request(port: int) -> bytes:
     return f"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-length: 13\r\n\r\n".encode() + ASK
 
 
+def read_until(client: socket.socket, mark: bytes | None = None) -> bytes:
+    """What comes up to the mark, or to the end."""
+    said = b""
+    while (mark is None or mark not in said) and (some := client.recv(1024)):
+        said += some
+    return said
+
+
 def closed(sockets: list[socket.socket]) -> None:
     for each in sockets:
         each.close()
@@ -156,14 +164,10 @@ def test_running_streams_finish_on_shutdown() -> None:
         server.relay.answer = Told([b"data: 1\n\n", gate, b"data: 2\n\n"])
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
             client.sendall(request(server.port))
-            said = b""
-            while b"data: 1" not in said:
-                said += client.recv(1024)
+            read_until(client, b"data: 1")
             server.listening.end()
             server.set(gate)
-            while some := client.recv(1024):
-                said += some
-            assert said.endswith(b"data: 2\n\n\r\n0\r\n\r\n")
+            assert read_until(client).endswith(b"data: 2\n\n\r\n0\r\n\r\n")
 
 
 def test_streams_are_cut_after_the_grace_period() -> None:
@@ -171,13 +175,9 @@ def test_streams_are_cut_after_the_grace_period() -> None:
         server.relay.answer = Told([b"data: 1\n\n", server.event()])
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
             client.sendall(request(server.port))
-            said = b""
-            while b"data: 1" not in said:
-                said += client.recv(1024)
+            read_until(client, b"data: 1")
             server.listening.end()
-            while some := client.recv(1024):
-                said += some
-        assert not said.endswith(b"0\r\n\r\n")
+            assert not read_until(client).endswith(b"0\r\n\r\n")
         assert server.relay.answer.was_left.wait(20)
 
 
@@ -186,13 +186,9 @@ def test_listeners_do_not_hold_up_the_end() -> None:
         events.sendall(
             f"GET /api/events HTTP/1.1\r\nhost: {server.host}\r\nauthorization: Bearer {TOKEN}\r\n\r\n".encode()
         )
-        said = b""
-        while b"listening" not in said:
-            said += events.recv(1024)
+        read_until(events, b"listening")
         server.listening.end()
-        while some := events.recv(1024):
-            said += some
-        assert said.endswith(b"0\r\n\r\n")
+        assert read_until(events).endswith(b"0\r\n\r\n")
 
 
 def test_second_shutdown_signal_skips_the_grace_period() -> None:
@@ -200,12 +196,10 @@ def test_second_shutdown_signal_skips_the_grace_period() -> None:
         server.relay.answer = Told([b"data: 1\n\n", server.event()])
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
             client.sendall(request(server.port))
-            while b"data: 1" not in client.recv(1024):
-                pass
+            read_until(client, b"data: 1")
             server.listening.end(signal.SIGINT)
             server.listening.end(signal.SIGTERM)
-            while client.recv(1024):
-                pass
+            read_until(client)
         assert server.listening.asked_by is signal.SIGINT
 
 
@@ -241,7 +235,6 @@ with asyncio.Runner(loop_factory=new_loop) as runner:
     runner.run(main())
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
         port = int(child.stdout.readline())
         with socket.create_connection(("127.0.0.1", port), timeout=20) as talk:
             talk.sendall(b"nonsense\r\n\r\n")

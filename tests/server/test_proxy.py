@@ -473,7 +473,6 @@ def test_a_stream_is_delivered_as_it_is_sent(stage: TlsStage, version: str) -> N
     command = ["curl", "-sSN", "-m", "60", version, URL, *HEADER_WORDS, "-d", body]
     variables = {"PATH": os.environ["PATH"], **stage.variables()}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=variables) as running:
-        assert running.stdout is not None
         assert running.stdout.readline().decode() == first.split("\n")[0] + "\n"
         stage.loop.call_soon_threadsafe(gate.set)
         assert last.split("\n")[0] in running.stdout.read().decode()

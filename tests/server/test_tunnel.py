@@ -1,6 +1,6 @@
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -43,60 +43,44 @@ async def joined(first: bytes = b"") -> AsyncIterator[Ends]:
         await asyncio.sleep(0)
 
 
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(test())  # type: ignore[arg-type]
+async def test_bytes_pass_both_ways_and_are_counted() -> None:
+    async with joined(b"before ") as ends:
+        ends.client[1].write(b"there")
+        assert await ends.host[0].readexactly(12) == b"before there"
+        ends.host[1].write(b"back")
+        assert await ends.client[0].readexactly(4) == b"back"
+        ends.host[1].close()
+        assert await ends.client[0].read() == b""
+        ends.client[1].close()
+        assert await ends.joining == (12, 4)
 
 
-def test_bytes_pass_both_ways_and_are_counted() -> None:
-    async def test() -> None:
-        async with joined(b"before ") as ends:
-            ends.client[1].write(b"there")
-            assert await ends.host[0].readexactly(12) == b"before there"
-            ends.host[1].write(b"back")
-            assert await ends.client[0].readexactly(4) == b"back"
-            ends.host[1].close()
-            assert await ends.client[0].read() == b""
-            ends.client[1].close()
-            assert await ends.joining == (12, 4)
-
-    run(test)
+async def test_an_end_that_says_no_more_still_hears() -> None:
+    async with joined() as ends:
+        ends.client[1].write(b"all")
+        ends.client[1].write_eof()
+        assert await ends.host[0].read() == b"all"
+        ends.host[1].write(b"answer")
+        ends.host[1].close()
+        assert await ends.client[0].read() == b"answer"
 
 
-def test_an_end_that_says_no_more_still_hears() -> None:
-    async def test() -> None:
-        async with joined() as ends:
-            ends.client[1].write(b"all")
-            ends.client[1].write_eof()
-            assert await ends.host[0].read() == b"all"
-            ends.host[1].write(b"answer")
-            ends.host[1].close()
-            assert await ends.client[0].read() == b"answer"
-
-    run(test)
-
-
-def test_a_slow_end_makes_the_other_wait() -> None:
-    async def test() -> None:
-        async with joined() as ends:
-            ends.client[1].write(b"x" * 16 * 1024 * 1024)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            # The host has read nothing, so that most of it still is with the client.
-            assert ends.client[1].transport.get_write_buffer_size() > 8 * 1024 * 1024
-            assert len(await ends.host[0].readexactly(16 * 1024 * 1024)) == 16 * 1024 * 1024
-
-    run(test)
-
-
-def test_to_cancel_closes_both_ends() -> None:
-    async def test() -> None:
-        async with joined() as ends:
+async def test_a_slow_end_makes_the_other_wait() -> None:
+    async with joined() as ends:
+        ends.client[1].write(b"x" * 16 * 1024 * 1024)
+        for _ in range(100):
             await asyncio.sleep(0)
-            ends.joining.cancel()
-            assert await ends.client[0].read() == b""
-            assert await ends.host[0].read() == b""
+        # The host has read nothing, so that most of it still is with the client.
+        assert ends.client[1].transport.get_write_buffer_size() > 8 * 1024 * 1024
+        assert len(await ends.host[0].readexactly(16 * 1024 * 1024)) == 16 * 1024 * 1024
 
-    run(test)
+
+async def test_to_cancel_closes_both_ends() -> None:
+    async with joined() as ends:
+        await asyncio.sleep(0)
+        ends.joining.cancel()
+        assert await ends.client[0].read() == b""
+        assert await ends.host[0].read() == b""
 
 
 @pytest.mark.parametrize(
@@ -114,43 +98,34 @@ def test_other_addresses_are_not(host: str) -> None:
     refuse_own_machine(host, host)
 
 
-def test_a_name_that_leads_to_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test() -> None:
-        server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
-        place = server.sockets[0].getsockname()
-        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place)]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_named: found)
-        with pytest.raises(Fault, match="this machine"):
-            await connect_to(Origin("https", "rebound.example", place[1]), Proxies.of({}), Trust(environment={}))
-        server.close()
-
-    run(test)
+async def test_a_name_that_leads_to_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    place = server.sockets[0].getsockname()
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_named: found)
+    with pytest.raises(Fault, match="this machine"):
+        await connect_to(Origin("https", "rebound.example", place[1]), Proxies.of({}), Trust(environment={}))
+    server.close()
 
 
-def test_a_proxy_of_the_users_is_on_the_way() -> None:
-    async def test() -> None:
-        server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
-        async with ForwardProxy(reach=server.sockets[0].getsockname()[:2]) as way:
-            proxies = Proxies.of({"HTTPS_PROXY": way.url})
-            origin = Origin("https", "far.example", 443)
-            transport = await connect_to(origin, proxies, Trust(environment={}))
-            transport.abort()
-            assert way.asked == ["CONNECT far.example:443 HTTP/1.1"]
-            way.refuse = 502
-            with pytest.raises(Fault, match="answered 502"):
-                await connect_to(origin, proxies, Trust(environment={}))
-        server.close()
-
-    run(test)
+async def test_a_proxy_of_the_users_is_on_the_way() -> None:
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    async with ForwardProxy(reach=server.sockets[0].getsockname()[:2]) as way:
+        proxies = Proxies.of({"HTTPS_PROXY": way.url})
+        origin = Origin("https", "far.example", 443)
+        transport = await connect_to(origin, proxies, Trust(environment={}))
+        transport.abort()
+        assert way.asked == ["CONNECT far.example:443 HTTP/1.1"]
+        way.refuse = 502
+        with pytest.raises(Fault, match="answered 502"):
+            await connect_to(origin, proxies, Trust(environment={}))
+    server.close()
 
 
-def test_a_host_that_cannot_be_found_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_that_cannot_be_found_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_args: object, **_named: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
-    async def test() -> None:
-        monkeypatch.setattr(socket, "getaddrinfo", unknown)
-        with pytest.raises(Fault, match="could not be looked up"):
-            await connect_to(Origin("https", "no.such.host.invalid", 443), Proxies.of({}), Trust(environment={}))
-
-    run(test)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(Fault, match="could not be looked up"):
+        await connect_to(Origin("https", "no.such.host.invalid", 443), Proxies.of({}), Trust(environment={}))

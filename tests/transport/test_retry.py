@@ -1,17 +1,14 @@
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import RETRYABLE, Code, Fault
 from sightline.transport.http import faults
-from sightline.transport.http.client import HttpClient, probe
-from sightline.transport.http.dialling import Trust
-from sightline.transport.http.target import Proxies
+from sightline.transport.http.client import probe
 from sightline.transport.retry import STATUSES, format_duration, is_worth_another, next_wait
 from sightline.wire.call import HttpRequest
 from tests.shared_servers import free_port
+from tests.transport.http.asking import client
 from tests.upstream import Play, Upstream, answer, cut, says
 
 OVERLOADED = Fault(Code.OVERLOADED, "busy", status=503)
@@ -30,19 +27,9 @@ def test_an_answer_is_followed_by_another_attempt_by_its_status_and_its_class(st
 @pytest.mark.parametrize(
     ("fault", "again"),
     [
-        (faults.network("dns", "no such host", ""), True),
-        (faults.network("refused", "refused", ""), True),
-        (faults.network("unreachable", "no way there", ""), True),
-        (faults.connect_timeout("acme", 10), True),
         (faults.no_answer("acme", clean=True), True),
-        (faults.no_answer("acme", clean=False), True),
-        (faults.proxy_refused("proxy", "HTTPS_PROXY", 407, "acme"), False),
         (faults.network("tls", "self-signed", "", lasting=True), False),
         (faults.truncation("acme"), False),
-        (faults.silent("acme", 600, begun=False), False),
-        (faults.silent("acme", 300, begun=True), False),
-        (faults.protocol_violation("acme", "no head"), False),
-        (faults.client_closing(), False),
         (Fault(Code.INVALID_REQUEST, "a header has a line break"), False),
         (Fault(Code.NETWORK, "a gateway's own trouble", status=400, details={"kind": "reset"}), False),
     ],
@@ -92,29 +79,25 @@ def test_times_for_a_person(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
 
 
-def asked(step: Play | None) -> tuple[str, str]:
-    async def story() -> tuple[str, str]:
-        async with Upstream() as server, HttpClient(trust=Trust(environment={}), proxies=Proxies.of({})) as client:
-            server.script = [step or cut()]
-            url = server.url if step is not None else f"http://127.0.0.1:{free_port()}"
-            why = await probe(client, HttpRequest("GET", f"{url}/v1/models", (), b""))
-            return why, url.removeprefix("http://")
-
-    return asyncio.run(story())
+async def asked(step: Play | None) -> tuple[str, str]:
+    async with Upstream([step or cut()]) as server, client() as http:
+        url = server.url if step is not None else f"http://127.0.0.1:{free_port()}"
+        why = await probe(http, HttpRequest("GET", f"{url}/v1/models", (), b""))
+        return why, url.removeprefix("http://")
 
 
 @pytest.mark.parametrize("step", [says({"data": []}), says({"error": {}}, 401)])
-def test_what_lists_its_models_or_wants_a_key_answers(step: Play) -> None:
-    assert asked(step)[0] == ""
+async def test_what_lists_its_models_or_wants_a_key_answers(step: Play) -> None:
+    assert (await asked(step))[0] == ""
 
 
-def test_another_server_at_the_same_place_is_none_of_ours() -> None:
-    why, place = asked(answer(404, b"<html>"))
+async def test_another_server_at_the_same_place_is_none_of_ours() -> None:
+    why, place = await asked(answer(404, b"<html>"))
     assert why == f"What listens at {place} has no list of models (status 404)."
 
 
-def test_unreachable_provider_is_reported() -> None:
-    why, place = asked(None)
+async def test_unreachable_provider_is_reported() -> None:
+    why, place = await asked(None)
     assert why == f"Not running: nothing listens at {place}."
-    why, place = asked(cut(how="eof"))
+    why, place = await asked(cut(how="eof"))
     assert why.startswith(f"{place} does not answer: ")

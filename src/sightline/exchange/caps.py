@@ -14,7 +14,7 @@ from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.interception.rule_subject import RuleSubject, rule_line
+from sightline.exchange.interception.rule_subject import subject_of
 from sightline.exchange.memory import Memory
 from sightline.exchange.phase import ExchangeEnd, FailedEnd, FinishedEnd
 from sightline.exchange.reply_reader import read_so_far
@@ -185,9 +185,7 @@ class Caps:
 
     def _caps_for(self, exchange: Exchange) -> list[CapSettings]:
         now = self.now()
-        received = exchange.recorder.received
-        line = rule_line(received, exchange.request, exchange.choice, at=now, losses=exchange.losses)
-        subject = RuleSubject(line, exchange.request.dialect, exchange.request.body)
+        subject = subject_of(exchange, at=now)
         return [cap for cap, wanted in self._caps if matches(wanted, subject, now=now)]
 
     async def _measure_request(self, exchange: Exchange) -> RequestBound:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -49,9 +48,6 @@ from sightline.transport.embedded.process import EmbeddedModel
 from sightline.transport.sender import RequestClient, Sender
 from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
-
-if TYPE_CHECKING:  # what speaks WebSocket is loaded with the first socket
-    pass
 
 _ABORT_SECONDS = 1.0
 """How long aborted exchanges may take to tell their clients."""

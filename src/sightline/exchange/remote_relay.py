@@ -19,6 +19,7 @@ from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse, ResponseBody
+from sightline.exchange.interception.hold import Let
 from sightline.exchange.interception.kept_edits import FinalBody, final_body
 from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.recorder import FactObserver
@@ -68,19 +69,11 @@ class RunningServer:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedBody:
-    """The body that a person let go."""
-
-    data: bytes
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class RemoteHold:
     """A request, or the calls of its reply, in the moment of its release."""
 
     phase: Literal["request", "tool_calls"]
-    draft: ReleasedBody
+    draft: Let
     changes: tuple[SectionChange, ...] = ()
 
 
@@ -189,7 +182,7 @@ class RemoteRelay:
         if observer is None:
             return
         if isinstance(fact.fact, Released) and frame.body is not None:
-            draft = ReleasedBody(frame.body, fact.fact.sha256)
+            draft = Let(frame.body, fact.fact.sha256)
             self.holds.released[fact.exchange] = RemoteHold(frame.phase, draft, read_changes(frame.changes))
         try:
             observer(fact)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
@@ -37,83 +38,94 @@ class PlayedBody(ResponseBody):
         return self._pieces
 
 
-async def play(
-    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait, own: Headers
-) -> ClientResponse:
-    """The recorded answer to this request, at the pace that `wait` sets."""
-    is_same = recorded.spoken == client_request.dialect
-    is_error = recorded.fault is not None and recorded.summary.status >= 400
-    if (
-        is_error
-        or client_request.counts
-        or (is_same and not client_request.is_stream and not recorded.received.is_stream)
-    ):
-        return await _whole_as_it_came(recorded, client_request, wait, own)
-    if not client_request.is_stream:
-        return await _play_whole(recorded, client_request, request, wait, own)
-    is_array = begins_array(recorded.reply_body) is True
-    if is_same and recorded.received.is_stream and is_array == client_request.wants_array:
+class _Playback(NamedTuple):
+    """The recorded answer to a request, which `request` is in canonical form, at the pace that `wait` sets. `own` are
+    the headers that Sightline adds."""
+
+    recorded: RecordedExchange
+    asked: ClientRequest
+    request: Request
+    wait: Wait
+    own: Headers
+
+    async def respond(self) -> ClientResponse:
+        recorded, asked = self.recorded, self.asked
+        is_same = recorded.spoken == asked.dialect
+        is_error = recorded.fault is not None and recorded.summary.status >= 400
+        if is_error or asked.counts or (is_same and not asked.is_stream and not recorded.received.is_stream):
+            return await self._respond_as_it_came()
+        if not asked.is_stream:
+            return await self._respond_whole()
+        is_array = begins_array(recorded.reply_body) is True
+        if is_same and recorded.received.is_stream and is_array == asked.wants_array:
+            status, headers = recorded.summary.status or 200, _headers(recorded)
+            return ClientResponse(recorded.id, status, [*headers, *self.own], PlayedBody(self._frames()))
+        headers = client_response.stream_headers(asked)
+        return ClientResponse(recorded.id, 200, [*headers, *self.own], PlayedBody(self._write_frames()))
+
+    async def _wait_for_end(self) -> None:
+        await self.wait(self.recorded.frames[-1].after if self.recorded.frames else 0.0)
+
+    async def _respond_as_it_came(self) -> ClientResponse:
+        recorded = self.recorded
+        await self._wait_for_end()
+        if recorded.fault is not None and recorded.spoken != self.asked.dialect:
+            return client_response.refusal(self.asked.dialect, recorded.fault, self.own, recorded.id)
         status, headers = recorded.summary.status or 200, _headers(recorded)
-        return ClientResponse(recorded.id, status, [*headers, *own], PlayedBody(_frames(recorded, wait)))
-    events = PlayedBody(_write_frames(recorded, client_request, request, wait))
-    return ClientResponse(recorded.id, 200, [*client_response.stream_headers(client_request), *own], events)
+        return client_response.whole(recorded.id, status, headers, recorded.reply_body, self.own)
 
+    async def _respond_whole(self) -> ClientResponse:
+        """A whole body, whatever the recording is."""
+        recorded, spoken = self.recorded, self.asked.dialect
+        await self._wait_for_end()
+        telling = _Telling(recorded, self.request)
+        fold = Fold(recorded.spoken)
+        for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
+            fold.add(event)
+        if (fault := fold.reply.fault) is not None:
+            return client_response.refusal(spoken, fault, self.own, recorded.id)
+        body = encode(dialect(spoken).write_reply(fold.reply, self._client, Report()))
+        return client_response.whole(recorded.id, 200, [(b"content-type", b"application/json")], body, self.own)
 
-async def _whole_as_it_came(
-    recorded: RecordedExchange, request: ClientRequest, wait: Wait, own: Headers
-) -> ClientResponse:
-    await wait(_end(recorded))
-    if recorded.fault is not None and recorded.spoken != request.dialect:
-        return client_response.refusal(request.dialect, recorded.fault, own, recorded.id)
-    return client_response.whole(
-        recorded.id, recorded.summary.status or 200, _headers(recorded), recorded.reply_body, own
-    )
+    async def _frames(self) -> AsyncIterator[bytes]:
+        """The provider's bytes as they came; where they were interrupted, the error that the client got."""
+        recorded = self.recorded
+        for frame in recorded.frames:
+            await self.wait(frame.after)
+            yield frame.data
+        hearing, fold = ReplyDecoder(dialect(recorded.spoken)), Fold(recorded.spoken)
+        for event in [event for frame in recorded.frames for event in hearing.feed(frame.data)]:
+            fold.add(event)
+        if recorded.fault is not None and not hearing.has_ended:
+            last = recorded.frames[-1].data
+            if hearing.can_add_element:
+                yield b",\n" + encode(dialect(recorded.spoken).write_error(recorded.fault)[1]) + b"]"
+                return
+            gap = b"" if last.endswith((b"\n\n", b"\r\n\r\n")) else b"\n\n"
+            yield gap + failure_frame(recorded.spoken, recorded.fault, fold.reply, last)
 
-
-async def _play_whole(
-    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait, own: Headers
-) -> ClientResponse:
-    """A whole body, whatever the recording is."""
-    await wait(_end(recorded))
-    telling = _Telling(recorded, request)
-    fold = Fold(recorded.spoken)
-    for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
-        fold.add(event)
-    if (fault := fold.reply.fault) is not None:
-        return client_response.refusal(client_request.dialect, fault, own, recorded.id)
-    body = dialect(client_request.dialect).write_reply(fold.reply, _client(recorded, client_request, request), Report())
-    return client_response.whole(recorded.id, 200, [(b"content-type", b"application/json")], encode(body), own)
-
-
-async def _frames(recorded: RecordedExchange, wait: Wait) -> AsyncIterator[bytes]:
-    """The provider's bytes as they came; where they were interrupted, the error that the client got."""
-    for frame in recorded.frames:
-        await wait(frame.after)
-        yield frame.data
-    hearing, fold = ReplyDecoder(dialect(recorded.spoken)), Fold(recorded.spoken)
-    for event in [event for frame in recorded.frames for event in hearing.feed(frame.data)]:
-        fold.add(event)
-    if recorded.fault is not None and not hearing.has_ended:
-        last = recorded.frames[-1].data
-        if hearing.can_add_element:
-            yield b",\n" + encode(dialect(recorded.spoken).write_error(recorded.fault)[1]) + b"]"
-            return
-        gap = b"" if last.endswith((b"\n\n", b"\r\n\r\n")) else b"\n\n"
-        yield gap + failure_frame(recorded.spoken, recorded.fault, fold.reply, last)
-
-
-async def _write_frames(
-    recorded: RecordedExchange, client_request: ClientRequest, request: Request, wait: Wait
-) -> AsyncIterator[bytes]:
-    """A stream of the client's dialect, each event when its frame came."""
-    telling = _Telling(recorded, request)
-    writer = dialect(client_request.dialect).stream_writer(_client(recorded, client_request, request), Report())
-    for frame in recorded.frames:
-        await wait(frame.after)
-        if data := b"".join(map(writer.feed, telling.feed(frame.data))):
+    async def _write_frames(self) -> AsyncIterator[bytes]:
+        """A stream of the client's dialect, each event when its frame came."""
+        telling = _Telling(self.recorded, self.request)
+        writer = dialect(self.asked.dialect).stream_writer(self._client, Report())
+        for frame in self.recorded.frames:
+            await self.wait(frame.after)
+            if data := b"".join(map(writer.feed, telling.feed(frame.data))):
+                yield data
+        if data := b"".join(map(writer.feed, telling.close())):
             yield data
-    if data := b"".join(map(writer.feed, telling.close())):
-        yield data
+
+    @property
+    def _client(self) -> Client:
+        summary = self.recorded.summary
+        return Client(
+            include_usage=bool(self.request.options.include_usage),
+            id=summary.id,
+            model=self.asked.model,
+            created=int(summary.at),
+            input_tokens=summary.input_tokens or 0,
+            as_array=self.asked.wants_array,
+        )
 
 
 class _Telling:
@@ -145,25 +157,10 @@ class _Telling:
         return read
 
 
-def _client(recorded: RecordedExchange, client_request: ClientRequest, request: Request) -> Client:
-    return Client(
-        include_usage=bool(request.options.include_usage),
-        id=recorded.id,
-        model=client_request.model,
-        created=int(recorded.summary.at),
-        input_tokens=recorded.summary.input_tokens or 0,
-        as_array=client_request.wants_array,
-    )
-
-
 def _headers(recorded: RecordedExchange) -> Headers:
     """Those of the provider that are the client's; the body is on record without its coding."""
     raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in recorded.headers)
     return client_response.without_coding(client_response.headers_for_client(raw))
-
-
-def _end(recorded: RecordedExchange) -> float:
-    return recorded.frames[-1].after if recorded.frames else 0.0
 
 
 _LOG = logging.getLogger("sightline.replay")
@@ -194,7 +191,8 @@ class ReplayHandler:
         except Fault as fault:
             _LOG.warning("%s: %s", fault.message, fault.hint)
             return client_response.refusal(request.dialect, fault, [])
-        return await play(recorded, request, parsed, self._waiting(started), self._own(request, recorded.id))
+        own = self._own(request, recorded.id)
+        return await _Playback(recorded, request, parsed, self._waiting(started), own).respond()
 
     async def close(self, _grace: float) -> None:
         """What still plays goes on at full speed."""

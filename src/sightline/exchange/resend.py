@@ -49,12 +49,9 @@ _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADER
 def again(recorded: RecordedExchange) -> ClientRequest:
     """The request that was sent, for the provider that it was sent to: the very bytes."""
     provider = recorded.summary.provider
-    if not provider:
-        return msgspec.structs.replace(_as_received(recorded), body=recorded.sent)
-    if recorded.spoken == recorded.received.dialect:
-        return msgspec.structs.replace(
-            _as_received(recorded), body=recorded.sent, model=recorded.model, provider=provider
-        )
+    if not provider or recorded.spoken == recorded.received.dialect:
+        request = msgspec.structs.replace(_as_received(recorded), body=recorded.sent)
+        return msgspec.structs.replace(request, model=recorded.model, provider=provider) if provider else request
     path, query = path_of(recorded.spoken, recorded.model, stream=recorded.received.is_stream)
     return ClientRequest(
         recorded.spoken,
@@ -83,10 +80,9 @@ def elsewhere(recorded: RecordedExchange, model: str) -> ClientRequest:
 
 def had_credential(recorded: RecordedExchange) -> bool:
     """Whether the client showed who it is, in a way that is not on record."""
-    named = {name.lower() for name, value in recorded.received.headers if value == MASK}
     query = parameters(recorded.received.path.partition("?")[2])
     is_in_query = any(is_secret_parameter(name) and piece.endswith(f"={MASK}") for name, piece in query)
-    return bool(named.intersection(CREDENTIAL_HEADERS)) or is_in_query
+    return bool(_credential_header(recorded)) or is_in_query
 
 
 def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:

@@ -226,8 +226,8 @@ class SocketLink:
         self,
         dialled: DialledSocket,
         url: str,
-        on_stray: Callable[[bytes, str, bool], None],
-        on_close: Callable[["SocketLink", int, str], None],
+        on_stray: Callable[[bytes, str, bool], None] = lambda *_: None,
+        on_close: Callable[["SocketLink", int, str], None] = lambda *_: None,
         *,
         is_for_one: bool = False,
     ) -> None:
@@ -446,13 +446,5 @@ class OneTurnClient:
             dialled = await self._dial(request, timeouts.connect)
         except RefusedSocket as refused:
             return RefusalBody(refused)
-        link = SocketLink(dialled, request.url, _drop_stray, _drop_close, is_for_one=True)
+        link = SocketLink(dialled, request.url, is_for_one=True)
         return link.request(request.body, read_kind(request.body).stream_id or "", timeouts)
-
-
-def _drop_stray(_data: bytes, _lane: str, _is_text: bool) -> None:  # noqa: FBT001 - a callback
-    """No one waits for what is not of the response."""
-
-
-def _drop_close(_link: SocketLink, _code: int, _reason: str) -> None:
-    """The response has its fault already."""

@@ -247,16 +247,11 @@ class ResponsesSocket(SocketEvents):
         refused: RefusedSocket | Fault | None = None
         try:
             link = self._latest = await open_link()
-        except RefusedSocket as error:
-            if error.status in _NO_SOCKET:
+        except (RefusedSocket, Fault) as error:
+            if _is_no_socket(error):
                 self._without_socket.add(choice.provider_name)
                 return None
             refused = error
-        except Fault as fault:
-            if _is_no_socket(fault):
-                self._without_socket.add(choice.provider_name)
-                return None
-            refused = fault
         return LaneClient(link, turn.lane, turn.has_left.set, refused, open_link)
 
     async def _ask_over_http(self, turn: _SocketTurn, form: HttpForm, *, warm_up: bool) -> ClientResponse:
@@ -412,9 +407,10 @@ class ResponsesSocket(SocketEvents):
         return client_response.whole("", refused.status, headers, body, [])
 
 
-def _is_no_socket(fault: Fault) -> bool:
-    """Whether what answered the handshake speaks no HTTP/1.1, as small local servers do, and so has no socket."""
-    return fault.code is Code.UPSTREAM_PROTOCOL
+def _is_no_socket(error: RefusedSocket | Fault) -> bool:
+    """Whether what answered the handshake says that it has no socket, or speaks no HTTP/1.1, as small local servers
+    do."""
+    return error.status in _NO_SOCKET if isinstance(error, RefusedSocket) else error.code is Code.UPSTREAM_PROTOCOL
 
 
 def _forget(task: "asyncio.Task[None]") -> None:

@@ -21,6 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sightline.errors import Code, Fault
 from sightline.platform.files import add_file, make_private, replacing
+from sightline.transport.http.target import ip_of
 
 _DAY: Final = datetime.timedelta(days=1)
 _LIFE: Final = 365 * _DAY
@@ -160,7 +161,7 @@ class Authority:
         # The alternative name counts. OpenSSL would take an address here for a host that is not allowed.
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "opened by Sightline")])
         public = self._leaf_key.public_key()
-        address = _address(host)
+        address = ip_of(host)
         shown = x509.DNSName(host) if address is None else x509.IPAddress(address)
         return (
             _begin(name, self._certificate.subject, public, self._time(), until)
@@ -193,7 +194,7 @@ def _begin(
 def _constraints(hosts: Iterable[str]) -> x509.NameConstraints:
     """The names and addresses that the authority may vouch for. Addresses are shut out where none is wanted, because a
     list of names alone says nothing about them."""
-    named = [(host, _address(host)) for host in hosts]
+    named = [(host, ip_of(host)) for host in hosts]
     names = [x509.DNSName(host.removeprefix("*.")) for host, address in named if address is None]
     addresses = [x509.IPAddress(ipaddress.ip_network(address)) for _, address in named if address is not None]
     barred = None if addresses else [x509.IPAddress(every) for every in _EVERY_ADDRESS]
@@ -206,13 +207,6 @@ def _covers(found: x509.Certificate, hosts: Iterable[str]) -> bool:
     except (x509.ExtensionNotFound, ValueError):
         return False
     return constraints == _constraints(hosts)
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
 
 
 def _refusing_other_names(host: str) -> Callable[[ssl.SSLObject, str | None, ssl.SSLContext], int | None]:

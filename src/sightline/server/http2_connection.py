@@ -28,8 +28,8 @@ from h2.settings import SettingCodes, Settings
 from hpack.hpack import Encoder, encode_integer
 
 from sightline.server.heads import CONTROLS, MOST_HEAD_BYTES
-from sightline.server.http_call import Application
-from sightline.web.asgi import AsgiScope, Headers, RequestEvent, ResponseChunk, ResponseStart, WebResponse, header
+from sightline.server.http_call import FAILED, Application
+from sightline.web.asgi import AsgiScope, Headers, RequestEvent, ResponseChunk, ResponseStart, header
 
 MOST_STREAMS: Final = 128
 _STREAM_WINDOW: Final = 256 * 1024
@@ -178,8 +178,7 @@ class Http2Call:
         except Exception:  # noqa: BLE001 - whatever a request does, its connection is served on
             _LOG.exception("a request failed")
         if not self.has_begun:
-            failed = WebResponse(500, b"Internal Server Error", [(b"content-type", b"text/plain; charset=utf-8")])
-            await failed.to(self)
+            await FAILED.to(self)
         elif not self.is_answered:
             self._connection.reset(self)  # without an end it does not look whole
 

@@ -32,6 +32,7 @@ _MOST_BODY_WAITING: Final = 64 * 1024
 
 _LOG = logging.getLogger("sightline.server")
 _WITHOUT_BODY: Final = frozenset({204, 304})
+FAILED: Final = WebResponse(500, b"Internal Server Error", [(b"content-type", b"text/plain; charset=utf-8")])
 
 
 class HttpCall:
@@ -235,9 +236,8 @@ class HttpCall:
             _LOG.exception("a request failed")
         if not self.has_begun:
             # Either the failure of before, or the request was left without an answer, as one whose body never came.
-            failed = WebResponse(500, b"Internal Server Error", [(b"content-type", b"text/plain; charset=utf-8")])
             self.keeps_alive = False
-            await failed.to(self)
+            await FAILED.to(self)
         elif not self.is_answered:
             self._write_kept_head()
             self._connection.transport.close()  # without an end it does not look whole

@@ -106,27 +106,19 @@ class App:
 
 
 class _Continued(ClientConnection):
-    """A connection on which the client may have said something before this process got it."""
+    """A connection on which the client has said `first` before this process got it; what it says later may be for
+    `next_other`."""
 
-    def __init__(
-        self,
-        app: Application,
-        connections: set[ClientConnection],
-        begin: BeginDirectly | None,
-        other: HandOver | None,
-        first: bytes,
-    ) -> None:
-        super().__init__(app, connections, begin)
-        self._next_other = other
-        self._first = first
+    first = b""
+    next_other: HandOver | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is here: hear what was said before."""
         super().connection_made(transport)
-        if self._first:
-            self.data_received(self._first)
-            self._first = b""
-        self.other = self._next_other
+        if self.first:
+            self.data_received(self.first)
+            self.first = b""
+        self.other = self.next_other
 
 
 class ListeningServer:
@@ -198,7 +190,9 @@ class ListeningServer:
             return
 
         def make_connection() -> ClientConnection:
-            return _Continued(self._app, self.connections, self._begin, other, first)
+            connection = _Continued(self._app, self.connections, self._begin)
+            connection.next_other, connection.first = other, first
+            return connection
 
         accepted.setblocking(False)
         task = self._loop.create_task(self._loop.connect_accepted_socket(make_connection, accepted))

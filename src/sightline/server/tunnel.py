@@ -3,7 +3,6 @@ go between a client and the host that it wants as they come.
 """
 
 import asyncio
-import ipaddress
 from typing import Final, cast
 
 from sightline.errors import Code, Fault
@@ -13,8 +12,8 @@ from sightline.model.header_names import OF_A_CONNECTION
 from sightline.transport.http import faults
 from sightline.transport.http.client import HttpClient
 from sightline.transport.http.connection import abort
-from sightline.transport.http.dialling import Trust, connect_socket, dial_tunnel
-from sightline.transport.http.target import Origin, Proxies, Timeouts
+from sightline.transport.http.dialling import Trust, connect_socket, connecting_to, dial_tunnel
+from sightline.transport.http.target import Origin, Proxies, Timeouts, ip_of
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive, WebResponse, response_body, response_start
 from sightline.web.bodies import MOST_BYTES, read_bytes
 from sightline.wire.call import HttpRequest
@@ -103,10 +102,8 @@ async def connect_to(origin: Origin, proxies: Proxies, trust: Trust) -> asyncio.
         transport = await dial_tunnel(loop, origin, proxy, trust, _CONNECT_SECONDS)
     else:
         try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
+            async with connecting_to(origin.place, _CONNECT_SECONDS):
                 transport = await _connect(loop, origin)
-        except TimeoutError:
-            raise faults.connect_timeout(origin.place, _CONNECT_SECONDS) from None
         except OSError as error:
             raise faults.not_connected(error, origin.place, _CONNECT_SECONDS) from None
     transport.pause_reading()
@@ -129,11 +126,8 @@ def refuse_own_machine(host: str, place: str) -> None:
     """A fault for an address of this machine or of its link: services there trust every caller."""
     plain = host.rstrip(".").lower()
     is_here = plain == "localhost" or plain.endswith(".localhost")
-    try:
-        address = ipaddress.ip_address(plain.partition("%")[0])
-    except ValueError:
-        pass
-    else:
+    address = ip_of(plain.partition("%")[0])
+    if address is not None:
         address = getattr(address, "ipv4_mapped", None) or address
         is_here = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
     if is_here:

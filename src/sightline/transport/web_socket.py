@@ -24,6 +24,7 @@ from websockets.uri import WebSocketURI
 from sightline.transport.http import faults
 from sightline.transport.http.client import ForeignConnection, HttpClient
 from sightline.transport.http.connection import abort
+from sightline.transport.http.dialling import connecting_to
 from sightline.transport.http.framing import request_head
 from sightline.transport.http.target import target
 from sightline.wire.call import HttpRequest
@@ -400,10 +401,7 @@ async def dial_socket(
     head = request_head(passed, aim, None)[:-2] + "".join(f"{name}: {value}\r\n" for name, value in ours).encode()
     if "accept-encoding" not in {name.lower() for name, _ in request.headers}:
         head = head.replace(b"Accept-Encoding: identity\r\n", b"", 1)  # a handshake has no body
-    try:
-        async with asyncio.timeout(seconds or None):
-            await client.connect(dialled, request.url, seconds, past_proxy=past_proxy)
-            await dialled.shake_hands(head + b"\r\n")
-    except TimeoutError:
-        raise faults.connect_timeout(aim.origin.place, seconds) from None
+    async with connecting_to(aim.origin.place, seconds):
+        await client.connect(dialled, request.url, seconds, past_proxy=past_proxy)
+        await dialled.shake_hands(head + b"\r\n")
     return dialled

@@ -4,7 +4,6 @@ import msgspec
 
 from sightline.dialects.fault_codes import status_of
 from sightline.errors import Code, Fault
-from sightline.model.json import Json
 from sightline.web.asgi import Headers, WebResponse
 from sightline.wire.jsontext import encode
 
@@ -48,8 +47,7 @@ def _encode(value: object) -> bytes:
 
 def failure(fault: Fault, headers: Headers | None = None) -> WebResponse:
     """An error: what happened, and what to do next."""
-    error: Json = {"code": fault.code.value, "message": fault.message, "hint": fault.hint}
-    return json({"error": error}, status_of(fault), headers)
+    return json({"error": FaultShown(fault.code.value, fault.message, fault.hint)}, status_of(fault), headers)
 
 
 def no_token() -> WebResponse:

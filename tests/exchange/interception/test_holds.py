@@ -1,5 +1,7 @@
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from sightline.editing.comparing import SectionChange
 from sightline.editing.masks import MaskOutcome
 from sightline.editing.operations import Batch, Delete, KeepEdits, Redo, Remove, Set, SetBody, SetText, Undo
 from sightline.errors import Code, Fault
-from sightline.exchange.interception.hold import Drop, Shutdown
+from sightline.exchange.interception.hold import Drop, Hold, Shutdown
 from sightline.exchange.interception.holds import MOST_OUTCOMES, Changes, Holds, apply_changes, changes_while_held
 from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
@@ -18,9 +20,9 @@ from sightline.model.exchange import Edited
 from sightline.model.parts import Text
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
-from tests.holding import JSON, asking, held, holding, let_go, promptly, said_by
-from tests.relay_stage import asks, open_stage
-from tests.reply_samples import SAYS, whole
+from tests.holding import JSON, asking, held, holding, let_go, one_held, promptly, said_by
+from tests.relay_stage import Stage, asks, open_stage
+from tests.reply_samples import whole
 from tests.stepping_clock import SteppingClock
 from tests.upstream import answer
 
@@ -29,6 +31,22 @@ STRIP = {"kind": "strip", "scope": "all", "strip": {"class": "thinking"}}
 
 def holds_in(folder: Path) -> Holds:
     return Holds(Memory(folder, lambda: 1.0), lambda: 1.0, KeptInterception(folder))
+
+
+@asynccontextmanager
+async def holding_twice(folder: Path) -> AsyncIterator[tuple[Stage, Holds]]:
+    """A stage on which requests are held, and so are the tool calls of their answers."""
+    async with open_stage(folder) as stage:
+        stage.relay.holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
+        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+        yield stage, stage.relay.holds
+
+
+async def calls_held(stage: Stage) -> Hold:
+    """The hold of the tool calls, after that of their request."""
+    while (hold := await held(stage)).phase == "request":
+        pass
+    return hold
 
 
 # --- what will be held ------------------------------------------------------------------------------
@@ -127,7 +145,6 @@ async def test_what_the_vendor_would_refuse_is_kept_from_the_vendor_only(tmp_pat
     ) as stage:
         holds = stage.relay.holds
         holds.set_mode("every")
-        stage.upstream.script = [answer(200, whole("openai-responses", SAYS), JSON)]
         async with asking(stage, asks("openai-responses")) as _:
             body = {"model": "m", "input": "hi", "tools": [NESTED], "temperature": 7}
             hold = holds.edit("x_1", SetBody(body=json.dumps(body)))
@@ -166,116 +183,90 @@ async def test_what_the_client_itself_sent_may_always_be_sent(tmp_path: Path) ->
 
 
 async def test_an_edit_that_is_refused_or_changes_nothing_leaves_no_trace(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat")) as _:
-            hold = await held(stage)
-            with pytest.raises(Fault):
-                holds.edit("x_1", Delete(section="s99"))
-            holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="hi"))
-            assert stage.kinds() == ["received", "held"]
-            with pytest.raises(Fault, match="this is no reply"):
-                holds.answer("x_1", 3)
-            assert hold.is_open
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat")) as (stage, holds, hold):
+        with pytest.raises(Fault):
+            holds.edit("x_1", Delete(section="s99"))
+        holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="hi"))
+        assert stage.kinds() == ["received", "held"]
+        with pytest.raises(Fault, match="this is no reply"):
+            holds.answer("x_1", 3)
+        assert hold.is_open
 
 
 async def test_a_later_edit_of_the_same_place_takes_the_masks_place(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat", session="a@shop")) as _:
-            section = (await held(stage)).draft.sections[0].id
-            holds.edit("x_1", SetText(section=section, text="one", keep="project"))
-            holds.edit("x_1", SetText(section=section, text="two", keep="project"))
-            (mask,) = holds.masks
-            assert (mask.scope, mask.name, mask.created) == ("project", "shop", stage.clock.now())
-            assert [hunk.new for hunk in mask.hunks] == ["two"]
-            with pytest.raises(Fault, match="narrower scope") as refused:  # the project would go on to get "two"
-                holds.edit("x_1", SetText(section=section, text="three", keep="all"))
-            assert refused.value.status == 422
-            assert [(each.scope, each.name) for each in holds.masks] == [("project", "shop")]
-            assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 2
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat", session="a@shop")) as (stage, holds, hold):
+        section = hold.draft.sections[0].id
+        holds.edit("x_1", SetText(section=section, text="one", keep="project"))
+        holds.edit("x_1", SetText(section=section, text="two", keep="project"))
+        (mask,) = holds.masks
+        assert (mask.scope, mask.name, mask.created) == ("project", "shop", stage.clock.now())
+        assert [hunk.new for hunk in mask.hunks] == ["two"]
+        with pytest.raises(Fault, match="narrower scope") as refused:  # the project would go on to get "two"
+            holds.edit("x_1", SetText(section=section, text="three", keep="all"))
+        assert refused.value.status == 422
+        assert [(each.scope, each.name) for each in holds.masks] == [("project", "shop")]
+        assert [type(fact) for fact in stage.facts()][2:] == [Edited] * 2
 
 
 async def test_an_edit_kept_for_all_comes_beside_one_that_is_kept_for_the_session(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat", session="a")) as _:
-            section = (await held(stage)).draft.sections[0].id
-            came = holds.hold_of("x_1").draft.section(section).text
-            holds.edit("x_1", SetText(section=section, text=f"First.\n{came}", keep="session"))
-            holds.edit("x_1", SetText(section=section, text=f"First.\n{came}\nLast.", keep="all"))
-            assert {each.scope: [hunk.new for hunk in each.hunks] for each in holds.masks} == {
-                "session": ["First.\n"],
-                "all": ["\nLast."],
-            }
-            holds.edit("x_1", KeepEdits(scope="all"))
-            (mask,) = holds.masks
-            assert mask.scope == "all"
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat", session="a")) as (_, holds, hold):
+        section = hold.draft.sections[0].id
+        came = holds.hold_of("x_1").draft.section(section).text
+        holds.edit("x_1", SetText(section=section, text=f"First.\n{came}", keep="session"))
+        holds.edit("x_1", SetText(section=section, text=f"First.\n{came}\nLast.", keep="all"))
+        assert {each.scope: [hunk.new for hunk in each.hunks] for each in holds.masks} == {
+            "session": ["First.\n"],
+            "all": ["\nLast."],
+        }
+        holds.edit("x_1", KeepEdits(scope="all"))
+        (mask,) = holds.masks
+        assert mask.scope == "all"
 
 
 async def test_an_edit_is_kept_beside_one_that_came_while_its_request_was_held(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat", session="a")) as _:
-            section = (await held(stage)).draft.sections[0].id
-            came = holds.hold_of("x_1").draft.section(section).text
-            hunk = {"old": came[:2], "new": "Other"}
-            holds.set_masks([{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [hunk]}])
-            holds.edit("x_1", SetText(section=section, text=f"{came}\nLast.", keep="session"))
-            assert [hunk.new for mask in holds.masks for hunk in mask.hunks] == ["Other", "\nLast."]
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat", session="a")) as (_, holds, hold):
+        section = hold.draft.sections[0].id
+        came = holds.hold_of("x_1").draft.section(section).text
+        hunk = {"old": came[:2], "new": "Other"}
+        holds.set_masks([{"scope": "all", "kind": "patch", "anchor": {"kind": "system"}, "hunks": [hunk]}])
+        holds.edit("x_1", SetText(section=section, text=f"{came}\nLast.", keep="session"))
+        assert [hunk.new for mask in holds.masks for hunk in mask.hunks] == ["Other", "\nLast."]
 
 
 async def test_what_cannot_be_kept_is_not_done_either(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        holds = stage.relay.holds
-        holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
-        async with asking(stage, asks("openai-chat")) as _:
-            hold = await held(stage)
-            section = hold.draft.sections[0].id
-            for edit in (
-                SetText(section=section, text="one", keep="session"),
-                SetText(section=section, text="one", keep="project"),
-                SetBody(body="{}", keep="all"),
-                Undo(keep="all"),
-            ):
-                with pytest.raises(Fault) as caught:
-                    holds.edit("x_1", edit)
-                assert caught.value.status == 422
-            assert not hold.draft.is_dirty
-            let_go(stage, hold)
-            calls = hold
-            while calls.phase == "request":
-                calls = await held(stage)
-            with pytest.raises(Fault, match="cannot be kept"):
-                holds.edit("x_1", SetText(section="s1", text="{}", keep="all"))
-            assert holds.masks == ()
-            holds.answer("x_1", said_by("enough"))
+    async with holding_twice(tmp_path) as (stage, holds), asking(stage, asks("openai-chat")) as _:
+        hold = await held(stage)
+        section = hold.draft.sections[0].id
+        for edit in (
+            SetText(section=section, text="one", keep="session"),
+            SetText(section=section, text="one", keep="project"),
+            SetBody(body="{}", keep="all"),
+            Undo(keep="all"),
+        ):
+            with pytest.raises(Fault) as caught:
+                holds.edit("x_1", edit)
+            assert caught.value.status == 422
+        assert not hold.draft.is_dirty
+        let_go(stage, hold)
+        await calls_held(stage)
+        with pytest.raises(Fault, match="cannot be kept"):
+            holds.edit("x_1", SetText(section="s1", text="{}", keep="all"))
+        assert holds.masks == ()
+        holds.answer("x_1", said_by("enough"))
 
 
 async def test_an_edit_whose_mask_cannot_be_written_is_not_done(tmp_path: Path) -> None:
-    async with holding(tmp_path) as stage:
-        holds = stage.relay.holds
-        async with asking(stage, asks("openai-chat")) as _:
-            hold = await held(stage)
-            (tmp_path / "full").write_text("a file in the place of the folder")
-            holds._kept = KeptInterception(tmp_path / "full")
-            with pytest.raises(Fault, match="full"):
-                holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="one", keep="all"))
-            assert (hold.draft.is_dirty, holds.masks) == (False, ())
-            assert not any(isinstance(fact, Edited) for fact in stage.facts())
-            holds.drop("x_1")
+    async with one_held(tmp_path, asks("openai-chat")) as (stage, holds, hold):
+        (tmp_path / "full").write_text("a file in the place of the folder")
+        holds._kept = KeptInterception(tmp_path / "full")
+        with pytest.raises(Fault, match="full"):
+            holds.edit("x_1", SetText(section=hold.draft.sections[0].id, text="one", keep="all"))
+        assert (hold.draft.is_dirty, holds.masks) == (False, ())
+        assert not any(isinstance(fact, Edited) for fact in stage.facts())
 
 
 async def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> None:
-    async with open_stage(tmp_path) as stage:
-        holds = stage.relay.holds
-        holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+    async with holding_twice(tmp_path) as (stage, holds):
         record = stage.hub._record
 
         def refuse(_entries: object) -> None:
@@ -296,9 +287,7 @@ async def test_an_edit_that_cannot_be_recorded_is_not_made(tmp_path: Path) -> No
             holds.edit("x_1", Undo())
             holds.edit("x_1", Redo())
             let_go(stage, hold)
-            calls = hold
-            while calls.phase == "request":
-                calls = await held(stage)
+            calls = await calls_held(stage)
             stage.hub._record = refuse
             with pytest.raises(Fault):
                 holds.edit("x_1", SetText(section="s1", text="{}"))
@@ -337,7 +326,6 @@ async def test_outcomes_are_remembered_for_a_while(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
         holds.set_masks([STRIP])
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         await stage.ask(asks("openai-chat"))
         assert [each.outcome for each in holds.outcomes("x_1")] == ["applied"]
         assert stage.kinds() == ["received", "attempt", "finished"]
@@ -434,10 +422,7 @@ BODY = b'{"model":"m","messages":[{"role":"user","content":"What is two and two?
 async def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: Path) -> None:
     """Tool calls that are held later, and released, are no change of the request."""
 
-    async with open_stage(tmp_path) as stage:
-        holds = stage.relay.holds
-        holds.set_rules([{"filter": ""}, {"filter": "", "phase": "tool_calls"}])
-        stage.upstream.script = [answer(200, whole("openai-chat"), JSON)]
+    async with holding_twice(tmp_path) as (stage, holds):
         found: list[Changes] = []
 
         def note(noted: FactEntry) -> None:
@@ -452,10 +437,7 @@ async def test_what_was_changed_is_known_when_the_request_is_released(tmp_path: 
         hold = await held(stage)
         holds.edit(hold.exchange, SetText(section=hold.draft.sections[0].id, text="What is one and two?"))
         let_go(stage, hold)
-        first = hold
-        while (hold := await held(stage)) is first:
-            pass
-        let_go(stage, hold)
+        let_go(stage, await calls_held(stage))
         await promptly(asking)
         ((change,),) = (each for changes in found for each in changes)
         assert (change.old, change.new) == ("What is two and two?", "What is one and two?")

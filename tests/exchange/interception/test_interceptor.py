@@ -22,12 +22,9 @@ from sightline.filters.parsing import parse
 from sightline.filters.predicate import matches
 from sightline.model.exchange import (
     Answered,
-    AttemptStarted,
     Dropped,
     Edited,
     ExchangeCancelled,
-    ExchangeFinished,
-    Received,
     Released,
     Translated,
 )
@@ -87,7 +84,6 @@ async def test_edited_body_is_recorded_first_and_sent_uncompressed(tmp_path: Pat
         assert (seen.body, seen.header("content-encoding")) == (after, "")
         assert seen.header("content-length") == str(len(after))
         released, attempt = stage.facts()[3:5]
-        assert isinstance(attempt, AttemptStarted)
         assert released == Released(attempt.sha256) == Released(digest(after))
 
 
@@ -153,7 +149,6 @@ async def test_rule_decides_after_its_timeout(tmp_path: Path, on_timeout: str, l
 
     async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_rules([{"filter": "", "timeout_s": 30, "on_timeout": on_timeout}])
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as (client,):
             hold = await held(stage)
             assert (hold.deadline, hold.rule.on_timeout) == (hold.since + 30, on_timeout)
@@ -173,7 +168,6 @@ async def test_a_decision_in_time_ends_the_limit(tmp_path: Path) -> None:
 
     async with open_stage(tmp_path, clock=clock) as stage:
         stage.relay.holds.set_rules([{"filter": "", "timeout_s": 30}])
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         async with asking(stage, asks("openai-chat")) as _:
             await clock.asleep()
             let_go(stage, await held(stage))
@@ -263,7 +257,6 @@ async def test_rules_can_drop_and_pass_requests_automatically(tmp_path: Path) ->
 async def test_a_rule_for_once_and_the_next_request_are_used_up(tmp_path: Path) -> None:
     async with open_stage(tmp_path) as stage:
         holds = stage.relay.holds
-        stage.upstream.script = [answer(200, whole("openai-chat", SAYS), JSON)]
         for begin in (lambda: holds.set_mode("next"), lambda: holds.set_rules([{"filter": "", "once": True}])):
             begin()
             assert not holds.is_idle
@@ -307,7 +300,6 @@ async def test_what_is_looked_at_is_translated_once(tmp_path: Path, monkeypatch:
 
     async with open_stage(tmp_path, "anthropic") as stage:
         stage.relay.holds.set_rules([{"filter": "model:another"}])
-        stage.upstream.script = [answer(200, whole("anthropic", SAYS), JSON)]
         assert (await stage.ask(asks("openai-chat"))).status == 200
         assert len(calls) == 1
 
@@ -332,7 +324,6 @@ async def test_a_person_may_answer_in_the_models_place(tmp_path: Path, spoken: s
         assert got.header("x-sightline-exchange") == "x_1"
         assert stage.raw_reply() == got.body
         last = stage.facts()[-1]
-        assert isinstance(last, ExchangeFinished)
         assert (last.finish, last.tools, last.status, last.usage) == ("tool_calls", ("Bash",), 200, None)
         stored = ["stored"] if spoken == "openai-responses" else []  # its client can ask for it again
         assert stage.kinds() == ["received", "held", "answered", *stored, "finished"]
@@ -409,8 +400,6 @@ async def test_a_kept_edit_is_made_again_on_later_requests_held_or_not(tmp_path:
         await stage.ask(asks("openai-chat", body=longer, session="red"))
         assert [seen.body for seen in stage.upstream.seen] == [after, longer.replace(b"Ann", b"Bo"), longer]
         received, edited, attempt, _ = stage.facts("x_2")
-        assert isinstance(received, Received)
-        assert isinstance(attempt, AttemptStarted)
         assert edited == Edited("mask", received.sha256, attempt.sha256)
         assert stage.bodies()[attempt.sha256] == stage.upstream.seen[1].body
         assert [each.outcome for each in holds.outcomes("x_2")] == ["applied"]

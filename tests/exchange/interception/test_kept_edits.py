@@ -1,7 +1,6 @@
 import hashlib
 import json
 import stat
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,11 @@ from sightline.editing.masks import read_masks
 from sightline.editing.operations import Delete, KeepEdits, Redo, Reset, Restore, Set, SetText, Undo
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.rules import Interception, Rules
-from sightline.exchange.interception.hold import Hold
-from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
 from sightline.exchange.interception.store import FILE_NAME, KeptInterception, MaskCount
 from tests.exchange.interception.test_holds import holds_in
-from tests.holding import asking, held, holding
-from tests.relay_stage import Stage, asks, play
+from tests.holding import asking, held, holding, one_held
+from tests.relay_stage import asks
 
 BODY = (
     b'{"model":"m","messages":[{"role":"system","content":"You are kind and patient."},'
@@ -24,23 +21,12 @@ BODY = (
 )
 
 
-def played(folder: Path, act: Callable[[Holds, Hold, tuple[str, str]], Awaitable[None] | None]) -> None:
-    """What happens to one held request; then it is dropped."""
-
-    async def story(stage: Stage) -> None:
-        holds = stage.relay.holds
-        holds.set_mode("every")
-        async with asking(stage, asks("openai-chat", body=BODY, session="a@shop")) as _:
-            hold = await held(stage)
-            act(holds, hold, (hold.draft.sections[0].id, hold.draft.sections[1].id))
-            if hold.is_open:
-                holds.drop("x_1")
-
-    play(story, folder)
+ASK = asks("openai-chat", body=BODY, session="a@shop")
 
 
-def test_undo_of_a_kept_edit_takes_its_mask_away_and_redo_brings_it_back(tmp_path: Path) -> None:
-    def act(holds: Holds, hold: Hold, at: tuple[str, str]) -> None:
+async def test_undo_of_a_kept_edit_takes_its_mask_away_and_redo_brings_it_back(tmp_path: Path) -> None:
+    async with one_held(tmp_path, ASK) as (_, holds, hold):
+        at = [section.id for section in hold.draft.sections]
         holds.edit("x_1", SetText(section=at[0], text="You are terse and patient.", keep="session"))
         (mask,) = holds.masks
         assert hold.kept_ids == (mask.id,)
@@ -53,11 +39,10 @@ def test_undo_of_a_kept_edit_takes_its_mask_away_and_redo_brings_it_back(tmp_pat
         holds.edit("x_1", Undo())
         assert holds.masks == (mask,)
 
-    played(tmp_path, act)
 
-
-def test_an_edit_that_is_not_kept_leaves_what_is(tmp_path: Path) -> None:
-    def act(holds: Holds, hold: Hold, at: tuple[str, str]) -> None:
+async def test_an_edit_that_is_not_kept_leaves_what_is(tmp_path: Path) -> None:
+    async with one_held(tmp_path, ASK) as (_, holds, hold):
+        at = [section.id for section in hold.draft.sections]
         holds.edit("x_1", SetText(section=at[0], text="You are terse and patient.", keep="session"))
         holds.edit("x_1", SetText(section=at[1], text="What is three and two?"))
         assert len(holds.masks) == 1
@@ -66,11 +51,10 @@ def test_an_edit_that_is_not_kept_leaves_what_is(tmp_path: Path) -> None:
         holds.edit("x_1", Undo())
         assert holds.masks == ()
 
-    played(tmp_path, act)
 
-
-def test_what_is_brought_back_by_hand_is_kept_no_more(tmp_path: Path) -> None:
-    def act(holds: Holds, hold: Hold, at: tuple[str, str]) -> None:
+async def test_what_is_brought_back_by_hand_is_kept_no_more(tmp_path: Path) -> None:
+    async with one_held(tmp_path, ASK) as (_, holds, hold):
+        at = [section.id for section in hold.draft.sections]
         holds.edit("x_1", Delete(section=at[0], keep="all"))
         assert len(holds.masks) == 1
         holds.edit("x_1", Restore(section=at[0]))
@@ -79,11 +63,10 @@ def test_what_is_brought_back_by_hand_is_kept_no_more(tmp_path: Path) -> None:
         holds.edit("x_1", SetText(section=at[0], text="You are kind and patient."))
         assert holds.masks == ()
 
-    played(tmp_path, act)
 
-
-def test_a_mask_that_a_kept_edit_replaced_is_back_after_undo(tmp_path: Path) -> None:
-    def act(holds: Holds, hold: Hold, at: tuple[str, str]) -> None:
+async def test_a_mask_that_a_kept_edit_replaced_is_back_after_undo(tmp_path: Path) -> None:
+    async with one_held(tmp_path, ASK) as (_, holds, hold):
+        at = [section.id for section in hold.draft.sections]
         holds.edit("x_1", SetText(section=at[0], text="You are terse and patient.", keep="all"))
         (first,) = holds.masks
         holds.edit("x_1", SetText(section=at[0], text="You are brief and patient.", keep="all"))
@@ -91,8 +74,6 @@ def test_a_mask_that_a_kept_edit_replaced_is_back_after_undo(tmp_path: Path) -> 
         assert (second.id, second != first) == (first.id, True)
         holds.edit("x_1", Undo())
         assert holds.masks == (first,)
-
-    played(tmp_path, act)
 
 
 async def test_a_mask_of_an_earlier_request_is_back_after_undo_too(tmp_path: Path) -> None:
@@ -118,8 +99,9 @@ async def test_a_mask_of_an_earlier_request_is_back_after_undo_too(tmp_path: Pat
             holds.drop("x_2")
 
 
-def test_the_edits_made_so_far_are_kept_and_each_undo_takes_its_own_away(tmp_path: Path) -> None:
-    def act(holds: Holds, hold: Hold, at: tuple[str, str]) -> None:
+async def test_the_edits_made_so_far_are_kept_and_each_undo_takes_its_own_away(tmp_path: Path) -> None:
+    async with one_held(tmp_path, ASK) as (_, holds, hold):
+        at = [section.id for section in hold.draft.sections]
         with pytest.raises(Fault, match="no edit to keep") as caught:
             holds.edit("x_1", KeepEdits(scope="session"))
         assert caught.value.status == 422
@@ -138,8 +120,6 @@ def test_the_edits_made_so_far_are_kept_and_each_undo_takes_its_own_away(tmp_pat
         assert holds.masks == ()
         holds.edit("x_1", Redo())
         assert [mask.kind for mask in holds.masks] == ["patch"]
-
-    played(tmp_path, act)
 
 
 async def test_release_keeps_too_and_is_refused_where_that_cannot_be(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Insert, SetText, Undo
 from sightline.errors import Code, Fault
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import expand
 from sightline.exchange.interception.viewer import MOST_LOOKS, Viewer
 from sightline.exchange.recording.exchange_record import RecordedExchange
@@ -46,68 +48,64 @@ async def recorded(folder: Path, **settings: Any) -> AsyncIterator[tuple[Stage, 
             await store.close()
 
 
-async def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) -> None:
-    async with recorded(tmp_path) as (stage, viewing, _):
-        holds = stage.relay.holds
-        holds.set_mode("every")
-        async with asking(stage, asks("openai-chat", body=turn("one", "two", "three"))):
+@asynccontextmanager
+async def viewed(folder: Path, asked: ClientRequest, **settings: Any) -> AsyncIterator[tuple[Stage, Viewer, Hold]]:
+    """One request that is held, and let go in the end."""
+    async with recorded(folder, **settings) as (stage, viewing, _):
+        stage.relay.holds.set_mode("every")
+        async with asking(stage, asked):
             hold = await held(stage)
-            before = await viewing.view_hold(hold)
-            assert await viewing.view_hold(hold) is before, "nothing is looked at twice"
-            section = before.sections[1]
-            holds.edit(hold.exchange, SetText(section=section.id, text="uno"))
-            after = viewing.now(hold)
-            assert [each.text for each in after.since(before)] == ["uno"]
-            assert after.budget is not None
-            assert after.sections[1].tokens == after.budget.sections[section.id]
-            holds.edit(hold.exchange, Delete(section=before.sections[2].id))
-            gone = viewing.now(hold)
-            assert {each.id for each in gone.since(after)} >= {before.sections[2].id}
-            holds.edit(hold.exchange, Undo())
-            assert [each.text for each in viewing.now(hold).sections] == [each.text for each in after.sections]
+            yield stage, viewing, hold
             let_go(stage, hold)
+
+
+async def test_what_an_edit_does_not_touch_is_the_very_same_section(tmp_path: Path) -> None:
+    async with viewed(tmp_path, asks("openai-chat", body=turn("one", "two", "three"))) as (stage, viewing, hold):
+        holds = stage.relay.holds
+        before = await viewing.view_hold(hold)
+        assert await viewing.view_hold(hold) is before, "nothing is looked at twice"
+        section = before.sections[1]
+        holds.edit(hold.exchange, SetText(section=section.id, text="uno"))
+        after = viewing.now(hold)
+        assert [each.text for each in after.since(before)] == ["uno"]
+        assert after.sections[1].tokens == after.budget.sections[section.id]
+        holds.edit(hold.exchange, Delete(section=before.sections[2].id))
+        gone = viewing.now(hold)
+        assert {each.id for each in gone.since(after)} >= {before.sections[2].id}
+        holds.edit(hold.exchange, Undo())
+        assert [each.text for each in viewing.now(hold).sections] == [each.text for each in after.sections]
 
 
 async def test_every_section_says_where_it_came_from_and_an_edited_one_what_it_was(tmp_path: Path) -> None:
-    async with recorded(tmp_path) as (stage, viewing, _):
+    async with viewed(tmp_path, asks("openai-chat", body=turn("one", "two", "three"))) as (stage, viewing, hold):
         holds = stage.relay.holds
-        holds.set_mode("every")
-        async with asking(stage, asks("openai-chat", body=turn("one", "two", "three"))):
-            hold = await held(stage)
-            first = (await viewing.view_hold(hold)).sections
-            assert [each.source_message_index for each in first] == [0, 1, 2, 3, None]
-            assert {each.original_content for each in first} == {None}, "the text is what came"
-            holds.edit(hold.exchange, SetText(section=first[1].id, text="uno"))
-            holds.edit(hold.exchange, Insert(pointer="/messages/1", value={"role": "user", "content": "new"}))
-            shown = viewing.now(hold).sections
-            assert [(each.source_message_index, each.original_content) for each in shown] == [
-                (0, None),
-                (None, None),
-                (1, "one"),
-                (2, None),
-                (3, None),
-                (None, None),
-            ]
-            let_go(stage, hold)
+        first = (await viewing.view_hold(hold)).sections
+        assert [each.source_message_index for each in first] == [0, 1, 2, 3, None]
+        assert {each.original_content for each in first} == {None}, "the text is what came"
+        holds.edit(hold.exchange, SetText(section=first[1].id, text="uno"))
+        holds.edit(hold.exchange, Insert(pointer="/messages/1", value={"role": "user", "content": "new"}))
+        shown = viewing.now(hold).sections
+        assert [(each.source_message_index, each.original_content) for each in shown] == [
+            (0, None),
+            (None, None),
+            (1, "one"),
+            (2, None),
+            (3, None),
+            (None, None),
+        ]
 
 
 async def test_counts_that_were_learned_change_what_every_section_takes(tmp_path: Path) -> None:
-    async with recorded(tmp_path) as (stage, viewing, _):
-        stage.relay.holds.set_mode("every")
-        async with asking(stage, asks("openai-chat", body=turn("one"))):
-            hold = await held(stage)
-            look = await viewing.view_hold(hold)
-            assert look.budget is not None
-            raw = look.budget.estimate
-            counted = Usage(input_tokens=2 * raw.tokens)
-            for _ in range(20):
-                stage.memory.learn("acme", "m", look.budget.estimate, counted, tools=False)
-            stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[1].id, text="uno"))
-            later = viewing.now(hold)
-            assert later.budget is not None
-            assert later.budget.estimate.tokens > 1.5 * raw.tokens
-            assert len(later.since(look)) == len(look.sections)
-            let_go(stage, hold)
+    async with viewed(tmp_path, asks("openai-chat", body=turn("one"))) as (stage, viewing, hold):
+        look = await viewing.view_hold(hold)
+        raw = look.budget.estimate
+        counted = Usage(input_tokens=2 * raw.tokens)
+        for _ in range(20):
+            stage.memory.learn("acme", "m", look.budget.estimate, counted, tools=False)
+        stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[1].id, text="uno"))
+        later = viewing.now(hold)
+        assert later.budget.estimate.tokens > 1.5 * raw.tokens
+        assert len(later.since(look)) == len(look.sections)
 
 
 async def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider(tmp_path: Path) -> None:
@@ -120,11 +118,9 @@ async def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider
             hold = await held(stage)
             look = await viewing.view_hold(hold)
             assert look.follows
-            assert look.cost is not None
             assert look.cost.kept_tokens >= 1024
             holds.edit(hold.exchange, SetText(section=look.sections[0].id, text="short"))
             cost = viewing.now(hold).cost
-            assert cost is not None
             assert cost.broken_by_edit >= 1024
             let_go(stage, hold)
         async with asking(stage, asks("openai-chat", body=next_turn, session="s", provider="open")):
@@ -135,34 +131,23 @@ async def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider
 
 
 async def test_what_the_provider_counted_leads_where_the_conversation_goes_on(tmp_path: Path) -> None:
-    async with recorded(tmp_path) as (stage, viewing, _):
-        stage.relay.holds.set_mode("every")
-        async with asking(stage, asks("openai-chat", body=turn("one", "Hello there.", "two"), session="s")):
-            hold = await held(stage)
-            request = hold.draft.request
-            assert request is not None
-            chain = digest_chain("acme", "m", request)
-            stage.memory.note_count(chain[:3], 1500)
-            look = await viewing.view_hold(hold)
-            assert look.budget is not None
-            assert look.budget.estimate.low >= 1500
-            assert look.budget.estimate.tokens < 1600
-            stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[0].id, text="short"))
-            later = viewing.now(hold).budget
-            assert later is not None
-            assert later.estimate.tokens < 1500, "the counted beginning was edited, so it is estimated again"
-            let_go(stage, hold)
+    asked = asks("openai-chat", body=turn("one", "Hello there.", "two"), session="s")
+    async with viewed(tmp_path, asked) as (stage, viewing, hold):
+        chain = digest_chain("acme", "m", hold.draft.request)
+        stage.memory.note_count(chain[:3], 1500)
+        look = await viewing.view_hold(hold)
+        assert look.budget.estimate.low >= 1500
+        assert look.budget.estimate.tokens < 1600
+        stage.relay.holds.edit(hold.exchange, SetText(section=look.sections[0].id, text="short"))
+        later = viewing.now(hold).budget
+        assert later.estimate.tokens < 1500, "the counted beginning was edited, so it is estimated again"
 
 
 async def test_new_hold_can_be_shown_immediately(tmp_path: Path) -> None:
-    async with recorded(tmp_path) as (stage, viewing, _):
-        stage.relay.holds.set_mode("every")
-        async with asking(stage, asks("openai-chat")):
-            hold = await held(stage)
-            assert viewing.now(hold).sections[0].text == "hi"
-            first, second = await asyncio.gather(viewing.view_hold(hold), viewing.view_hold(hold))
-            assert first is second
-            let_go(stage, hold)
+    async with viewed(tmp_path, asks("openai-chat")) as (_, viewing, hold):
+        assert viewing.now(hold).sections[0].text == "hi"
+        first, second = await asyncio.gather(viewing.view_hold(hold), viewing.view_hold(hold))
+        assert first is second
 
 
 async def test_held_calls_are_shown_without_a_budget(tmp_path: Path) -> None:
@@ -261,16 +246,12 @@ async def test_a_chain_of_responses_becomes_one_request(tmp_path: Path) -> None:
 
 
 async def test_a_link_that_is_not_on_record_is_named(tmp_path: Path) -> None:
-    async with recorded(tmp_path, spoken="openai-responses") as (stage, viewing, _):
+    async with viewed(tmp_path, responses("two", "r_lost"), spoken="openai-responses") as (stage, viewing, hold):
         holds = stage.relay.holds
-        holds.set_mode("every")
-        async with asking(stage, responses("two", "r_lost")):
-            hold = await held(stage)
-            with pytest.raises(Fault, match="r_lost") as caught:
-                await expand(holds, viewing.records, hold.exchange)
-            assert caught.value.status == 422
-            assert not hold.draft.is_dirty
-            let_go(stage, hold)
+        with pytest.raises(Fault, match="r_lost") as caught:
+            await expand(holds, viewing.records, hold.exchange)
+        assert caught.value.status == 422
+        assert not hold.draft.is_dirty
 
 
 async def test_calls_of_a_reply_cannot_be_written_out(tmp_path: Path) -> None:

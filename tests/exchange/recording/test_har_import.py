@@ -8,7 +8,7 @@ import pytest
 
 from sightline.errors import Fault
 from sightline.exchange.recording.har import HarImport, is_har, read_har
-from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
+from sightline.model.exchange import ExchangeFailed, ExchangeFinished, Fact
 from sightline.store.entries import BodyEntry, Entry, FactEntry
 from tests.store.traffic import chat_stream
 
@@ -56,19 +56,21 @@ def facts(entries: tuple[Entry, ...]) -> list[Fact]:
     return [each.fact for each in entries if isinstance(each, FactEntry)]
 
 
+def facts_of(*changed: Any, **changes: Any) -> list[Fact]:
+    """Those of the one exchange that such an entry becomes."""
+    (exchange,) = imported(*(changed or [entry(**changes)])).exchanges
+    return facts(exchange)
+
+
 def test_a_request_and_its_answer_become_one_exchange() -> None:
     found = imported(entry(), {**entry(), "request": {"method": "GET", "url": "https://x.test/v1/models"}})
     assert found.others == 1
     (exchange,) = found.exchanges
     received, attempt, frame, end = facts(exchange)
-    assert isinstance(received, Received)
     assert (received.dialect, received.model, received.is_stream) == ("openai-chat", "m", True)
     assert (received.session, received.client, received.path) == ("import", "curl/8", "/v1/chat/completions")
-    assert isinstance(attempt, AttemptStarted)
     assert attempt.provider == "api.acme.test"
-    assert isinstance(frame, FrameArrived)
     assert frame.after == 0.5
-    assert isinstance(end, ExchangeFinished)
     assert (end.finish, end.status, end.first_byte, end.elapsed) == ("stop", 200, 0.5, 1.5)
     assert end.headers == (("content-type", "text/event-stream"),)
     assert found.ids == [each.exchange for each in imported(entry()).exchanges[0][1:2] if isinstance(each, FactEntry)]
@@ -82,49 +84,33 @@ def test_credentials_are_masked_wherever_they_stand() -> None:
     assert isinstance(kept, BodyEntry)
     assert KEY.encode() not in kept.data
     received = facts(exchange)[0]
-    assert isinstance(received, Received)
     assert (received.dialect, received.model, received.is_stream) == ("gemini", "gem", True)
     assert KEY not in repr(exchange)
     assert "alt=sse" in received.path
 
 
 def test_an_error_and_an_answer_that_is_missing_are_failures() -> None:
-    refusal = {"status": 429, "content": {"text": '{"error":{"message":"slow down"}}'}}
-    (exchange,) = imported(entry(response=refusal)).exchanges
-    end = facts(exchange)[-1]
-    assert isinstance(end, ExchangeFailed)
+    end = facts_of(response={"status": 429, "content": {"text": '{"error":{"message":"slow down"}}'}})[-1]
     assert (end.code, end.message, end.status) == ("rate_limited", "slow down", 429)
-    (exchange,) = imported(entry(response={"status": 200})).exchanges
-    end = facts(exchange)[-1]
-    assert isinstance(end, ExchangeFailed)
-    assert end.code == "upstream_protocol"
+    assert facts_of(response={"status": 200})[-1].code == "upstream_protocol"
     cut = {"status": 200, "content": {"text": chat_stream("Hel", "lo")[0].decode()}}
-    (exchange,) = imported(entry(response=cut)).exchanges
-    assert isinstance(facts(exchange)[-1], ExchangeFailed)
-    (exchange,) = imported(entry(response={"status": 0})).exchanges
-    end = facts(exchange)[-1]
-    assert isinstance(end, ExchangeFailed)
+    assert isinstance(facts_of(response=cut)[-1], ExchangeFailed)
+    end = facts_of(response={"status": 0})[-1]
     assert (end.code, end.message, end.status) == ("network", "the archive holds no answer", 0)
 
 
 def test_the_address_is_the_one_in_the_archive_without_its_credentials() -> None:
-    (exchange,) = imported(entry(f"https://me:pw@far.test:8/deep/v1/chat/completions?key={KEY}&v=2")).exchanges
-    attempt = facts(exchange)[1]
-    assert isinstance(attempt, AttemptStarted)
+    attempt = facts_of(entry(f"https://me:pw@far.test:8/deep/v1/chat/completions?key={KEY}&v=2"))[1]
     assert attempt.url == "https://far.test:8/deep/v1/chat/completions?key=***&v=2"
 
 
 def test_contents_may_be_in_base64_and_bodies_need_not_be_json() -> None:
     text = base64.b64encode(b"".join(chat_stream("Hi"))).decode()
     answer = {"status": 200, "content": {"text": text, "encoding": "base64"}}
-    (exchange,) = imported(entry(response=answer)).exchanges
-    assert isinstance(facts(exchange)[-1], ExchangeFinished)
+    assert isinstance(facts_of(response=answer)[-1], ExchangeFinished)
     changed = entry()
     changed["request"]["postData"]["text"] = "[1"
-    (exchange,) = imported(changed).exchanges
-    received = facts(exchange)[0]
-    assert isinstance(received, Received)
-    assert received.model == ""
+    assert facts_of(changed)[0].model == ""
 
 
 @pytest.mark.parametrize(

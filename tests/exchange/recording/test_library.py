@@ -1,4 +1,3 @@
-import asyncio
 import json
 from pathlib import Path
 
@@ -49,32 +48,29 @@ def claude(text: str, limit: int) -> bytes:
     return json.dumps(said).encode()
 
 
-def test_a_limit_of_tokens_that_a_dialect_demands_makes_no_difference(tmp_path: Path) -> None:
-    async def story() -> None:
-        entries = [
-            exchange("x_1", chat_body("free"), chat_stream("1")),
-            exchange("x_2", claude("demanded", 64), [b"{}"], spoken="anthropic", stream=False),
-            exchange("x_3", chat_body("limited", max_tokens=5), chat_stream("3")),
-        ]
-        async with store_with(tmp_path, *entries) as store:
-            library = Library(store)
-            await library.fill(EVERYTHING, now=NOON)
+async def test_a_limit_of_tokens_that_a_dialect_demands_makes_no_difference(tmp_path: Path) -> None:
+    entries = [
+        exchange("x_1", chat_body("free"), chat_stream("1")),
+        exchange("x_2", claude("demanded", 64), [b"{}"], spoken="anthropic", stream=False),
+        exchange("x_3", chat_body("limited", max_tokens=5), chat_stream("3")),
+    ]
+    async with store_with(tmp_path, *entries) as store:
+        library = Library(store)
+        await library.fill(EVERYTHING, now=NOON)
 
-            async def played(spoken: str, body: bytes) -> str | None:
-                told = await library.next(lines_of(spoken, body, "m"), spoken)
-                return None if told is None else told.id
+        async def played(spoken: str, body: bytes) -> str | None:
+            told = await library.next(lines_of(spoken, body, "m"), spoken)
+            return None if told is None else told.id
 
-            assert await played("anthropic", claude("free", 8192)) == "x_1"
-            assert await played("openai-chat", chat_body("demanded")) == "x_2"
-            assert await played("anthropic", claude("demanded", 64)) == "x_2"
-            assert await played("anthropic", claude("limited", 5)) == "x_3"
-            assert await played("openai-chat", chat_body("free", max_tokens=5)) is None, "here it was said freely"
-            assert await played("openai-chat", chat_body("limited")) is None
-            assert await played("anthropic", claude("limited", 6)) is None
-            told = await library.at(lines_of("anthropic", claude("free", 1), "m"), 0, "anthropic")
-            assert told is not None
-
-    asyncio.run(story())
+        assert await played("anthropic", claude("free", 8192)) == "x_1"
+        assert await played("openai-chat", chat_body("demanded")) == "x_2"
+        assert await played("anthropic", claude("demanded", 64)) == "x_2"
+        assert await played("anthropic", claude("limited", 5)) == "x_3"
+        assert await played("openai-chat", chat_body("free", max_tokens=5)) is None, "here it was said freely"
+        assert await played("openai-chat", chat_body("limited")) is None
+        assert await played("anthropic", claude("limited", 6)) is None
+        told = await library.at(lines_of("anthropic", claude("free", 1), "m"), 0, "anthropic")
+        assert told is not None
 
 
 async def test_a_miss_names_the_nearest_recording_and_what_differs(tmp_path: Path) -> None:
@@ -85,10 +81,8 @@ async def test_a_miss_names_the_nearest_recording_and_what_differs(tmp_path: Pat
         assert await library.nearest(lines("hi")) is None
         await library.fill(EVERYTHING, now=NOON)
         missed = await library.nearest(lines("hi", "hello", "list the folders", system="Be brief."))
-        assert missed is not None
         assert missed.summary.id == "x_2"
         assert missed.difference == "-user: list the files\n+user: list the folders"
         many = "\n".join(f"line {n}" for n in range(40))
         missed = await library.nearest(lines("hi", "hello", many, system="Be brief."))
-        assert missed is not None
         assert missed.difference.endswith("(and 25 more lines)")

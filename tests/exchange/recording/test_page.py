@@ -70,7 +70,6 @@ def test_everything_is_on_the_page_as_text_and_nothing_on_it_acts(tmp_path: Path
     assert not [attrs for _, attrs in read.tags if any(name.startswith("on") for name in attrs)]
     assert read.words.count(EVIL) >= 4
     policy = next(attrs["content"] for _, attrs in read.tags if attrs.get("http-equiv") == "content-security-policy")
-    assert policy is not None
     assert policy.startswith("default-src 'none'")
     for text in ("anthropic → openai-chat", "9 input, 2 output", "1.50 s, first byte after 0.50 s", "temperature",
                   "<b>tool</b>", "a mark", "received", "attempt", "3 pieces", "finished"):  # fmt: skip

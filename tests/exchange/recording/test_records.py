@@ -1,7 +1,7 @@
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +21,26 @@ from sightline.exchange.recording.records import (
 )
 from sightline.filters.parsing import parse
 from sightline.model.exchange import ExchangeFinished, FrameArrived, Received
-from sightline.store.entries import BodyEntry, FactEntry
-from sightline.store.sqlite import open_store
+from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.sqlite import SqliteStore
 from sightline.store.store import LoggedValue, Pruned, Store
 from tests.fake_clock import FakeClock
-from tests.store.traffic import NOON, answered, chat_body, chat_stream, prices, received
+from tests.recordings import store_with
+from tests.store.traffic import NOON, answered, chat_body, chat_stream, noted, prices, received
 
 FIRST = chat_body("hi")
 SECOND = chat_body("hi", "Hello", "and now?")
 
 
-@asynccontextmanager
-async def recorded(folder: Path) -> AsyncIterator[Store]:
-    store = await open_store(folder, prices=prices, now=lambda: NOON)
-    try:
-        store.record([*received("x_1", FIRST), *answered("x_1", FIRST, chat_stream("Hello"))])
-        store.record(received("x_2", SECOND))
-        store.record([*received("x_3", FIRST, origin="x_1"), *answered("x_3", FIRST, chat_stream("Hello"))])
-        yield store
-    finally:
-        await store.close()
+def recorded(folder: Path) -> AbstractAsyncContextManager[SqliteStore]:
+    """The third of these is a replay of the first."""
+    answer = chat_stream("Hello")
+    return store_with(
+        folder,
+        [*received("x_1", FIRST), *answered("x_1", FIRST, answer)],
+        received("x_2", SECOND),
+        [*received("x_3", FIRST, origin="x_1"), *answered("x_3", FIRST, answer)],
+    )
 
 
 def over(store: Store, unwritten: Callable[[str], list[FactEntry]] | None = None) -> Records:
@@ -79,7 +79,6 @@ async def test_the_one_before_is_found_also_for_one_that_has_not_been_sent(tmp_p
     async with recorded(tmp_path) as store:
         records = over(store)
         before = await records.previous("x_2")
-        assert before is not None
         assert (before.id, before.sent) == ("x_1", FIRST)
         assert await records.previous("x_1") is None
         assert await records.previous("x_nothing") is None
@@ -99,13 +98,11 @@ async def test_one_whose_bodies_are_gone_is_not_there(tmp_path: Path) -> None:
             return None
 
     async with recorded(tmp_path) as store:
-        await store.settle()
         assert await over(Forgetful(store)).previous("x_2") is None  # type: ignore[arg-type]
 
 
 async def test_replays_name_the_one_that_they_repeat(tmp_path: Path) -> None:
     async with recorded(tmp_path) as store:
-        await store.settle()
         assert await over(store).replays("x_1") == ("x_3",)
         assert await over(store).replays("x_2") == ()
 
@@ -131,70 +128,55 @@ class Pruning:
         return outcome
 
 
-def test_retention_limits_are_passed_to_the_store(caplog: pytest.LogCaptureFixture) -> None:
-    store = Pruning(Pruned(3, 4096, 1))
-    with caplog.at_level(logging.INFO):
-        asyncio.run(Retention(store, FakeClock(NOW), days=7, megabytes=2).once())  # type: ignore[arg-type]
-    assert store.asked == [{"older_than": NOW - 7 * 86_400, "larger_than": 2 << 20}]
-    assert "3 exchanges were forgotten" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("limits", "told"),
     [
+        ({"days": 7, "megabytes": 2}, {"older_than": NOW - 7 * 86_400, "larger_than": 2 << 20}),
         ({"days": 1}, {"older_than": NOW - 86_400, "larger_than": None}),
         ({"megabytes": 1}, {"older_than": None, "larger_than": 1 << 20}),
     ],
 )
-def test_one_limit_is_enough(limits: dict[str, int], told: dict[str, Any]) -> None:
-    store = Pruning()
-    asyncio.run(Retention(store, FakeClock(NOW), **limits).once())  # type: ignore[arg-type]
+async def test_retention_limits_are_passed_to_the_store(
+    limits: dict[str, int], told: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Pruning(Pruned(3, 4096, 1))
+    caplog.set_level(logging.INFO)
+    await Retention(store, FakeClock(NOW), **limits).once()  # type: ignore[arg-type]
     assert store.asked == [told]
+    assert "3 exchanges were forgotten" in caplog.text
 
 
-def test_without_a_limit_nothing_is_forgotten() -> None:
+async def test_without_a_limit_nothing_is_forgotten() -> None:
     store = Pruning()
-    asyncio.run(Retention(store, FakeClock(NOW)).run())  # type: ignore[arg-type]
+    await Retention(store, FakeClock(NOW)).run()  # type: ignore[arg-type]
     assert store.asked == []
 
 
-def test_it_goes_on_every_hour_also_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_goes_on_every_hour_also_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     store, clock = Pruning(Fault(Code.CONFIG, "locked")), FakeClock(NOW)
-
-    async def for_a_while() -> None:
-        running = asyncio.ensure_future(Retention(store, clock, days=1).run())  # type: ignore[arg-type]
-        await store.was_asked_thrice.wait()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-
-    asyncio.run(for_a_while())
+    running = asyncio.ensure_future(Retention(store, clock, days=1).run())  # type: ignore[arg-type]
+    await store.was_asked_thrice.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
     assert clock.waits[:2] == [EVERY, EVERY]
     assert "could not be pruned: locked" in caplog.text
 
 
-def test_what_the_page_keeps_counts_in_place_of_the_configuration(tmp_path: Path) -> None:
-    async def keep() -> tuple[list[str], list[str], bool]:
-        store = await open_store(tmp_path, prices=lambda _provider, _model: None, now=lambda: NOW)
-        try:
-            for name, age, session in (("x_1", 9, "demo"), ("x_2", 9, "kept"), ("x_3", 1, "demo")):
-                at = NOW - age * 86_400
-                body = BodyEntry("aa", b"{}")
-                received = FactEntry(name, 0, at, Received("openai-chat", "m", "aa", session=session))
-                store.record([body, received, FactEntry(name, 1, at, ExchangeFinished("stop", 200))])
-            await store.settle()
-            kept = LoggedValue(store.logbook, RETENTION_LOG, RetentionSettings, lambda: NOW)
-            retention = Retention(store, FakeClock(NOW), days=5, kept=kept)  # type: ignore[arg-type]
-            wanted = RetentionSettings(0, 0, (RetentionRule("session:demo", 7),))
-            await retention.set(wanted)
-            after_rule = [each.id for each in await store.find(parse(""), now=NOW)]
-            settings, is_configured = await retention.settings()
-            assert settings == wanted
-            await retention.set(RetentionSettings(2, 0, ()))
-            return after_rule, [each.id for each in await store.find(parse(""), now=NOW)], is_configured
-        finally:
-            await store.close()
+async def test_what_the_page_keeps_counts_in_place_of_the_configuration(tmp_path: Path) -> None:
+    def lived(name: str, age: int, session: str) -> list[Entry]:
+        facts = [Received("openai-chat", "m", "aa", session=session), ExchangeFinished("stop", 200)]
+        return [BodyEntry("aa", b"{}"), *noted(name, facts, at=NOW - age * 86_400)]
 
-    assert asyncio.run(keep()) == (["x_3", "x_2"], ["x_3"], False)
+    exchanges = lived("x_1", 9, "demo"), lived("x_2", 9, "kept"), lived("x_3", 1, "demo")
+    async with store_with(tmp_path, *exchanges) as store:
+        kept = LoggedValue(store.logbook, RETENTION_LOG, RetentionSettings, lambda: NOW)
+        retention = Retention(store, FakeClock(NOW), days=5, kept=kept)  # type: ignore[arg-type]
+        wanted = RetentionSettings(0, 0, (RetentionRule("session:demo", 7),))
+        await retention.set(wanted)
+        assert [each.id for each in await store.find(parse(""), now=NOW)] == ["x_3", "x_2"]
+        assert await retention.settings() == (wanted, False)
+        await retention.set(RetentionSettings(2, 0, ()))
+        assert [each.id for each in await store.find(parse(""), now=NOW)] == ["x_3"]
 
 
 async def test_more_exchanges_than_a_filter_has_terms_are_forgotten_at_once_and_no_others(tmp_path: Path) -> None:

@@ -88,7 +88,6 @@ def test_a_clients_own_credential_gets_a_variable_of_its_own(tmp_path: Path) -> 
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY, headers=HEADERS)))
     assert had_credential(told)
     value = dict(call_of(told, catalog(key_env="")).headers)["authorization"]
-    assert isinstance(value, Variable)
     assert (value.name, value.prefix) == ("ACME_API_KEY", "Bearer ")
     by_query = exchange("x_1", b'{"contents":[]}', spoken="gemini", path="/v1beta/models/m:generateContent?key=***")
     told = asyncio.run(one(tmp_path / "b", by_query))
@@ -154,7 +153,6 @@ def test_api_key_is_optional_if_it_is_unknown_whether_one_was_sent(tmp_path: Pat
     told = asyncio.run(one(tmp_path, exchange("x_1", BODY, headers=(("api-key", "***"),), url=THERE)))
     (key,) = call_of(told, Catalog()).headers
     assert key[0] == "api-key"
-    assert isinstance(key[1], Variable)
     assert (key[1].name, key[1].optional) == ("ACME_API_KEY", True)
 
 

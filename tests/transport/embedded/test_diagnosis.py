@@ -2,7 +2,10 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,22 +36,15 @@ async def post(request: HttpRequest) -> tuple[int, bytes]:
     return answer.status, answer.body
 
 
-def diagnosed(
-    *, python: str = sys.executable, url: str = "", weights: str = "", says: object = None
-) -> list[DiagnosisFinding]:
-    """The findings; `says` is what stands in for the answers of a model elsewhere."""
-
-    async def answer(request: HttpRequest) -> tuple[int, bytes]:
-        return says  # type: ignore[return-value]
-
-    async def story() -> list[DiagnosisFinding]:
-        model = EmbeddedModel(python=python, environment=os.environ, make_key=lambda: "key", url=url, weights=weights)
-        try:
-            return await diagnose(model, answer if says else post)
-        finally:
-            await model.close()
-
-    return asyncio.run(story())
+async def diagnosed(asks: Callable[..., Any] = post, **settings: Any) -> list[DiagnosisFinding]:
+    """The findings; `asks` is told the model and the request, unless it is the usual `post`."""
+    model = EmbeddedModel(
+        **{"python": sys.executable, "environment": os.environ, "make_key": lambda: "key", **settings}
+    )
+    try:
+        return await diagnose(model, asks if asks is post else partial(asks, model))
+    finally:
+        await model.close()
 
 
 def by_name(findings: list[DiagnosisFinding]) -> dict[str, DiagnosisFinding]:
@@ -56,8 +52,8 @@ def by_name(findings: list[DiagnosisFinding]) -> dict[str, DiagnosisFinding]:
 
 
 @needs_model
-def test_where_it_runs_every_part_is_found_right() -> None:
-    findings = diagnosed()
+async def test_where_it_runs_every_part_is_found_right() -> None:
+    findings = await diagnosed()
     assert [finding.name for finding in findings] == [
         "engine", "weights", "openmp", "processor", "start", "count", "answer",
     ]  # fmt: skip
@@ -65,55 +61,46 @@ def test_where_it_runs_every_part_is_found_right() -> None:
     assert by_name(findings)["count"].detail == "33 tokens"
 
 
-def test_components_are_reported_even_if_the_engine_does_not_start(tmp_path: Path) -> None:
+async def test_components_are_reported_even_if_the_engine_does_not_start(tmp_path: Path) -> None:
     inspecting = f'case "$*" in *--inspect*) exec {sys.executable} "$@";; esac; kill -ILL $$'
-    findings = by_name(diagnosed(python=str(StandIn(tmp_path, inspecting).path)))
+    findings = by_name(await diagnosed(python=str(StandIn(tmp_path, inspecting).path)))
     assert list(findings) == ["engine", "weights", "openmp", "processor", "start"]
     assert not findings["start"].ok
     assert "AVX2" in findings["start"].detail
     assert findings["start"].hint
 
 
-def test_model_that_dies_between_two_checks_is_reported(tmp_path: Path) -> None:
+async def test_model_that_dies_between_two_checks_is_reported(tmp_path: Path) -> None:
     once = tmp_path / "once"
     dying = f"""case "$*" in *--inspect*) exec {sys.executable} "$@";; esac
 read line; test -e {once} && exit 5; touch {once}; {STARTED}; read line"""
     python = StandIn(tmp_path, dying)
 
-    async def story() -> list[DiagnosisFinding]:
-        model = EmbeddedModel(python=str(python.path), environment=os.environ, make_key=lambda: "key")
+    async def killing(model: EmbeddedModel, _request: HttpRequest) -> tuple[int, bytes]:
+        os.kill(python.pids[-1], signal.SIGKILL)
+        await model._child.ended.wait()
+        raise Fault(Code.NETWORK, "connection reset")
 
-        async def killing(request: HttpRequest) -> tuple[int, bytes]:
-            os.kill(python.pids[-1], signal.SIGKILL)
-            assert model._child is not None
-            await model._child.ended.wait()
-            raise Fault(Code.NETWORK, "connection reset")
-
-        try:
-            return await diagnose(model, killing)
-        finally:
-            await model.close()
-
-    findings = by_name(asyncio.run(story()))
+    findings = by_name(await diagnosed(killing, python=str(python.path)))
     assert findings["start"].ok
     assert findings["count"].detail == "connection reset"
     assert "exit code 5" in findings["answer"].detail
 
 
-def test_a_file_of_weights_that_is_not_there(tmp_path: Path) -> None:
-    findings = by_name(diagnosed(weights=str(tmp_path / "none.gguf")))
+async def test_a_file_of_weights_that_is_not_there(tmp_path: Path) -> None:
+    findings = by_name(await diagnosed(weights=str(tmp_path / "none.gguf")))
     assert not findings["weights"].ok
     assert not findings["start"].ok
 
 
-def test_a_python_that_is_not_there_is_the_only_finding(tmp_path: Path) -> None:
-    (finding,) = diagnosed(python=str(tmp_path / "none"))
+async def test_a_python_that_is_not_there_is_the_only_finding(tmp_path: Path) -> None:
+    (finding,) = await diagnosed(python=str(tmp_path / "none"))
     assert (finding.name, finding.ok) == ("python", False)
     assert "No such file" in finding.detail
 
 
-def test_a_python_that_cannot_look_says_why(tmp_path: Path) -> None:
-    (finding,) = diagnosed(python=str(StandIn(tmp_path, "echo 'No module named sightline' >&2; exit 1").path))
+async def test_a_python_that_cannot_look_says_why(tmp_path: Path) -> None:
+    (finding,) = await diagnosed(python=str(StandIn(tmp_path, "echo 'No module named sightline' >&2; exit 1").path))
     assert finding.ok is False
     assert "No module named sightline" in finding.detail
 
@@ -126,18 +113,21 @@ def test_a_python_that_cannot_look_says_why(tmp_path: Path) -> None:
         pytest.param((200, b'{"input_tokens":1,"choices":[]}'), "cannot be read", id="no answer"),
     ],
 )
-def test_external_model_is_queried_but_not_inspected(says: tuple[int, bytes], words: str) -> None:
-    findings = diagnosed(url="http://127.0.0.1:8080", says=says)
+async def test_external_model_is_queried_but_not_inspected(says: tuple[int, bytes], words: str) -> None:
+    async def answer(_model: EmbeddedModel, _request: HttpRequest) -> tuple[int, bytes]:
+        return says
+
+    findings = await diagnosed(answer, url="http://127.0.0.1:8080")
     assert [finding.name for finding in findings] == ["address", "count", "answer"]
     assert findings[-1].ok is False
     assert words in findings[-1].detail
 
 
 async def test_a_model_elsewhere_that_cannot_be_reached() -> None:
-    async def unreachable(request: HttpRequest) -> tuple[int, bytes]:
+    async def unreachable(_model: EmbeddedModel, _request: HttpRequest) -> tuple[int, bytes]:
         raise Fault(Code.NETWORK, "connection refused", hint="Is it running?")
 
-    found = await diagnose(EmbeddedModel(environment={}, make_key=lambda: "key", url="http://127.0.0.1:1"), unreachable)
+    found = await diagnosed(unreachable, environment={}, url="http://127.0.0.1:1")
     assert found[-1] == DiagnosisFinding("answer", ok=False, detail="connection refused", hint="Is it running?")
 
 

@@ -1,5 +1,4 @@
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -11,6 +10,7 @@ from sightline.errors import Code
 from sightline.transport.embedded import process as pipes
 from sightline.transport.embedded.causes import ChildStarted
 from sightline.transport.embedded.process import COMPLAINTS_KEPT, ChildPipes
+from tests.transport.embedded.stand_in import until_dead
 
 
 @asynccontextmanager
@@ -22,20 +22,11 @@ async def child(script: str) -> AsyncIterator[ChildPipes]:
         await protocol.end()
 
 
-def until_dead(pid: int) -> None:
-    """Wait in a way that lets nothing else run, so that the loop cannot have been told."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-
-
-def told_by(script: str) -> ChildPipes:
-    async def listen() -> ChildPipes:
-        async with child(script) as heard:
-            await heard.settled.wait()
-            await heard.ended.wait()
-        return heard
-
-    return asyncio.run(listen())
+async def told_by(script: str) -> ChildPipes:
+    async with child(script) as heard:
+        await heard.settled.wait()
+        await heard.ended.wait()
+    return heard
 
 
 async def test_a_child_says_where_it_listens_and_goes_on() -> None:
@@ -48,9 +39,9 @@ async def test_a_child_says_where_it_listens_and_goes_on() -> None:
     assert heard.exit_code == 1
 
 
-def test_an_answer_may_come_in_pieces_and_what_follows_it_is_not_read() -> None:
+async def test_an_answer_may_come_in_pieces_and_what_follows_it_is_not_read() -> None:
     pieces = r"""printf '{"type":"started",'; printf '"address":"http://127.0.0.1:7"}\n'; echo and more"""
-    assert told_by(pieces).address == "http://127.0.0.1:7"
+    assert (await told_by(pieces)).address == "http://127.0.0.1:7"
 
 
 @pytest.mark.parametrize(
@@ -62,23 +53,23 @@ def test_an_answer_may_come_in_pieces_and_what_follows_it_is_not_read() -> None:
         pytest.param("head -c 70000 /dev/zero", id="no end"),
     ],
 )
-def test_what_is_not_understood_is_a_failure(script: str) -> None:
-    heard = told_by(script)
-    fault = asyncio.run(heard.fault())
+async def test_what_is_not_understood_is_a_failure(script: str) -> None:
+    heard = await told_by(script)
+    fault = await heard.fault()
     assert heard.address == ""
     assert fault.code is Code.LOCAL_UNAVAILABLE
     assert "what it said is not understood" in fault.message
 
 
-def test_of_its_complaints_the_last_ones_are_kept() -> None:
-    heard = told_by("head -c 100000 /dev/zero >&2; echo >&2; echo 'MemoryError: no room' >&2; echo >&2; exit 3")
+async def test_of_its_complaints_the_last_ones_are_kept() -> None:
+    heard = await told_by("head -c 100000 /dev/zero >&2; echo >&2; echo 'MemoryError: no room' >&2; echo >&2; exit 3")
     assert len(heard._complaints) == COMPLAINTS_KEPT
     assert heard.end_in_words() == ("crashed", "exit code 3; MemoryError: no room")
 
 
-def test_a_child_that_says_nothing_is_known_by_its_end() -> None:
-    assert told_by("kill -ILL $$").end_in_words() == ("no_avx2", "signal 4")
-    assert told_by("kill -KILL $$").end_in_words() == ("out_of_memory", "signal 9")
+async def test_a_child_that_says_nothing_is_known_by_its_end() -> None:
+    assert (await told_by("kill -ILL $$")).end_in_words() == ("no_avx2", "signal 4")
+    assert (await told_by("kill -KILL $$")).end_in_words() == ("out_of_memory", "signal 9")
 
 
 async def test_a_child_is_not_waited_for_once_it_was_given_up() -> None:
@@ -104,15 +95,12 @@ async def test_a_child_that_has_answered_is_not_given_up() -> None:
         pytest.param("trap '' TERM;", 9, id="to a request to end as well"),
     ],
 )
-def test_a_deaf_child_is_ended_all_the_same(monkeypatch: pytest.MonkeyPatch, deafness: str, signal: int) -> None:
-    async def story() -> int | None:
-        script = f"""{deafness} echo '{{"type":"failed","cause":"crashed"}}'; while :; do read -r line; done"""
-        async with child(script) as heard:
-            await heard.settled.wait()
-        return heard.exit_code
-
+async def test_a_deaf_child_is_ended_all_the_same(monkeypatch: pytest.MonkeyPatch, deafness: str, signal: int) -> None:
     monkeypatch.setattr(pipes, "_PATIENCE", 0.05)
-    assert asyncio.run(story()) == -signal
+    script = f"""{deafness} echo '{{"type":"failed","cause":"crashed"}}'; while :; do read -r line; done"""
+    async with child(script) as heard:
+        await heard.settled.wait()
+    assert heard.exit_code == -signal
 
 
 @pytest.mark.parametrize(
@@ -141,7 +129,6 @@ async def test_a_child_that_does_not_settle_in_time_is_given_up() -> None:
 async def test_dead_child_is_detected_before_its_exit_is_reported() -> None:
     async with child("""echo '{"type":"started","address":"http://127.0.0.1:7"}'; read line""") as heard:
         await heard.settled.wait()
-        assert heard._transport is not None
         pid = heard._transport.get_pid()
         os.kill(pid, signal.SIGKILL)
         until_dead(pid)

@@ -1,5 +1,4 @@
 import asyncio
-import contextlib
 import gc
 import os
 import select
@@ -9,13 +8,14 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sightline.errors import Code, Fault
 from sightline.transport.embedded.process import DEATHS_IN_A_ROW, EmbeddedModel, Running, child_environment
 from tests.local_model import Served, needs_model
-from tests.transport.embedded.stand_in import STARTED, StandIn
+from tests.transport.embedded.stand_in import STARTED, StandIn, until_dead
 
 QUESTION = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 4, "temperature": 0}
 LIVES = f"read line; {STARTED}; read line; exit 0"
@@ -44,6 +44,16 @@ async def model_with(
     finally:
         await model.close()
         gc.collect()
+
+
+@asynccontextmanager
+async def stand_in_model(
+    folder: Path, script: str = LIVES, **settings: Any
+) -> AsyncIterator[tuple[EmbeddedModel, StandIn]]:
+    """A model whose Python is this script."""
+    python = StandIn(folder, script)
+    async with model_with(str(python.path), **settings) as model:
+        yield model, python
 
 
 async def refused(model: EmbeddedModel) -> Fault:
@@ -85,8 +95,7 @@ def is_there(pid: int) -> bool:
 
 @needs_model
 async def test_it_is_started_on_first_use_and_answers_in_turn(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path, f'exec {sys.executable} "$@"') as (model, python):
         assert python.pids == []
         for _ in range(3):
             async with model.turn() as turn:
@@ -100,8 +109,7 @@ async def test_it_is_started_on_first_use_and_answers_in_turn(tmp_path: Path) ->
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="only Linux shows a process's arguments as a file")
 async def test_keys_are_not_visible_in_the_process_information(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
-    python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path, f'exec {sys.executable} "$@"') as (model, python):
         running = await model.running()
         shown = shown_of(python.pids[0])
     assert b"OMP_WAIT_POLICY=passive" in shown
@@ -111,8 +119,7 @@ async def test_keys_are_not_visible_in_the_process_information(tmp_path: Path, m
 
 
 async def test_concurrent_callers_share_one_start(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path) as (model, python):
         assert set(await asyncio.gather(*(model.running() for _ in range(5)))) == {
             Running("http://127.0.0.1:1", "key-1")
         }
@@ -122,8 +129,10 @@ async def test_concurrent_callers_share_one_start(tmp_path: Path) -> None:
 async def test_cancelled_caller_does_not_abort_the_start_for_others(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    python = StandIn(tmp_path, f"read line; read go < {gate}; {STARTED}; read line")
-    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+    async with (
+        stand_in_model(tmp_path, f"read line; read go < {gate}; {STARTED}; read line") as (model, python),
+        asyncio.TaskGroup() as tasks,
+    ):
         first, second = (tasks.create_task(model.running()) for _ in range(2))
         writing = await asyncio.to_thread(gate.open, "w")  # opens when the child has come this far
         first.cancel()
@@ -164,8 +173,7 @@ async def test_cancelled_caller_does_not_abort_the_start_for_others(tmp_path: Pa
     ],
 )
 async def test_a_start_that_fails_says_why_and_what_to_do(tmp_path: Path, script: str, words: str, hint: str) -> None:
-    python = StandIn(tmp_path, script)
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path, script) as (model, _):
         for _ in range(DEATHS_IN_A_ROW + 1):
             fault = await refused(model)
             assert fault.code is Code.LOCAL_UNAVAILABLE
@@ -174,16 +182,14 @@ async def test_a_start_that_fails_says_why_and_what_to_do(tmp_path: Path, script
 
 
 async def test_what_was_mended_meanwhile_is_noticed(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, "exit 3")
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path, "exit 3") as (model, _):
         assert (await refused(model)).code is Code.LOCAL_UNAVAILABLE
         StandIn(tmp_path, LIVES)
         assert (await model.running()).url == "http://127.0.0.1:1"
 
 
 async def test_a_start_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, "read line; read line")
-    async with model_with(str(python.path), start_timeout=0.01) as model:
+    async with stand_in_model(tmp_path, "read line; read line", start_timeout=0.01) as (model, python):
         fault = await refused(model)
     assert fault.code is Code.LOCAL_UNAVAILABLE
     assert "in time" in fault.message
@@ -210,8 +216,7 @@ async def test_a_window_that_the_model_does_not_have(window: int) -> None:
 
 @needs_model
 async def test_a_request_whose_model_dies_fails_and_the_next_gets_a_new_one(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, f'exec {sys.executable} "$@"')
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path, f'exec {sys.executable} "$@"') as (model, python):
         first = await model.running()
         with pytest.raises(Fault) as caught:
             await dies_in_its_answer(model, python)
@@ -226,9 +231,8 @@ async def test_a_request_whose_model_dies_fails_and_the_next_gets_a_new_one(tmp_
 
 
 async def test_another_failure_of_a_request_is_left_as_it_is(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
     fault = Fault(Code.CONTEXT_OVERFLOW, "too long")
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path) as (model, python):
         with pytest.raises(Fault) as caught:
             async with model.turn():
                 raise fault
@@ -239,8 +243,7 @@ async def test_another_failure_of_a_request_is_left_as_it_is(tmp_path: Path) -> 
 
 
 async def test_a_model_that_always_dies_before_it_answers_is_not_started_for_ever(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, f"read line; {STARTED}; read line; exit 7")
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path, f"read line; {STARTED}; read line; exit 7") as (model, python):
         for _ in range(DEATHS_IN_A_ROW):
             await model.running()
             os.kill(python.pids[-1], signal.SIGTERM)
@@ -254,8 +257,7 @@ async def test_a_model_that_always_dies_before_it_answers_is_not_started_for_eve
 
 @pytest.mark.skipif(not hasattr(os, "waitid"), reason="this system does not tell of a child's end without a wait")
 async def test_model_that_died_silently_is_restarted(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path) as (model, python):
         async with model.turn() as first:
             pass
         os.kill(python.pids[0], signal.SIGKILL)
@@ -265,12 +267,6 @@ async def test_model_that_died_silently_is_restarted(tmp_path: Path) -> None:
         assert len(python.pids) == 2
 
 
-def until_dead(pid: int) -> None:
-    """Wait in a way that lets nothing else run, so that the loop cannot have been told."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-
-
 async def dies_in_its_answer(model: EmbeddedModel, python: StandIn) -> None:
     async with model.turn():
         os.kill(python.pids[-1], signal.SIGKILL)
@@ -278,8 +274,7 @@ async def dies_in_its_answer(model: EmbeddedModel, python: StandIn) -> None:
 
 
 async def test_a_model_that_dies_in_every_answer_is_not_started_for_ever(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path) as (model, python):
         for _ in range(DEATHS_IN_A_ROW):
             with pytest.raises(Fault, match="ended while it answered"):
                 await dies_in_its_answer(model, python)
@@ -288,8 +283,7 @@ async def test_a_model_that_dies_in_every_answer_is_not_started_for_ever(tmp_pat
 
 
 async def test_a_model_that_dies_after_it_answered_is_started_as_often_as_it_takes(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
-    async with model_with(str(python.path)) as model:
+    async with stand_in_model(tmp_path) as (model, python):
         for _ in range(DEATHS_IN_A_ROW + 2):
             async with model.turn():
                 pass
@@ -299,35 +293,29 @@ async def test_a_model_that_dies_after_it_answered_is_started_as_often_as_it_tak
 
 
 async def gone_and_heard(model: EmbeddedModel) -> None:
-    assert model._child is not None
     await model._child.ended.wait()
 
 
 # --- one at a time --------------------------------------------------------------------------------
 
 
-def test_callers_get_their_turn_in_the_order_of_their_coming(tmp_path: Path) -> None:
-    async def story() -> list[str]:
-        python = StandIn(tmp_path, LIVES)
-        told: list[str] = []
-        async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+async def test_callers_get_their_turn_in_the_order_of_their_coming(tmp_path: Path) -> None:
+    told: list[str] = []
+    async with stand_in_model(tmp_path) as (model, _), asyncio.TaskGroup() as tasks:
 
-            async def caller(name: str) -> None:
-                async with model.turn():
-                    told.append(f"{name} in")
-                    await asyncio.sleep(0)
-                    told.append(f"{name} out")
+        async def caller(name: str) -> None:
+            async with model.turn():
+                told.append(f"{name} in")
+                await asyncio.sleep(0)
+                told.append(f"{name} out")
 
-            for name in "abc":
-                tasks.create_task(caller(name))
-        return told
-
-    assert asyncio.run(story()) == ["a in", "a out", "b in", "b out", "c in", "c out"]
+        for name in "abc":
+            tasks.create_task(caller(name))
+    assert told == ["a in", "a out", "b in", "b out", "c in", "c out"]
 
 
 async def test_cancelled_caller_leaves_the_queue(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
-    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+    async with stand_in_model(tmp_path) as (model, _), asyncio.TaskGroup() as tasks:
         waits, release = asyncio.Event(), asyncio.Event()
 
         async def caller(*, until: asyncio.Event | None = None) -> str:
@@ -348,8 +336,7 @@ async def test_cancelled_caller_leaves_the_queue(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_is_cancelled_frees_the_queue(tmp_path: Path) -> None:
-    python = StandIn(tmp_path, LIVES)
-    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+    async with stand_in_model(tmp_path) as (model, _), asyncio.TaskGroup() as tasks:
         inside = asyncio.Event()
 
         async def stuck() -> None:
@@ -375,8 +362,10 @@ async def test_a_model_that_was_never_used_has_nothing_to_stop() -> None:
 async def test_caller_waiting_for_a_start_gets_cancelled_on_close(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    python = StandIn(tmp_path, f"read line; read go < {gate}; read line")
-    async with model_with(str(python.path)) as model, asyncio.TaskGroup() as tasks:
+    async with (
+        stand_in_model(tmp_path, f"read line; read go < {gate}; read line") as (model, python),
+        asyncio.TaskGroup() as tasks,
+    ):
         waiting = tasks.create_task(refused(model))
         with await asyncio.to_thread(gate.open, "w"):
             pass
@@ -404,7 +393,6 @@ async def main():
 asyncio.run(main())
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
         assert parent.stdout.readline() == b"up\n"
         parent.kill()
     asyncio.run(gone(python.pids[0]))

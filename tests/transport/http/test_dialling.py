@@ -441,28 +441,20 @@ class Line(asyncio.Transport):
         self.written += data
 
 
-def asked(*answers: bytes | None, authorization: str = "") -> tuple[int, bytes]:
-    async def story() -> tuple[int, bytes]:
-        loop = asyncio.get_running_loop()
-        tunnel, line = Tunnel(loop), Line()
-        tunnel.connection_made(line)
-        for reply in answers:
-            loop.call_soon(tunnel.connection_lost, None) if reply is None else loop.call_soon(
-                tunnel.data_received, reply
-            )
-        return await tunnel.connect("api.example.com:443", authorization), line.written
-
-    return told(story())
+async def asked(*answers: bytes | None, authorization: str = "") -> tuple[int, bytes]:
+    loop = asyncio.get_running_loop()
+    tunnel, line = Tunnel(loop), Line()
+    tunnel.connection_made(line)
+    for reply in answers:
+        loop.call_soon(*((tunnel.connection_lost, None) if reply is None else (tunnel.data_received, reply)))
+    return await tunnel.connect("api.example.com:443", authorization), line.written
 
 
-def test_it_asks_for_the_origin() -> None:
-    status, written = asked(b"HTTP/1.1 200 Connection established\r\n\r\n")
+async def test_it_asks_for_the_origin_and_tells_the_password() -> None:
+    status, written = await asked(b"HTTP/1.1 200 Connection established\r\n\r\n")
     assert status == 200
     assert written == b"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n"
-
-
-def test_it_tells_the_password() -> None:
-    _, written = asked(b"HTTP/1.0 200\r\n\r\n", authorization="Basic x")
+    _, written = await asked(b"HTTP/1.0 200\r\n\r\n", authorization="Basic x")
     assert written.endswith(b"\r\nProxy-Authorization: Basic x\r\n\r\n")
 
 
@@ -478,5 +470,5 @@ def test_it_tells_the_password() -> None:
         ([b"HTTP/1.1 200 OK\r\n\r\n", None], 200),
     ],
 )
-def test_the_answer_is_a_status_or_nothing(answers: list[bytes | None], status: int) -> None:
-    assert asked(*answers)[0] == status
+async def test_the_answer_is_a_status_or_nothing(answers: list[bytes | None], status: int) -> None:
+    assert (await asked(*answers))[0] == status

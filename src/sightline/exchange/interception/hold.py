@@ -8,7 +8,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft, EditHistory
@@ -73,6 +73,7 @@ Decision: TypeAlias = Let | Drop | ByHand | Shutdown
 
 HeldDraft: TypeAlias = Draft | CallsDraft | RawDraft
 """A document on screen; an edit makes another draft of it."""
+D = TypeVar("D", bound=HeldDraft)
 
 
 class PlannedEdit(NamedTuple):
@@ -83,47 +84,37 @@ class PlannedEdit(NamedTuple):
     commit: Callable[[], None]
 
 
-class Hold(ABC):
-    """An exchange that waits for a user: `exchange` is its id, `request` what it asked. `since` and the deadlines
-    are times of day. `report` says what a translation lost; `masks` what became of the masks that were applied before.
+class _Hold(ABC, Generic[D]):
+    """An exchange that waits for a user: `exchange` is its id, `request` what it asked, `reason` why it is held where
+    that is no rule but a cap that is reached. `since` and the deadlines are times of day. `report` says what a
+    translation lost; `masks` what became of the masks that were applied before.
     """
 
     phase: ClassVar[Phase]
     can_be_answered: ClassVar[bool] = True
     """Whether a user can write the reply."""
+    report: Report | None = None
+    masks: tuple[MaskOutcome, ...] = ()
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        draft: HeldDraft,
-        rule: InterceptionRule,
-        *,
-        now: float,
-        reason: str = "",
-        report: Report | None = None,
-        masks: tuple[MaskOutcome, ...] = (),
-    ) -> None:
+    def __init__(self, exchange: Exchange, draft: D, rule: InterceptionRule, *, now: float, reason: str = "") -> None:
         self._exchange = exchange
         self.exchange = exchange.id
         self.request = exchange.request
         self.session = session_of(exchange.request)
         """The session that it belongs to; empty where the client names none."""
         self.project = project_of(self.session)
-        self._editing: EditHistory[Any] = EditHistory(draft)
+        self._editing = EditHistory(draft)
         self.recorder = exchange.recorder
         self.choice = exchange.choice
         self.rule = rule
         self.since = now
-        self.report = report
-        self.masks = masks
         self.reason = reason
-        """Why it is held, where that is no rule: a cap that is reached."""
         self._decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
 
     @property
-    @abstractmethod
-    def draft(self) -> HeldDraft:
+    def draft(self) -> D:
         """The document on screen."""
+        return self._editing.draft
 
     @property
     def can_undo(self) -> bool:
@@ -214,34 +205,14 @@ class Hold(ABC):
         return self._decision.result()
 
 
-class HeldRequest(Hold):
+class HeldRequest(_Hold[Draft]):
     """A request. Its edits can be kept as masks for later requests; undo takes a mask away with its edit.
 
     `kept` knows the masks that were applied before it was held, and those that its own edits have made.
     """
 
     phase = "request"
-    _editing: EditHistory[Draft]
-
-    def __init__(
-        self,
-        exchange: Exchange,
-        draft: Draft,
-        rule: InterceptionRule,
-        *,
-        now: float,
-        reason: str = "",
-        report: Report | None = None,
-        masks: tuple[MaskOutcome, ...] = (),
-        applied: tuple[Mask, ...] = (),
-    ) -> None:
-        super().__init__(exchange, draft, rule, now=now, reason=reason, report=report, masks=masks)
-        self.kept = KeptEdits(draft, applied)
-
-    @property
-    def draft(self) -> Draft:
-        """The body on screen."""
-        return self._editing.draft
+    kept: KeptEdits
 
     @property
     def kept_ids(self) -> tuple[str, ...]:
@@ -325,37 +296,28 @@ class HeldRequest(Hold):
         return check_draft(draft, facts=facts, estimate=estimate, is_vendor=choice.has_vendor_rules)
 
 
-class HeldCalls(Hold):
+class HeldCalls(_Hold[CallsDraft]):
     """The tool calls of a reply. Their edits cannot be kept for later replies."""
 
     phase = "tool_calls"
-    _editing: EditHistory[CallsDraft]
-
-    @property
-    def draft(self) -> CallsDraft:
-        """The calls on screen."""
-        return self._editing.draft
 
     def check(self, _counter: RequestCounter) -> Validity:
         """What a client could not do with these calls."""
         return self.draft.validity
 
 
-class HeldRaw(Hold):
+class HeldRaw(_Hold[RawDraft]):
     """A request that is passed on as it came. Its edits cannot be kept, and no one can write its answer."""
 
     phase = "request"
     can_be_answered = False
-    _editing: EditHistory[RawDraft]
-
-    @property
-    def draft(self) -> RawDraft:
-        """The request on screen."""
-        return self._editing.draft
 
     def check(self, _counter: RequestCounter) -> Validity:
         """Nothing is known of what its provider takes."""
         return self.draft.validity
+
+
+Hold: TypeAlias = HeldRequest | HeldCalls | HeldRaw
 
 
 def not_held(exchange: str) -> Fault:

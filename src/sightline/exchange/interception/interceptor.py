@@ -18,11 +18,12 @@ from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
 from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRaw, HeldRequest, Hold, Let, Shutdown
 from sightline.exchange.interception.holds import Holds
-from sightline.exchange.interception.kept_edits import FinalBody, refuse_other
-from sightline.exchange.interception.rule_subject import RuleSubject, rule_line
+from sightline.exchange.interception.kept_edits import FinalBody, KeptEdits, refuse_other
+from sightline.exchange.interception.rule_subject import RuleSubject, subject_of
 from sightline.exchange.keepalive import wants_usage
 from sightline.exchange.outbound import Outbound
 from sightline.exchange.phase import CancelledEnd, DroppedEnd, FinishedEnd
+from sightline.exchange.recorder import tools_of
 from sightline.exchange.reply_reader import ReplyReader, decode_body
 from sightline.model.reply import Reply
 from sightline.transport.waiting import Clock
@@ -73,16 +74,9 @@ class Interceptor:
             return Let(final.data, final.sha256)
         draft = final.draft or Draft.of(outbound.body, exchange.choice.dialect, exchange.choice.model)
         applied = {each.mask for each in final.outcomes if each.outcome == "applied"}
-        hold = HeldRequest(
-            exchange,
-            draft,
-            rule,
-            now=self._clock.now(),
-            report=outbound.report,
-            masks=final.outcomes,
-            applied=tuple(mask for mask in self._holds.masks if mask.id in applied),
-            reason="" if over is None else over.message,
-        )
+        hold = HeldRequest(exchange, draft, rule, now=self._clock.now(), reason="" if over is None else over.message)
+        hold.report, hold.masks = outbound.report, final.outcomes
+        hold.kept = KeptEdits(draft, tuple(mask for mask in self._holds.masks if mask.id in applied))
         return await self._wait_for_decision(exchange, hold)
 
     async def hold_raw(self, exchange: Exchange, draft: RawDraft, over: Fault | None = None) -> Let:
@@ -159,7 +153,7 @@ class Interceptor:
         return self._reply_response(exchange, data)
 
     def _rule_for_calls(self, exchange: Exchange, reply: Reply) -> InterceptionRule | None:
-        calls = tuple(dict.fromkeys(call.name for choice in reply.choices for call in choice.tool_calls))
+        calls = tools_of(reply)
         if not calls or reply.fault is not None:
             return None
         return self._holds.decide(self._subject(exchange, calls), "tool_calls")
@@ -185,10 +179,7 @@ class Interceptor:
                 assert_never(unreachable)
 
     def _subject(self, exchange: Exchange, tools: tuple[str, ...] = ()) -> RuleSubject:
-        now, losses = self._clock.now(), exchange.losses
-        request, received = exchange.request, exchange.recorder.received
-        line = rule_line(received, request, exchange.choice, at=now, losses=losses, tools=tools)
-        return RuleSubject(line, request.dialect, request.body)
+        return subject_of(exchange, at=self._clock.now(), tools=tools)
 
     def _write_reply(self, exchange: Exchange, reply: Reply) -> bytes:
         """A reply that a user wrote or changed, in the client's dialect."""

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from sightline.catalog.choose import ModelChoice
 from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.rules import Interception
 from sightline.exchange.interception.holds import Holds
 from sightline.filters.predicate import Value, occurs
@@ -34,6 +35,13 @@ def rule_line(
         losses=losses,
         tools=tools,
     )
+
+
+def subject_of(exchange: Exchange, *, at: float, tools: tuple[str, ...] = ()) -> "RuleSubject":
+    """What filters can ask about an exchange that has begun; see `rule_line`."""
+    request, received = exchange.request, exchange.recorder.received
+    line = rule_line(received, request, exchange.choice, at=at, losses=exchange.losses, tools=tools)
+    return RuleSubject(line, request.dialect, request.body)
 
 
 class RuleSubject:

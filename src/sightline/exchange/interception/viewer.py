@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from sightline.catalog.catalog import Catalog, facts_of, family_of
+from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.facts import Facts
 from sightline.catalog.provider import Provider
@@ -21,13 +21,14 @@ from sightline.editing.section import Section, Tokens
 from sightline.editing.validity import Validity
 from sightline.errors import Fault
 from sightline.exchange.client_request import TextHeaders
-from sightline.exchange.interception.hold import HeldCalls, HeldDraft, HeldRaw, HeldRequest, Hold
+from sightline.exchange.interception.hold import HeldDraft, HeldRequest, Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import facts_for
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.exchange.request_counter import has_media
+from sightline.exchange.routing import choice_of
 from sightline.model.request import Request
 from sightline.tokens.calibration import digest_chain
 from sightline.tokens.estimator import CountedRequest, Estimator
@@ -124,9 +125,8 @@ class Viewer:
 
     def now(self, hold: Hold) -> DocumentState:
         """The same for a hold that was viewed before."""
-        if isinstance(hold, HeldCalls | HeldRaw):
+        if not isinstance(hold, HeldRequest):
             return DocumentState(hold.draft, hold.draft.sections, hold.draft.validity)
-        assert isinstance(hold, HeldRequest)
         view = self._find_view(hold) or self._make_view(hold.choice, None, hold.request.headers)
         return view.of(hold.draft)
 
@@ -188,11 +188,9 @@ class Viewer:
 
     def _choice(self, provider: str, model: str, spoken: str) -> ModelChoice:
         """Where a recorded request went, as far as the catalogue still knows."""
-        facts, family = facts_of(self.catalog, provider, model), family_of(self.catalog, provider, model)
         known = self.catalog.providers.get(provider, Provider())
-        return ModelChoice(
-            provider, Provider(dialect=spoken, quirks=known.quirks, home=known.home), model, facts, family
-        )
+        used = Provider(dialect=spoken, quirks=known.quirks, home=known.home)
+        return choice_of(self.catalog, provider, used, model, spoken)
 
 
 def _read_only(section: Section) -> Section:

@@ -21,6 +21,8 @@ import msgspec
 from sightline.dialects.endpoint import PathMatch, match_path
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
+from sightline.exchange.client_response import without
+from sightline.exchange.recorder import tools_of
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.reply_reader import ReplyReader
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
@@ -162,8 +164,9 @@ def _exchange(
     url = urlsplit(entry.request.url)
     headers = tuple((each.name, each.value) for each in entry.request.headers if not each.name.startswith(":"))
     redaction = Redaction(secrets_of(headers, url.query))
-    assert entry.request.post_data is not None
-    body = _mask_secrets(redaction, _bytes(entry.request.post_data.text, entry.request.post_data.encoding, number))
+    post = entry.request.post_data
+    assert post is not None
+    body = without(_bytes(post.text, post.encoding, number), redaction.secrets)
     sha256 = hashlib.sha256(body).hexdigest()
     fields = _fields(body)
     spoken, model = model_call.dialect, model_call.model or str(fields.get("model") or "")
@@ -196,7 +199,7 @@ def _no_answer(entry: HarEntry) -> ExchangeFailed:
 
 def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> list[Fact]:
     response = entry.response
-    body = _mask_secrets(redaction, _bytes(response.content.text, response.content.encoding, number))
+    body = without(_bytes(response.content.text, response.content.encoding, number), redaction.secrets)
     headers = redaction.headers(
         tuple((each.name, each.value) for each in response.headers if each.name.lower() != "content-encoding")
     )
@@ -218,8 +221,7 @@ def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> 
         code, message = fault.code.value, redaction.text(fault.message)
         end: Fact = ExchangeFailed(code, message, fault.hint, response.status, headers, sha256, usage, first, elapsed)
     else:
-        tools = tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
-        finish, model = reply.choice.finish or "stop", reply.model or ""
+        finish, model, tools = reply.choice.finish or "stop", reply.model or "", tools_of(reply)
         end = ExchangeFinished(
             finish, response.status, headers, sha256, model, usage, tools, first, elapsed, reading.warning
         )
@@ -241,11 +243,6 @@ def _bytes(text: str, encoding: str, number: int) -> bytes:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
         raise _unreadable(f"entry {number} of the archive: its content is not base64") from None
-
-
-def _mask_secrets(redaction: Redaction, data: bytes) -> bytes:
-    masking = redaction.masking()
-    return masking.feed(data) + masking.close()
 
 
 def _fields(body: bytes) -> dict[str, Json]:

@@ -19,6 +19,7 @@ from sightline.dialects.endpoint import counting_of
 from sightline.dialects.registry import dialect, find_dialect
 from sightline.errors import Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange, load_exchange
+from sightline.exchange.recording.records import read_summaries
 from sightline.filters.expression import Expression
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import (
@@ -222,7 +223,6 @@ def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-_PAGE = 500
 _MOST_LINES = 16
 
 
@@ -258,11 +258,7 @@ class Library:
 
     async def fill(self, wanted: Expression, *, now: float) -> None:
         """Take in every exchange that the filter takes and that got an answer, from the oldest to the newest."""
-        found: list[Summary] = []
-        before = ""
-        while page := await self._store.find(wanted, now=now, before=before, limit=_PAGE):
-            found += page
-            before = page[-1].id
+        found = [summary async for summary in read_summaries(self._store, wanted, now)]
         for summary in reversed(found):
             if summary.state not in ("finished", "failed") or find_dialect(summary.dialect) is None:
                 continue

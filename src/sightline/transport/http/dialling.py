@@ -5,7 +5,6 @@ The addresses of a host are tried in turn, each with a short head start.
 
 import asyncio
 import contextlib
-import ipaddress
 import os.path
 import re
 import socket
@@ -14,7 +13,7 @@ import sys
 import threading
 from asyncio.sslproto import SSLProtocol
 from asyncio.staggered import staggered_race
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
@@ -24,7 +23,7 @@ from typing import TypeAlias, TypeVar, cast
 from sightline.errors import Code, Fault
 from sightline.transport.http import faults
 from sightline.transport.http.connection import abort
-from sightline.transport.http.target import Origin, Proxy
+from sightline.transport.http.target import Origin, Proxy, ip_of
 
 _HEAD_START = 0.25
 _Found: TypeAlias = tuple[int, int, int, str, tuple[str | int | bytes, ...]]
@@ -60,10 +59,8 @@ async def connect_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) 
 
 
 async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Address]:
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(host).version == 4:
-            return [(socket.AF_INET, (host, port))]
-        return [(socket.AF_INET6, (host, port, 0, 0))]
+    if (ip := ip_of(host)) is not None:
+        return [(socket.AF_INET, (host, port)) if ip.version == 4 else (socket.AF_INET6, (host, port, 0, 0))]
     found = await _look_up(loop, host, port)
     addresses = [(family, address) for family, _, _, _, address in found]
     # Both kinds in turn, so that one that leads nowhere costs one head start only. The system's first stays first.
@@ -258,6 +255,17 @@ _ABORT_TAKES_NOTHING = SSLProtocol._abort.__code__.co_argcount == 1
 _Speaker = TypeVar("_Speaker", bound=asyncio.Protocol)
 
 
+@contextlib.asynccontextmanager
+async def connecting_to(place: str, seconds: float) -> AsyncIterator[None]:
+    """For what connects: raises the fault of a place that cannot be connected to within so many seconds (0: no
+    limit)."""
+    try:
+        async with asyncio.timeout(seconds or None):
+            yield
+    except TimeoutError:
+        raise faults.connect_timeout(place, seconds) from None
+
+
 async def dial_for(
     connection: asyncio.Protocol,
     loop: asyncio.AbstractEventLoop,
@@ -271,26 +279,20 @@ async def dial_for(
     """Connect this to the origin, within so many seconds (0: no limit). With `is_tunnelled` a proxy makes a tunnel even
     where there is no TLS, as it has to for what is not a request."""
     way = _Way(loop, trust, seconds)
-    try:
-        async with asyncio.timeout(seconds or None):
-            if proxy is None:
-                await way.straight(connection, origin)
-            else:
-                await way.through(connection, proxy, origin, is_tunnelled=is_tunnelled or origin.is_tls)
-    except TimeoutError:
-        place = origin.place if proxy is None else f"{origin.place} through the proxy {proxy.place}"
-        raise faults.connect_timeout(place, seconds) from None
+    if proxy is None:
+        async with connecting_to(origin.place, seconds):
+            await way.straight(connection, origin)
+        return
+    async with connecting_to(f"{origin.place} through the proxy {proxy.place}", seconds):
+        await way.through(connection, proxy, origin, is_tunnelled=is_tunnelled or origin.is_tls)
 
 
 async def dial_tunnel(
     loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy, trust: Trust, seconds: float
 ) -> asyncio.Transport:
     """A connection to the origin through the proxy, without TLS of our own, within so many seconds."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await _Way(loop, trust, seconds).tunnel(proxy, origin)
-    except TimeoutError:
-        raise faults.connect_timeout(f"{origin.place} through the proxy {proxy.place}", seconds) from None
+    async with connecting_to(f"{origin.place} through the proxy {proxy.place}", seconds):
+        return await _Way(loop, trust, seconds).tunnel(proxy, origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Self
+from typing import Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from sightline.errors import Code, Fault
 
+IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 PORTS = {"http": 80, "https": 443}
 # Visible ASCII only: a space or a line end in a request line would begin something else.
 _TARGET = re.compile(r"[!-~]+")
@@ -105,7 +106,15 @@ def ascii_host(host: str, *, is_bracketed: bool) -> str:
     return plain
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def ip_of(host: str) -> IpAddress | None:
+    """The address that a host is written as; None where it is a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _address(host: str) -> IpAddress | None:
     """The address that the system takes a host for without a look-up."""
     try:
         if ":" in host:
@@ -130,23 +139,16 @@ _HINT = "Set it to a URL such as http://proxy.example:3128, or unset it; NO_PROX
 
 
 @dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(Origin):
     """A proxy; `variable` is where it was named. Its repr shows no password."""
 
-    scheme: str
-    host: str
-    port: int
     variable: str
     authorization: str = field(default="", repr=False)
 
     @property
-    def is_tls(self) -> bool:
-        return self.scheme == "https"
-
-    @property
     def place(self) -> str:
         """Its host and port, for messages."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return self.authority
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,23 +195,20 @@ def _covers(entry: str, origin: Origin) -> bool:
     """Whether an entry of NO_PROXY means this origin."""
     if entry == "*":
         return True
-    try:
-        address = ipaddress.ip_address(origin.host)
-    except ValueError:
-        host, port = _host_and_port(entry)
-        suffix = host.removeprefix("*").strip(".")
-        named = origin.host.lower().removesuffix(".")
-        return port in (None, origin.port) and suffix != "" and (named == suffix or named.endswith(f".{suffix}"))
-    if "/" in entry:
+    address = ip_of(origin.host)
+    if address is not None and "/" in entry:
         try:
             return address in ipaddress.ip_network(entry, strict=False)
         except ValueError:
             return False
     host, port = _host_and_port(entry)
-    try:
-        return port in (None, origin.port) and address == ipaddress.ip_address(host)
-    except ValueError:
+    if port not in (None, origin.port):
         return False
+    if address is not None:
+        return address == ip_of(host)
+    suffix = host.removeprefix("*").strip(".")
+    named = origin.host.lower().removesuffix(".")
+    return suffix != "" and (named == suffix or named.endswith(f".{suffix}"))
 
 
 def _host_and_port(entry: str) -> tuple[str, int | None]:

@@ -124,7 +124,6 @@ def test_what_is_no_reply_is_refused(told: Any, words: str) -> None:
 @pytest.mark.parametrize("spoken", DIALECTS)
 def test_a_stream_may_say_nothing_but_that_it_failed(spoken: str) -> None:
     reply = heard(spoken, write_failed_stream(Fault(Code.INVALID_REQUEST, "it was dropped"), spoken, CLIENT))
-    assert reply.fault is not None
     assert "it was dropped" in reply.fault.message
 
 

@@ -21,7 +21,6 @@ def decided(rules: Rules, phase: str = "request") -> InterceptionRule | None:
 def test_the_first_rule_that_matches_decides() -> None:
     rules = Rules.of([{"filter": "model:gpt-*"}, {"filter": "session:blue", "action": "pass"}, {"filter": ""}])
     rule = decided(rules)
-    assert rule is not None
     assert (rule.filter, rule.action) == ("session:blue", "pass")
 
 
@@ -39,8 +38,6 @@ def test_the_filter_language_is_that_of_the_traffic() -> None:
 def test_each_phase_is_decided_by_itself() -> None:
     rules = Rules.of([{"filter": "", "phase": "tool_calls", "action": "drop"}, {"filter": "", "timeout_s": 3}])
     request, calls = decided(rules), decided(rules, "tool_calls")
-    assert request is not None
-    assert calls is not None
     assert (request.action, request.timeout_s, request.on_timeout) == ("hold", 3, "send")
     assert calls.action == "drop"
 
@@ -49,9 +46,7 @@ def test_a_rule_for_once_is_used_up_by_its_first_match() -> None:
     rules = Rules.of([{"filter": "session:blue", "once": True}, {"filter": "", "action": "pass"}])
     first, rest = rules.decide(OPUS, "request", now=0.0)
     second, same = rest.decide(OPUS, "request", now=0.0)
-    assert first is not None
     assert first.once
-    assert second is not None
     assert second.action == "pass"
     assert same is rest
     assert [rule.action for rule in rules.rules] == ["hold", "pass"]
@@ -125,7 +120,6 @@ def test_nothing_is_stopped_at_first() -> None:
 def test_rules_decide_unless_it_is_off() -> None:
     on = Interception().with_rules(ONCE)
     rule, after = on.decide(ONE, "request", now=0.0)
-    assert rule is not None
     assert rule.once
     assert after.is_idle
     off = on.with_mode("off")
