@@ -52,7 +52,7 @@ _UNKNOWN_INSTRUCTIONS = (0, 100, 700)
 _AROUND_A_TOOL = (0, 4, 12)
 
 
-class RequestCounter:
+class MessageAndToolCounter:
     """Counts messages, tools and output formats for one model and one dialect."""
 
     def __init__(self, facts: Facts, rules: TokenRules, texts: TextCounter) -> None:
@@ -247,14 +247,14 @@ _UNSEEN_KIND = 1.5
 _NO_GROWTH: Mapping[TextKind, Ratio] = {}
 
 
-class Estimator(RequestCounter):
+class Estimator(MessageAndToolCounter):
     """Counts requests, with what the provider's past counts teach. It remembers the counts of texts."""
 
     def __init__(self, facts: Facts, *, dialect: str, calibration: Ratio | None = None) -> None:
         super().__init__(facts, find_dialect(dialect).tokens, TextCounter(facts))
         self._calibration = calibration
         self._growth: Mapping[TextKind, Ratio] = _NO_GROWTH
-        self._doubting: RequestCounter | None = None
+        self._doubting: MessageAndToolCounter | None = None
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
@@ -268,7 +268,7 @@ class Estimator(RequestCounter):
             self._doubting = None
         elif self._doubting is None:
             nearest = replace(self._facts, tokenizer="", nearest_tokenizer=self._facts.tokenizer, template=None)
-            self._doubting = RequestCounter(nearest, self._rules, TextCounter(nearest))
+            self._doubting = MessageAndToolCounter(nearest, self._rules, TextCounter(nearest))
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""

@@ -1,7 +1,7 @@
 // @ts-check
 /** The blocks of an answer, prepared for display: sources, argument summaries, unfinished ends. */
 
-import { parsedOrText } from "./json.js";
+import { parseOrText } from "./json.js";
 
 /** @typedef {import("../../api-types.d.ts").ResultShown} CallResult */
 /** @typedef {Partial<import("../../api-types.d.ts").CitationShown>} Citation */
@@ -45,7 +45,7 @@ export function sourcesOf(citations) {
  * @param {string | Record<string, unknown> | null | undefined} args as text or as what the text says
  */
 export function argumentsLine(args) {
-  const value = parsedOrText(args);
+  const value = parseOrText(args);
   if (value === null || typeof value !== "object") return shortenLine(String(value ?? ""));
   const entries = Array.isArray(value) ? value.map((each) => ["", each]) : Object.entries(value);
   return shortenLine(

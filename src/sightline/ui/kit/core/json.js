@@ -147,7 +147,7 @@ export function isJson(text) {
 }
 
 /** What a text says if it is JSON, else the text itself; what is no text is left as it is. @param {any} given */
-export function parsedOrText(given) {
+export function parseOrText(given) {
   return typeof given === "string" && isJson(given) ? JSON.parse(given) : given;
 }
 

@@ -3,7 +3,7 @@
 
 import { CallBlock, Ending } from "../../kit/answer.js";
 import { duration } from "../../kit/core/format.js";
-import { parsedOrText } from "../../kit/core/json.js";
+import { parseOrText } from "../../kit/core/json.js";
 import { onToggle } from "../../kit/fields.js";
 import { foldBlock } from "../../kit/fold-block.js";
 import { Icon } from "../../kit/icon.js";
@@ -88,7 +88,7 @@ function Thinking({ text, isLive }) {
 /** @param {{ call: RunCall, key?: string }} props */
 export function RunCallView({ call }) {
   const { state, words } = outcomeOf(call);
-  const wrote = argumentsText(parsedOrText(call.arguments));
+  const wrote = argumentsText(parseOrText(call.arguments));
   const ran = call.ran == null ? wrote : argumentsText(call.ran);
   const notes = html`
     ${

@@ -2,7 +2,7 @@
 /** A run of the tool loop: its rounds, spending, pending questions, and how two runs differ. */
 
 import { countOf, duration, money, whole } from "../../../kit/core/format.js";
-import { parsedOrText, step } from "../../../kit/core/json.js";
+import { parseOrText, step } from "../../../kit/core/json.js";
 
 /** @import { Reached } from "../../../api-types.d.ts" */
 /** @typedef {Record<string, unknown> | string} Arguments */
@@ -294,5 +294,5 @@ function differenceOf(call, other) {
 
 /** What the tool got, else what the model wrote. @param {RunCall} call @returns {Arguments} */
 export function parseArguments(call) {
-  return parsedOrText(call.ran ?? call.arguments);
+  return parseOrText(call.ran ?? call.arguments);
 }
