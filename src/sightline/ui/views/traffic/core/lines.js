@@ -303,7 +303,8 @@ export function nextSort(sort, column, isNumber) {
  * @param {{ lines: readonly Line[], sides: readonly Line[] }} conversation
  */
 export function totals(conversation) {
-  /** @type {Record<"input_tokens" | "output_tokens" | "cached_tokens" | "cost" | "elapsed" | "losses", number | undefined>} */
+  /** @typedef {"input_tokens" | "output_tokens" | "cached_tokens" | "cost" | "elapsed" | "losses"} Name */
+  /** @type {Record<Name, number | undefined>} */
   const sums = {
     input_tokens: undefined,
     output_tokens: undefined,
