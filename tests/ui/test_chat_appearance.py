@@ -123,9 +123,9 @@ def test_dialogs_and_menus(stage: ChatDesk, tmp_path: Path) -> None:
 def test_the_name_of_the_model_takes_the_room_that_there_is(stage: ChatDesk) -> None:
     with chatting(stage.server, size=NARROW) as chat:
         chat.press("Control+m")
-        chat.write("acme/large-mini")
+        chat.write("acme/large-preview")
         chat.press("Enter")
-        name = chat.page.get_by_role("button", name="Model: acme/large-mini").locator(".cut")
+        name = chat.page.get_by_role("button", name="Model: acme/large-preview").locator(".cut")
         expect(name).to_be_visible()
         assert name.evaluate("(it) => it.scrollWidth <= it.clientWidth"), "it is cut"
 

@@ -9,8 +9,6 @@ import { ACCEPTED, MOST, nameOf, formatBytes, sortFiles } from "./core/attachmen
 
 /** @import { Item } from "./core/attachments.js" */
 
-export { wireAttachments } from "./core/attachments.js";
-
 /**
  * The files of a paste, a drop or a picker as attachments. What cannot be attached is reported and left out.
  * @param {DataTransfer | FileList | readonly File[] | null} given

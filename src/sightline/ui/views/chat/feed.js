@@ -12,7 +12,6 @@ import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 
 /** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "../../api-types.d.ts" */
 /** @import { Delta } from "./core/live.js" */
-/** @typedef {{ id: string, name: string, path: string, [key: string]: any }} Topic */
 
 /** The estimated height of a row that is not drawn yet, in pixels. */
 const USUAL = 190;

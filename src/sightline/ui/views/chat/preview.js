@@ -19,26 +19,21 @@ import { view } from "./feed.js";
 import { toView } from "./modes.js";
 
 /** @import { Item } from "./core/attachments.js" */
-/** @typedef {import("../../api-types.d.ts").PreviewShown} Shown */
+/** @import { PreviewShown as Shown, ViewShown } from "../../api-types.d.ts" */
 /** @typedef {{ code: string, message: string, hint?: string }} Trouble */
 
 /** Keys within so many milliseconds are asked about together. */
 const TOGETHER = 150;
 
 /**
- * `view` is the view itself or its id; given as itself, what changes in it is seen at once. `before` is the pair that
- * is
- * asked again where it stands, `replaces` the one that goes when this is sent.
- * @param {{ view: string | { view: string, version: number, filter: string, model: string, topic: string }, text:
- *   string,
- * attachments: readonly Item[], before?: string, replaces?: string, onClose: () => void, onEdit: () => void, onSend?:
- * (sha256: string) => void }} props
+ * `replaces` is the pair that goes when this is sent.
+ * @param {{ view: ViewShown, text: string, attachments: readonly Item[], replaces: string, onClose: () => void,
+ *   onEdit: () => void, onSend: (sha256: string) => void }} props
  */
-export function PreviewPanel({ view, text, attachments, before = "", replaces = "", onClose, onEdit, onSend }) {
-  const id = typeof view === "string" ? view : view.view;
-  const about = typeof view === "string" ? "" : JSON.stringify([view.version, view.filter, view.model, view.topic]);
-  const isNothing = !before && !text.trim() && !attachments.length;
-  const { shown, trouble, isPending } = usePreview(id, about, text, attachments, before, replaces);
+function PreviewPanel({ view, text, attachments, replaces, onClose, onEdit, onSend }) {
+  const about = JSON.stringify([view.version, view.filter, view.model, view.topic]);
+  const isNothing = !text.trim() && !attachments.length;
+  const { shown, trouble, isPending } = usePreview(view.view, about, text, attachments, replaces);
   const stopped = trouble ?? (isNothing ? null : (shown?.trouble ?? null));
   const canSend = shown !== null && !stopped && !isPending && !isNothing;
   /** @param {KeyboardEvent} event */
@@ -84,15 +79,12 @@ export function PreviewPanel({ view, text, attachments, before = "", replaces = 
         title: "Hold it before it is sent, and open it in the request editor",
         isDisabled: !canSend,
       })}
-      ${
-        onSend &&
-        button("Send exactly this", () => shown && onSend(shown.body_sha256), {
-          kind: "primary",
-          icon: "send",
-          title: "Only if it is still exactly these bytes",
-          isDisabled: !canSend,
-        })
-      }
+      ${button("Send exactly this", () => shown && onSend(shown.body_sha256), {
+        kind: "primary",
+        icon: "send",
+        title: "Only if it is still exactly these bytes",
+        isDisabled: !canSend,
+      })}
     </footer>
   </section>`;
 }
@@ -113,7 +105,7 @@ export function NextSend({ close }) {
       close();
       void send({ hold: true });
     },
-    onSend: (/** @type {string} */ sha256) => {
+    onSend: (sha256) => {
       if (!isEmpty()) close();
       void send({ expect: sha256 });
     },
@@ -126,10 +118,9 @@ export function NextSend({ close }) {
  * @param {string} about
  * @param {string} text
  * @param {readonly Item[]} attachments
- * @param {string} before
  * @param {string} replaces
  */
-function usePreview(view, about, text, attachments, before, replaces) {
+function usePreview(view, about, text, attachments, replaces) {
   const [shown, setShown] = useState(/** @type {Shown | null} */ (null));
   const [trouble, setTrouble] = useState(/** @type {Trouble | null} */ (null));
   const [isPending, setPending] = useState(true);
@@ -139,7 +130,7 @@ function usePreview(view, about, text, attachments, before, replaces) {
     setPending(true);
     const ask = async () => {
       try {
-        const body = { view, text, attachments: wireAttachments(attachments), before, replaces };
+        const body = { view, text, attachments: wireAttachments(attachments), replaces };
         const response = await post(inChat("/api/chat/preview"), body, { signal: own.signal });
         setShown(response);
         setTrouble(null);
@@ -156,7 +147,7 @@ function usePreview(view, about, text, attachments, before, replaces) {
       clearTimeout(timer);
       own.abort();
     };
-  }, [view, about, text, attachments, before, replaces]);
+  }, [view, about, text, attachments, replaces]);
   return { shown, trouble, isPending };
 }
 

@@ -211,7 +211,6 @@ export const mediaOf = (run, shown, turn) =>
  * Write a value back into the suite's file; with `dry` only tell what would change.
  * @param {string} run
  * @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string, dry?: boolean }} change
- * @returns {Promise<Saved>}
  */
 export const saveInSuite = (run, change) => post(`${pathOf(run)}/case/save`, change);
 
@@ -219,7 +218,6 @@ export const saveInSuite = (run, change) => post(`${pathOf(run)}/case/save`, cha
  * Write what a person changed in the request of a try into its case.
  * @param {string} run
  * @param {{ case: string, target: string, trial: number, sha256: string, dry?: boolean }} change
- * @returns {Promise<Saved>}
  */
 export const adoptInSuite = (run, change) => post(`${pathOf(run)}/case/adopt`, change);
 
@@ -227,7 +225,6 @@ export const adoptInSuite = (run, change) => post(`${pathOf(run)}/case/adopt`, c
  * Take a change back: the file as it was, byte for byte.
  * @param {string} run
  * @param {{ case: string, sha256: string }} change
- * @returns {Promise<Saved>}
  */
 export const undoInSuite = (run, change) => post(`${pathOf(run)}/case/undo`, change);
 
@@ -236,7 +233,6 @@ export const undoInSuite = (run, change) => post(`${pathOf(run)}/case/undo`, cha
  * @param {readonly string[]} exchanges
  * @param {number | null} fromTurn
  * @param {string} contains
- * @returns {Promise<Made>}
  */
 export const makeCase = (exchanges, fromTurn, contains) =>
   post("/api/evals/make", { exchanges, contains, ...(fromTurn !== null && { from_turn: fromTurn }) });
@@ -247,7 +243,6 @@ export const makeCase = (exchanges, fromTurn, contains) =>
  * @param {string} yaml
  * @param {readonly string[]} exchanges
  * @param {number | null} fromTurn
- * @returns {Promise<Saved>}
  */
 export const saveMade = (file, yaml, exchanges, fromTurn) =>
   post("/api/evals/save", { file, yaml, exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });

@@ -105,10 +105,9 @@ export function Compare({ desk, onClose }) {
 
 /**
  * Names are added by a comma, Enter, or leaving the field; Enter in the empty field sends.
- * @typedef {{ models: string[], own: string, chosen: string[], onChange: (models: string[]) => void, onSend: () =>
- *   void }} ModelsProps
+ * @param {{ models: string[], own: string, chosen: string[], onChange: (models: string[]) => void, onSend: () =>
+ *   void }} props
  */
-/** @param {ModelsProps} props */
 function Models({ models, own, chosen, onChange, onSend }) {
   const [text, setText] = useState("");
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));

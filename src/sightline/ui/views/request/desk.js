@@ -400,9 +400,9 @@ export class Desk {
     return this._edits.flush();
   }
 
-  /** Send what is on screen: pending edits are sent first, and the server accepts only the hash that is shown. */
   /**
-   * Send what is shown; with `keep` its edits are repeated on later requests.
+   * Send what is on screen: pending edits are sent first, and the server accepts only the hash that is shown. With
+   * `keep` its edits are repeated on later requests.
    * @param {"" | "session" | "project" | "all"} [keep]
    */
   async send(keep = "") {

@@ -17,8 +17,10 @@ import { short } from "./core/budget.js";
 /** @import { Desk } from "./desk.js" */
 /** @import { Compared, Diff as Answer, EditCost } from "../../api-types.d.ts" */
 
-/** `against` is what the address names; it is opened where the cache broke. */
-/** @param {{ desk: Desk, against?: string }} props */
+/**
+ * `against` is what the address names; it is opened where the cache broke.
+ * @param {{ desk: Desk, against?: string }} props
+ */
 export function Diff({ desk, against: named }) {
   const view = desk.view.value;
   const before = view?.previous || view?.thread?.previous;

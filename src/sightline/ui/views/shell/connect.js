@@ -8,7 +8,6 @@ import { useResource } from "../../kit/resource.js";
 import { h, html, useState } from "../../vendor/preact.js";
 
 /** @import { Client } from "../../kit/about.js" */
-/** @typedef {{ name: string, ready: boolean, why: string }} Provider */
 
 /** @param {{ onClose: () => void }} props */
 export function Connect({ onClose }) {

@@ -10,8 +10,8 @@ import { go, toExchange } from "../../kit/navigation.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
 import { held, lines } from "../traffic/feed.js";
 
-/** `detail` is searched too; `aside` is what is shown of it. */
 /**
+ * `detail` is searched too; `aside` is what is shown of it.
  * @typedef {{ label: string, detail?: string, aside?: string, group: string, keys?: string, run: () => void }} Command
  */
 

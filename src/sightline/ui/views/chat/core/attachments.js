@@ -35,6 +35,8 @@ const ENDINGS = {
   html: "text/html",
   xml: "text/xml",
 };
+/** What browsers call some of them. @type {Record<string, string>} */
+const OTHER_NAMES = { "image/jpg": "image/jpeg", "audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav" };
 /** Text by nature, whatever the browser calls it. */
 const TEXT_ENDINGS = new Set(
   [
@@ -63,14 +65,7 @@ export const ACCEPTED = [
 export function kindOf(file) {
   const ending = /(?:^|\.)([^.]+)$/.exec(file.name.toLowerCase())?.[1] ?? "";
   const type = file.type.split(";")[0].trim().toLowerCase() || (ENDINGS[ending] ?? "");
-  const known =
-    type === "image/jpg"
-      ? "image/jpeg"
-      : type === "audio/mp3"
-        ? "audio/mpeg"
-        : type === "audio/x-wav"
-          ? "audio/wav"
-          : type;
+  const known = OTHER_NAMES[type] ?? type;
   if (IMAGES.includes(known)) return { kind: "image", media_type: known };
   if (AUDIO.includes(known)) return { kind: "audio", media_type: known };
   if (known === "application/pdf") return { kind: "document", media_type: known };

@@ -3,7 +3,7 @@
 
 import { formatRunning } from "../../../kit/core/format.js";
 
-/** @import { FaultShown, HoldShown, Section, SectionPart, Validity, View as Served } from "../../../api-types.d.ts" */
+/** @import { HoldShown, Section, SectionPart, Validity, View as Served } from "../../../api-types.d.ts" */
 /** @typedef {import("../../../api-types.d.ts").ValidityFinding} Problem */
 /** @typedef {{ kind: string, n: number, at: number, [key: string]: any }} Fact */
 /**

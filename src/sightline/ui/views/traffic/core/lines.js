@@ -297,14 +297,14 @@ export function nextSort(sort, column, isNumber) {
   return ways[ways.indexOf(sort) + 1] ?? "";
 }
 
-/** @typedef {number | undefined} Sum */
 /**
  * Sums over a conversation; a sum is there where at least one figure is. `unpriced` is how many exchanges were counted
  * whose cost is not known: with any, `cost` is the least that all of them cost. `estimated_cost` of it is estimated.
  * @param {{ lines: readonly Line[], sides: readonly Line[] }} conversation
  */
 export function totals(conversation) {
-  /** @type {Record<"input_tokens" | "output_tokens" | "cached_tokens" | "cost" | "elapsed" | "losses", Sum>} */
+  /** @typedef {"input_tokens" | "output_tokens" | "cached_tokens" | "cost" | "elapsed" | "losses"} Name */
+  /** @type {Record<Name, number | undefined>} */
   const sums = {
     input_tokens: undefined,
     output_tokens: undefined,
