@@ -91,7 +91,7 @@ function Account({ costs, by, filter }) {
       ${figure("Output", short(total.output_tokens))}
       ${figure("Saved by caches", total.saved ? money(total.saved) : "–")}
     </dl>
-    <table class="figures cost-table">
+    <table class="cost-table figures">
       <thead>
         <tr>
           <th scope="col">${GROUPS.find((each) => each.value === by)?.label ?? "Group"}</th>
@@ -115,7 +115,7 @@ function Account({ costs, by, filter }) {
 function Prices({ prices }) {
   return html`<details class="cost-prices">
     <summary>Prices and their sources <span class="soft">per million tokens</span></summary>
-    <table class="figures cost-table">
+    <table class="cost-table figures">
       <thead>
         <tr>
           <th scope="col">Model</th>
@@ -215,7 +215,7 @@ function LearnedRatios() {
     <p class="soft">
       Estimates are corrected by the counts of providers. A count that cannot be explained is set aside.
     </p>
-    <table class="figures cost-table">
+    <table class="cost-table figures">
       <thead>
         <tr>
           <th scope="col">Model</th>

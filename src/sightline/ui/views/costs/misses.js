@@ -34,7 +34,7 @@ function Report({ by, filter }) {
   return html`<p class="soft">${summaryWords(report)}</p>
     ${
       causes.length
-        ? html`<table class="figures cost-table">
+        ? html`<table class="cost-table figures">
             <thead>
               <tr>
                 <th scope="col">Cause</th>

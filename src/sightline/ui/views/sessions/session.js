@@ -119,7 +119,7 @@ function SessionPage({ session, details }) {
         ${h(Spending, { session })}
       </div>
       ${breaks ? h(Misses, { session }) : null}
-      <table class="figures turns">
+      <table class="turns figures">
         <thead>
           <tr>
             <th scope="col" class="number">Turn</th>
