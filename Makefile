@@ -118,9 +118,9 @@ OPENMP = $(BIN)/python -c 'import ctypes, sys; sys.platform == "linux" and ctype
 	  echo "the embedded model needs the system's libgomp.so.1; on Debian and Ubuntu: apt install libgomp1" >&2
 
 # The first Python that fits and was built with profile-guided optimisation, else the first that fits. With pyenv's usual build, which
-# is not optimised, the tests of the pure packages take a quarter more CPU time than with Debian's, the others a sixth (5.2 and 4.2
-# seconds for evals/core, 3.4 and 2.9 for the relay). A distribution's own Python, below /usr, is optimised without saying so in its
-# options. Debian's has no ensurepip where the package python3-venv is missing: then the next one is taken.
+# is not optimised, the tests of the pure packages take a quarter more CPU time than with Debian's (evals/core: 5.2 and 4.2 seconds),
+# those of relay and commands a sixth more. A distribution's own Python, below /usr, is optimised without saying so in its options.
+# Debian's has no ensurepip where the package python3-venv is missing: then the next one is taken.
 FITS := import ensurepip, sqlite3, ssl, sys, venv; assert sys.version_info >= (3, 11)
 OPTIMISED := import sys, sysconfig; assert sys.base_prefix == "/usr" or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
 

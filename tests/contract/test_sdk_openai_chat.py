@@ -35,7 +35,7 @@ from sightline.model.report import Report
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder
 from tests.contract.loopback import Provider, provider
-from tests.dialects.openai_chat.telling import without_nulls
+from tests.dialects.reports import without_nulls
 
 CASES = sorted((Path(__file__).parents[1] / "wire_cases" / "openai-chat").iterdir())
 ASK: Any = {"model": "gpt-5.2", "messages": [{"role": "user", "content": "hi"}]}
