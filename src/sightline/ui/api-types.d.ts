@@ -155,7 +155,7 @@ export interface CacheAdvice {
   edits: KeepableEdit[];
 }
 
-/** What a turn could have read from the cache, what it read, and why not all of it. `also` are other causes that would have broken it too. `pointer` is the place in the later document where the two part, `offset` the byte in the text there, `before` and `after` that text around it. `idle` is the seconds since the turn before, `lifetime` how many the provider keeps what was lost. `is_estimated`: the provider did not count what could have been read. `money` is in dollars, None where prices are not known. */
+/** What a turn could have read from the cache, what it read, and why not all of it. `also` are other causes that would have broken it too. `pointer` is the place of the first difference in the later document, `offset` the byte in the text there, `before` and `after` the two texts around it. `idle` is the seconds since the previous turn, `lifetime` how many seconds the provider keeps what was lost. `is_estimated`: the provider did not count what could have been read. `money` is in dollars, None if prices are unknown. */
 export interface CacheAutopsy {
   cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   could_tokens: number;
@@ -986,7 +986,7 @@ export interface LeftOut {
   why: string;
 }
 
-/** What was learned of one model, to be looked at. `kind` is what its requests had: `text`, `tools`, `media` or both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` are counts that teach nothing, because nothing explains them. */
+/** What was learned about one model, for display. `kind` is what its requests contained: `text`, `tools`, `media` or both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` is the number of counts that were not learned from, because nothing explains them. */
 export interface Lesson {
   model: string;
   kind: string;
