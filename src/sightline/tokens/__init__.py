@@ -1,5 +1,5 @@
-"""How much a request is: token estimates with a band, what models and accounts allow, and what has been used.
+"""The size of requests: token estimates with a band, the limits of models and accounts, and what has been used.
 
-It may import `catalog`, `wire`, `model` and `errors`. It never asks a provider, a clock or a file: times and counts are
-handed in.
+It may import `catalog`, `wire`, `model` and `errors`. It never uses a provider, a clock or a file: times and counts are
+passed in.
 """

@@ -1,6 +1,6 @@
-"""The account of one model of one provider: what was used in its windows, and what its headers reported.
+"""The account of one model of one provider: what was used in its windows, and what the provider's headers reported.
 
-Usage is counted in slots of time, so that memory stays bounded however much is sent.
+Usage is counted in time slots, so that memory stays bounded however much is sent.
 """
 
 from collections import deque
@@ -30,7 +30,7 @@ _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 @dataclass(slots=True)
 class Slot:
-    """What was used in a short time that began at `start`, and how much of it is saved already."""
+    """What was used in a short time from `start` on, and how much of it is already saved."""
 
     start: float
     requests: int
@@ -39,14 +39,14 @@ class Slot:
     kept_tokens: int = 0
 
     def count(self, metric: Metric) -> int:
-        """One of its two counts."""
+        """The count of this metric."""
         return self.requests if metric == "requests" else self.tokens
 
 
 class SlidingWindow:
-    """Requests and tokens of the last `span` seconds, known to `step` seconds.
+    """Requests and tokens of the last `span` seconds, with a resolution of `step` seconds.
 
-    What is in doubt counts as still inside: a slot leaves when the last of it has. Times must not go back.
+    When in doubt, usage counts as still inside: a slot expires when its last moment does. Times must not go back.
     """
 
     def __init__(self, span: float, step: float) -> None:
@@ -57,7 +57,7 @@ class SlidingWindow:
         self._tokens = 0
 
     def add(self, at: float, requests: int, tokens: int) -> None:
-        """Count something in."""
+        """Add usage."""
         slots = self._slots
         if not slots or at >= slots[-1].start + self._step:
             self._expire(at)
@@ -68,7 +68,7 @@ class SlidingWindow:
         self._tokens += tokens
 
     def add_all(self, counts: dict[float, list[int]]) -> None:
-        """Count in these requests and tokens, by their times, the earliest first."""
+        """Add requests and tokens by their times, in ascending order."""
         last = self._slots[-1] if self._slots else None
         if last is not None and counts and next(reversed(counts)) < last.start + self._step:  # as nearly always
             last.requests += (requests := sum(map(_FIRST, counts.values())))
@@ -80,7 +80,7 @@ class SlidingWindow:
             self.add(at, requests, tokens)
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
-        """Change what was counted at that time by so much; nothing where that has left the window."""
+        """Change what was counted at that time by these amounts; no effect if that time has left the window."""
         for slot in reversed(self._slots):
             if slot.start <= at:
                 if at < slot.start + self._step:
@@ -88,12 +88,12 @@ class SlidingWindow:
                 return
 
     def usage(self, at: float, metric: Metric) -> int:
-        """What was used in the window that ends now."""
+        """The usage of the window that ends now."""
         self._expire(at)
         return self._requests if metric == "requests" else self._tokens
 
     def wait(self, at: float, metric: Metric, need: int, limit: int) -> float:
-        """The seconds until `need` more fit below the limit; what is larger than the limit waits for all to leave."""
+        """The seconds until `need` more fit below the limit; if `need` exceeds the limit, until the window is empty."""
         excess = self.usage(at, metric) + need - limit
         seconds = 0.0
         for slot in self._slots:
@@ -104,22 +104,22 @@ class SlidingWindow:
         return seconds
 
     def since(self, at: float) -> tuple[int, int]:
-        """Requests and tokens of the slots that began after this."""
+        """Requests and tokens of the slots that began after this time."""
         late = [slot for slot in self._slots if slot.start > at]
         return sum(slot.requests for slot in late), sum(slot.tokens for slot in late)
 
     def news(self) -> list[Count]:
-        """What has changed since it was kept: when, by how many requests, by how many tokens."""
+        """The changes since the last save: time, requests, tokens."""
         changes = ((s.start, s.requests - s.kept_requests, s.tokens - s.kept_tokens) for s in self._slots)
         return [change for change in changes if change[1] or change[2]]
 
     def mark_saved(self) -> None:
-        """All of it is kept now."""
+        """Mark everything as saved."""
         for slot in self._slots:
             slot.kept_requests, slot.kept_tokens = slot.requests, slot.tokens
 
     def merge(self, news: list[Count], ahead: float) -> None:
-        """Count in what another window has counted; its times are so much behind ours."""
+        """Add the counts of another window, whose times are `ahead` seconds behind ours."""
         merged: list[Slot] = []
         moved = [(start + ahead, requests, tokens) for start, requests, tokens in news]
         for start, requests, tokens in sorted([*self.slots(), *moved]):
@@ -134,7 +134,7 @@ class SlidingWindow:
             self._change(self._slots[-1], slot.requests, slot.tokens)
 
     def slots(self) -> list[Count]:
-        """What is counted, to be kept."""
+        """All counts, to be stored."""
         return [(slot.start, slot.requests, slot.tokens) for slot in self._slots]
 
     def _change(self, slot: Slot, requests: int, tokens: int) -> None:
@@ -160,7 +160,7 @@ _Time: TypeAlias = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 
 
 class RateLimits(NamedTuple):
-    """Requests and tokens by minute and day; None is not known."""
+    """Limits of requests and tokens per minute and per day; None if unknown."""
 
     rpm: int | None = None
     tpm: int | None = None
@@ -178,7 +178,7 @@ class AllowanceObservation(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def ends(self) -> float:
-        """When it expires: the limit that it reported is full again."""
+        """When it expires, because the reported limit is full again."""
         reported = self.allowance
         return self.at + (reported.reset if reported.reset is not None else reported.window or MINUTE)
 
@@ -205,7 +205,7 @@ class AllowanceObservation(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountState(msgspec.Struct, forbid_unknown_fields=True):
-    """All that is known of one model of one provider, to be kept."""
+    """Everything known about one model of one provider, to be stored."""
 
     provider: str
     model: str
@@ -222,7 +222,7 @@ _MOST_UNCOUNTED = 64
 
 @dataclass(slots=True)
 class _UnreadHeaders:
-    """Headers of an answer of which no one has asked yet what they say, and what has been sent since."""
+    """Headers of a response that have not been parsed yet, and what has been sent since."""
 
     names: tuple[bytes, ...]
     values: tuple[bytes, ...]
@@ -234,29 +234,29 @@ class _UnreadHeaders:
 
 
 class Account:
-    """The windows of a minute and a day, and the provider's latest words on each limit.
+    """The windows of a minute and a day, and the provider's latest report on each limit.
 
-    All its times are by a clock of its own, which does not move while the machine's is set back: so what was counted
-    ages from where it was, and is found again.
+    All times are by the account's own clock, which stands still while the machine's clock is set back, so that what was
+    counted keeps its age and can still be found.
     """
 
     def __init__(self) -> None:
         self._minute = SlidingWindow(MINUTE, step=1.0)
         self._day = SlidingWindow(DAY, step=300.0)
         self._uncounted: dict[float, list[int]] = {}
-        """Requests and tokens that the windows do not have yet, by their time: most are counted, and corrected, long
-        before anyone asks."""
+        """Requests and tokens that the windows do not have yet, by their time: most are added, and corrected, long
+        before they are needed."""
         self._observations: BoundedCache[tuple[Counted, float | None], AllowanceObservation] = BoundedCache(32)
         self._unread: dict[tuple[bytes, ...], _UnreadHeaders] = {}
-        """By the names of the headers: what answers of one kind said before is of no interest."""
+        """By the names of the headers: only the latest response with the same names matters."""
         self._reports: list[AllowanceObservation | _UnreadHeaders] = []
-        """All of both."""
+        """All observations and all unread headers."""
         self.quiet_until = 0.0
         self._latest = 0.0
         self._ahead = 0.0
 
     def time(self, at: float) -> float:
-        """It is this time on the machine's clock; the account's own time."""
+        """Set the time by the machine's clock, and return the account's own time."""
         if at < self._latest:
             self._ahead += self._latest - at
         self._latest = at
@@ -264,13 +264,13 @@ class Account:
 
     @property
     def minute(self) -> SlidingWindow:
-        """What was used in the last minute."""
+        """The usage of the last minute."""
         self._count_all()
         return self._minute
 
     @property
     def day(self) -> SlidingWindow:
-        """What was used in the last day."""
+        """The usage of the last day."""
         self._count_all()
         return self._day
 
@@ -284,7 +284,7 @@ class Account:
         self._uncounted.clear()
 
     def add(self, at: float, tokens: int) -> float:
-        """A request went out at this time on the machine's clock; the account's own time."""
+        """Add a request that was sent at this time by the machine's clock, and return the account's own time."""
         at, uncounted = self.time(at), self._uncounted
         if at not in uncounted:
             if len(uncounted) >= _MOST_UNCOUNTED:
@@ -299,7 +299,7 @@ class Account:
         return at
 
     def correct(self, at: float, tokens: int, *, requests: int = 0) -> None:
-        """What went out at that time is so much more."""
+        """Change what was counted at that time by these amounts."""
         counts = self._uncounted.get(at)
         if counts is not None:
             if requests:
@@ -309,7 +309,7 @@ class Account:
             self._minute.correct(at, tokens, requests=requests)
             self._day.correct(at, tokens, requests=requests)
         for seen in self._reports:
-            if seen.at <= at:  # a later report includes it already
+            if seen.at <= at:  # a later report already includes it
                 seen.requests = max(0, seen.requests + requests)
                 seen.tokens = max(0, seen.tokens + tokens)
 
@@ -318,7 +318,8 @@ class Account:
         self._reports = [*self._observations.values(), *self._unread.values()]
 
     def keep_headers(self, names: tuple[bytes, ...], values: tuple[bytes, ...], reported: float) -> None:
-        """These came with an answer. To read them takes tens of microseconds, and most are never asked for."""
+        """Keep the headers of a response. They are parsed later, because parsing takes tens of microseconds, and most
+        are never needed."""
         at, unread = self.time(reported), self._unread.get(names)
         if unread is not None:  # as nearly always
             unread.values, unread.reported, unread.at = values, reported, at
@@ -331,7 +332,7 @@ class Account:
 
     @property
     def observations(self) -> BoundedCache[tuple[Counted, float | None], AllowanceObservation]:
-        """What is known of each limit, by what it counts and for how long."""
+        """The latest report on each limit, by what it counts and its window."""
         if self._unread:
             self._read_headers()
         return self._observations
@@ -353,17 +354,17 @@ class Account:
         return RateLimits(*(reported.get((metric, span), getattr(known, name)) for name, metric, span in RATES))
 
     def has_current_allowance(self, metric: Metric, window: float, now: float) -> bool:
-        """Whether the provider's own number of what is left still holds for this limit."""
+        """Whether the provider's own number of what is left is still valid for this limit."""
         seen = self.observations.peek((metric, window))
         return seen is not None and seen.allowance.remaining is not None and now < seen.ends
 
     def mark_saved(self) -> None:
-        """All of it is kept now."""
+        """Mark everything as saved."""
         self.minute.mark_saved()
         self.day.mark_saved()
 
     def merge(self, other: "Account") -> None:
-        """Take in the news of another account of the same model; both have come to the same time."""
+        """Add the unsaved counts of another account of the same model. Both must have been set to the same time."""
         ahead = self._ahead - other._ahead
         self.minute.merge(other.minute.news(), ahead)
         self.day.merge(other.day.news(), ahead)
@@ -376,7 +377,7 @@ class Account:
                 seen.requests, seen.tokens = max(seen.requests, requests), max(seen.tokens, tokens)
 
     def state(self, provider: str, model: str) -> AccountState:
-        """All of it by the machine's clock, to be kept."""
+        """The whole account by the machine's clock, to be stored."""
         back = self._ahead
         return AccountState(
             provider,
@@ -390,7 +391,7 @@ class Account:
 
     @classmethod
     def from_state(cls, state: AccountState) -> Self:
-        """The account that was kept."""
+        """Restore a stored account."""
         account = cls()
         account.time(state.latest)
         account.minute.merge(state.minute, 0.0)

@@ -1,7 +1,7 @@
-"""Why a provider read less of a prompt from its cache than the turn before had left there.
+"""Explain why a provider read less of a prompt from its cache than the previous turn had left there.
 
-How much was left, read and lost is what the provider counted. Why follows from the two requests: each possible cause is
-taken alone, and the one that leaves nearest to what was read is named first.
+How much was left, read and lost is what the provider counted. The reason is inferred from the two requests: each
+possible cause is considered by itself, and the one whose result is nearest to what was read is named first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ Cause: TypeAlias = Literal[
     "expired", "format", "tools", "tools_order", "system", "settings", "messages", "marks_missing", "marks_moved",
     "marks_limit", "below_minimum", "version", "beta", "evicted",
 ]  # fmt: skip
-"""Why tokens were lost, as `REASONS` says it; empty where none were."""
+"""Why tokens were lost, as described in `REASONS`; empty if none were."""
 
 REASONS: Final[Mapping[Cause, str]] = {
     "": "nothing was lost",
@@ -65,14 +65,14 @@ REASONS: Final[Mapping[Cause, str]] = {
 }
 
 _BEFORE, _BEHIND = 24, 56
-"""So many characters are shown before and behind the first that differs."""
+"""How many characters are shown before and after the first difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A request as it was sent, and what the provider counted. `organisation` is the account by the reply's headers,
-    `key` a short hash of the key that it was sent with, `ready` when its answer began: the provider caches no
-    earlier."""
+    """A request as it was sent, and what the provider counted. `organisation` is the account in the reply's headers,
+    `key` a short hash of the key that it was sent with, `ready` when its answer began: the provider caches nothing
+    before that."""
 
     request: Request
     at: float
@@ -89,10 +89,10 @@ class Turn:
 class CacheAutopsy(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn could have read from the cache, what it read, and why not all of it.
 
-    `also` are other causes that would have broken it too. `pointer` is the place in the later document where the two
-    part, `offset` the byte in the text there, `before` and `after` that text around it. `idle` is the seconds since the
-    turn before, `lifetime` how many the provider keeps what was lost. `is_estimated`: the provider did not count what
-    could have been read. `money` is in dollars, None where prices are not known.
+    `also` are other causes that would have broken it too. `pointer` is the place of the first difference in the later
+    document, `offset` the byte in the text there, `before` and `after` the two texts around it. `idle` is the seconds
+    since the previous turn, `lifetime` how many seconds the provider keeps what was lost. `is_estimated`: the provider
+    did not count what could have been read. `money` is in dollars, None if prices are unknown.
     """
 
     cause: Cause
@@ -111,7 +111,7 @@ class CacheAutopsy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_left(usage: Usage | None, rules: CacheRules, facts: Facts) -> int | None:
-    """What a turn left in the cache, by the provider's own counts; None where they do not tell."""
+    """What a turn left in the cache, by the provider's own counts; None if they do not show it."""
     if usage is None or usage.input_tokens is None:
         return None
     if read_tokens(usage, rules) is None and not usage.cache_write_tokens:
@@ -124,14 +124,14 @@ def count_left(usage: Usage | None, rules: CacheRules, facts: Facts) -> int | No
 
 
 def read_tokens(usage: Usage, rules: CacheRules) -> int | None:
-    """What a turn read from the cache; None where the provider does not say."""
+    """What a turn read from the cache; None if the provider does not report it."""
     return 0 if usage.cached_tokens is None and rules.omits_zero else usage.cached_tokens
 
 
 def price_loss(usage: Usage, lost: int, prices: Prices | None) -> float | None:
-    """What these tokens cost more than if the cache had had them, in dollars; None where prices are not known."""
+    """How much more these tokens cost than if they had been in the cache, in dollars; None if prices are unknown."""
     written, hour = usage.cache_write_tokens or 0, usage.cache_write_1h_tokens or 0
-    # What is lost is at the beginning of the prompt, and what is kept for an hour has to come before the rest.
+    # The lost tokens are at the beginning of the prompt, and tokens cached for an hour must come before the rest.
     better = msgspec.structs.replace(
         usage,
         cached_tokens=(usage.cached_tokens or 0) + lost,
@@ -145,7 +145,7 @@ def price_loss(usage: Usage, lost: int, prices: Prices | None) -> float | None:
 
 
 def examine(previous: Turn | None, turn: Turn, estimator: Estimator, facts: Facts) -> CacheAutopsy:
-    """Why the provider read what it read of this turn; `previous` is the turn whose prompt it could have found."""
+    """Explain how much of this turn the provider read from the cache; it could have found the prompt of `previous`."""
     usage = turn.usage
     read = None if usage is None else read_tokens(usage, dialect(turn.request.dialect).cache)
     if usage is None or usage.input_tokens is None or read is None:
@@ -165,8 +165,8 @@ def examine(previous: Turn | None, turn: Turn, estimator: Estimator, facts: Fact
 
 
 def expect_read(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) -> int | None:
-    """What the provider would read of this turn by its own rules, if the turn before had been this one; the counts of
-    both say how long their prompts are. None where they do not tell."""
+    """What the provider would read from the cache for this turn by its own rules if `previous` came before it. The
+    counts of both give the lengths of their prompts. None if they are not sufficient."""
     comparison = _compare(previous, turn, estimator, facts)
     return None if comparison is None else comparison.expect()
 
@@ -178,7 +178,7 @@ def _compare(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) -> 
         return None
     held, written = previous.usage.cached_tokens or 0, previous.usage.cache_write_tokens or 0
     if _names_cache(previous.request, rules):
-        left = held  # nothing else than what was named is sure to be kept
+        left = held  # only what was named is certain to be kept
     elif facts.cache_marks or _needs_marks(previous.request, rules):
         left = held + written
     return _Comparison(previous, turn, estimator, facts, rules, left)
@@ -186,7 +186,7 @@ def _compare(previous: Turn, turn: Turn, estimator: Estimator, facts: Facts) -> 
 
 @dataclass
 class _Comparison:
-    """Two turns side by side. Tokens are in the provider's measure: what it counted stretches what is estimated."""
+    """Two turns compared. Tokens are on the provider's scale: estimates are scaled by what it counted."""
 
     previous: Turn
     turn: Turn
@@ -212,20 +212,20 @@ class _Comparison:
         self.scale = (self.left / whole if whole else (counted or 0) / max(1, self.before.tokens)) or 1.0
 
     def _marks(self) -> tuple[Mark, ...]:
-        """Where the turn before left what can be found again, in the order of the prompt."""
+        """Where the previous turn left what can be found again, in the order of the prompt."""
         marks = self._counting(self.before.marks)
         if not self.facts.cache_marks or _needs_marks(self.previous.request, self.rules):
             return marks
-        # Such a provider has marked the end of the newest message itself, in this turn and in all before it.
+        # Such a provider has itself marked the end of the newest message, in this turn and in all before it.
         return tuple(sorted({*marks, *self.before.message_ends}, key=lambda mark: (mark.unit, mark.pieces)))
 
     def _counting(self, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
-        """Those of the marks of a request that are not beyond the limit."""
+        """The marks of a request that are within the limit."""
         most = self.rules.most_marks
         return marks[-most:] if self.rules.keeps_last_marks else marks[:most]
 
     def explain_empty(self, read: int) -> CacheAutopsy:
-        """The turn before left nothing: what is repeated could have been read, had it been cached."""
+        """The autopsy if the previous turn left nothing: the repeated part could have been cached and read."""
         end, counted = self.difference, self.previous.usage
         whole = 0 if counted is None else counted.input_tokens or 0
         repeated = whole if end is None else round(self.before.tokens_before(end.unit, end.pieces) * self.scale)
@@ -241,7 +241,7 @@ class _Comparison:
         return self.report((cause,), repeated, read, is_estimated=True)
 
     def causes(self) -> dict[Cause, int]:
-        """Everything that would have lost something by itself, with what it would have left."""
+        """Every cause that would have lost something by itself, with what it would have left."""
         found: dict[Cause, int] = dict.fromkeys(self._elsewhere(), 0)
         alive = self._alive()
         if alive < self.left:
@@ -254,13 +254,13 @@ class _Comparison:
         """What the provider reads by its rules."""
         usage = self.turn.usage
         counted = self.left if usage is None or usage.input_tokens is None else usage.input_tokens
-        left = self.left or self._most(self.marks)  # what would have been cached, had there been marks
+        left = self.left or self._most(self.marks)  # what would have been cached if there had been marks
         return max(0, min(left if left >= _minimum(self.facts) else 0, counted, *self.causes().values()))
 
     def rank(self, read: int) -> tuple[Cause, ...]:
-        """The causes that would have lost something, the likeliest first."""
+        """The causes that would have lost something, the most likely first."""
         known = self.causes()
-        likely = sorted(known, key=lambda cause: abs(known[cause] - read))  # of equals the first stays first
+        likely = sorted(known, key=lambda cause: abs(known[cause] - read))  # stable: the first of equals stays first
         least = min(known.values(), default=self.left)
         if least > max(2 * read, _minimum(self.facts)) or not likely:
             beside = self._circumstances() or ["evicted"]
@@ -298,7 +298,7 @@ class _Comparison:
         return ""
 
     def _elsewhere(self) -> list[Cause]:
-        """What sends a request to where nothing of the turn before is."""
+        """Causes that route a request to a place without the previous turn's cache."""
         old, new = self.previous, self.turn
         has_accounts, has_keys = bool(old.organisation and new.organisation), bool(old.key and new.key)
         caches = [
@@ -316,12 +316,12 @@ class _Comparison:
         return [cause for cause, is_so in found.items() if is_so]
 
     def _circumstances(self) -> list[Cause]:
-        """What changed beside the prompt, and may matter to the cache."""
+        """Changes outside the prompt that may affect the cache."""
         old, new = _circumstances_of(self.previous), _circumstances_of(self.turn)
         return [cause for cause in old if old[cause] != new[cause]]
 
     def _content(self) -> dict[Cause, int]:
-        """What the prompt's first difference leaves of the cache, if that is less than all."""
+        """What the first difference of the prompts leaves of the cache, if that is less than all."""
         end = self.difference
         if end is None:
             return {}
@@ -331,7 +331,7 @@ class _Comparison:
             kept = round(self.before.tokens_before(end.unit, end.pieces) * self.scale) // self.rules.step
             kept = kept * self.rules.step if kept * self.rules.step >= _minimum(self.facts) else 0
         kind = self.before.units[end.unit].kind
-        if kept >= self.left or kind == "model":  # the model is compared as the provider was asked for it
+        if kept >= self.left or kind == "model":  # `_elsewhere` compares the models, as sent to the provider
             return {}
         if kind == "tools" and self._is_reordered(end):
             return {"tools_order": kept}
@@ -356,7 +356,7 @@ class _Comparison:
         return self._most(findable(self.marks, marks, self.rules.lookback))
 
     def _alive(self) -> int:
-        """What is not older than its lifetime."""
+        """What has not exceeded its lifetime."""
         if not self.is_marked:
             lifetime = self._lifetime()
             return self.left if lifetime is None or self.idle <= lifetime else 0
@@ -364,12 +364,12 @@ class _Comparison:
         return self._most(lasting)
 
     def _lifetime(self) -> float | None:
-        """For how long the provider keeps what the turn before left last; None where it does not say."""
+        """How long the provider keeps what the previous turn left last; None if it does not say."""
         seconds = self._seconds(self.marks[-1].ttl if self.marks else "")
         return None if seconds == inf else seconds
 
     def _seconds(self, asked: str) -> float:
-        """The seconds of a lifetime that a mark or else the request asks for."""
+        """The seconds of a lifetime that a mark, or otherwise the request, asks for."""
         lifetimes = self.rules.lifetime
         asked = asked or self.previous.request.options.cache_retention or ""
         if asked in lifetimes and asked:
@@ -380,7 +380,7 @@ class _Comparison:
         return round(max((mark.tokens for mark in marks), default=0) * self.scale)
 
     def _texts(self, end: PrefixDifference) -> tuple[int | None, str, str]:
-        """The byte at which the texts at the difference part, and both texts around it."""
+        """The byte at which the texts differ, and both texts around it."""
         old = _text_of(self.before.units[end.unit].value, end.pieces)
         new = _text_of(self.now.units[end.unit].value, end.pieces) if end.unit < len(self.now.units) else ""
         pairs = enumerate(zip(old, new, strict=False))
@@ -404,7 +404,7 @@ def _circumstances_of(turn: Turn) -> dict[Cause, object]:
 
 
 def _needs_marks(request: Request, rules: CacheRules) -> bool:
-    """Whether nothing but what is marked is cached of this request."""
+    """Whether only what is marked is cached for this request."""
     path, value = rules.only_marked
     return rules.needs_marks or (bool(path) and _value_at(request.extras, path) == value)
 
@@ -414,7 +414,7 @@ def _names_cache(request: Request, rules: CacheRules) -> bool:
 
 
 def _value_at(value: Json, path: tuple[str, ...]) -> Json:
-    """The value at these keys, one below the other; None where there is none."""
+    """The value at these nested keys; None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -429,7 +429,7 @@ def _tool_name(tool: object) -> str:
 
 
 def _text_of(value: object, pieces: int) -> str:
-    """The text of the piece behind so many of a unit, as the model reads it; JSON where it is no text."""
+    """The text of the piece after `pieces` others of a unit, as the model reads it; JSON if it is not text."""
     found = pieces_of(value)
     if isinstance(value, Message | tuple):
         piece = found[pieces] if pieces < len(found) else None

@@ -1,4 +1,4 @@
-"""What a change costs in a provider's prompt cache: how much of what was cached is used again, and what broke it.
+"""What a change costs in a provider's prompt cache: how much of the cached prompt is reused, and what broke the rest.
 
 Two requests are compared in the order in which the provider caches a prompt.
 """
@@ -26,7 +26,7 @@ from sightline.tokens.estimator import Estimator
 UnitKind = Literal["model", "format", "tools", "system", "settings", "message"]
 
 _ANY_RULES = CacheRules(order=("format", "tools", "system"), needs_marks=False)
-"""Those of a request that is in no dialect yet."""
+"""The rules for a request that is not in any dialect yet."""
 _SYSTEM_ROLES = ("system", "developer")
 _STATEFUL = frozenset({"conversation", "cachedContent", "prompt", "thread"})
 
@@ -41,7 +41,8 @@ class Unit:
     tokens: int = 0
     pieces: int = 0
     marks: tuple[tuple[int, str, str], ...] = ()
-    """After how many of its pieces each cache mark comes, where in the document, and for how long it asks."""
+    """For each cache mark: after how many of the unit's pieces it comes, its place in the document, and its
+    lifetime."""
 
     def says_the_same(self, other: "Unit") -> bool:
         """Whether the model reads the same in both."""
@@ -56,8 +57,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A cache mark: after how many pieces of which unit it comes, how many blocks and tokens come before it. `ttl` is
-    the lifetime that it asks for, as the provider writes it; empty for the usual one."""
+    """A cache mark: after how many pieces of which unit it comes, and how many blocks and tokens come before it. `ttl`
+    is the lifetime that it asks for, as the provider writes it; empty for the default."""
 
     unit: int
     pieces: int
@@ -68,11 +69,11 @@ class Mark:
 
 
 class Prefix:
-    """The units of one request, with what they cost. What it shares with a prefix that is `like` it is taken over."""
+    """The units of one request, with their tokens. Units that it shares with the prefix `like` are reused."""
 
     def __init__(self, request: Request, estimator: Estimator, like: "Prefix | None" = None) -> None:
         spoken = find_dialect(request.dialect)
-        # The provider takes them out before it caches: they differ from request to request.
+        # The provider removes private lines before caching, because they differ from request to request.
         self.request = request if spoken is None else without_private_lines(request, spoken, Report())
         self._estimator = estimator
         self._known = {} if like is None else like.by_message
@@ -82,17 +83,17 @@ class Prefix:
 
     @cached_property
     def by_message(self) -> dict[int, Unit]:
-        """The unit of each message, by the message itself."""
+        """The unit of each message, by the id of the message object."""
         return {id(unit.value): unit for unit in self.units if isinstance(unit.value, Message)}
 
     @property
     def tokens(self) -> int:
-        """All of it."""
+        """The tokens of the whole request."""
         return self._starts[-1]
 
     @property
     def is_stateful(self) -> bool:
-        """Whether the provider knows more of the conversation than the request holds."""
+        """Whether the provider stores more of the conversation than the request contains."""
         request = self.request
         return request.options.previous_response_id is not None or not _STATEFUL.isdisjoint(request.extras)
 
@@ -113,7 +114,7 @@ class Prefix:
 
     @cached_property
     def message_ends(self) -> tuple[Mark, ...]:
-        """The ends of the messages that a client wrote, where providers put marks of their own."""
+        """The ends of the messages that a client wrote, where providers set marks of their own."""
         found: list[Mark] = []
         blocks = 0
         for index, unit in enumerate(self.units):
@@ -123,7 +124,7 @@ class Prefix:
         return tuple(found)
 
     def tokens_before(self, index: int, pieces: int) -> int:
-        """What comes before this piece of this unit."""
+        """The tokens before this piece of this unit."""
         if index == len(self.units):
             return self.tokens
         unit = self.units[index]
@@ -132,7 +133,7 @@ class Prefix:
         elif isinstance(unit.value, Message):
             within = sum(self._estimator.part(part).tokens for part in of_parts(unit.value.parts)[:pieces])
         else:
-            # All tools are counted together, so that each one's share is guessed from its length.
+            # All tools are counted together, so each one's share is guessed from its length.
             lengths = [len(repr(each)) for each in pieces_of(unit.value)]
             within = unit.tokens * sum(lengths[:pieces]) // sum(lengths)
         return self._starts[index] + min(within, unit.tokens)
@@ -176,7 +177,7 @@ class Prefix:
 
 def _unit(kind: UnitKind, pointer: str, value: Message | tuple[Tool, ...], tokens: int, mark_field: str = "") -> Unit:
     marks = tuple(_marks(value, mark_field))
-    if marks and mark_field and isinstance(value, Message):  # the model does not read them
+    if marks and mark_field and isinstance(value, Message):  # the model does not read marks
         value = msgspec.structs.replace(value, parts=tuple(_without(part, mark_field) for part in value.parts))
     return Unit(kind, pointer, value, tokens, len(pieces_of(value)), marks)
 
@@ -187,7 +188,7 @@ def _without(part: Part, name: str) -> Part:
 
 
 def pieces_of(value: object) -> tuple[Part | Tool, ...]:
-    """What a unit is made of: the parts of a message, each of the tools; without cache marks."""
+    """What a unit is made of: the parts of a message, or the tools; without cache marks."""
     if isinstance(value, Message):
         return tuple(part for part in value.parts if not isinstance(part, CacheBreakpoint))
     return value if isinstance(value, tuple) else ()
@@ -236,7 +237,7 @@ def _is_marked(value: Json) -> bool:
 
 
 def _ttl(value: Json) -> str:
-    """The lifetime that a marked value asks for."""
+    """The lifetime that a marked value asks for; empty if none."""
     mark = value["cache_control"] if isinstance(value, dict) else None
     ttl = mark.get("ttl") if isinstance(mark, dict) else None
     return ttl if isinstance(ttl, str) else ""
@@ -256,10 +257,10 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """What a request takes from the cache that the one before it left.
+    """What a request reads from the cache that the previous one left.
 
-    `broken_tokens` were cached and must be read anew; `pointer` is the place in the later document from which nothing
-    matches, and `reason` says why. With `is_written` the broken tokens are also written to the cache again.
+    `broken_tokens` were cached and must be processed again; `pointer` is the place in the later document from which
+    nothing matches, and `reason` is why. With `is_written`, the broken tokens are also written to the cache again.
     """
 
     kept_tokens: int = 0
@@ -271,7 +272,7 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class PrefixDifference:
-    """The first place where two prompts part: behind so many pieces of this unit."""
+    """The first place where two prompts differ: after `pieces` pieces of this unit."""
 
     unit: int
     pieces: int
@@ -283,10 +284,10 @@ NOTHING_KNOWN = Reuse()
 
 
 def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
-    """What the later request finds of the previous one in the cache; so many units are `known` to be alike.
+    """What the later request finds in the cache of the previous one; the first `known` units are known to be the same.
 
-    Where a document has cache marks, only what comes before a mark was cached; elsewhere everything was. Nothing is
-    said of requests that lean on what the provider keeps.
+    If a document has cache marks, only what comes before a mark was cached; otherwise everything was. Nothing is
+    reported for requests that depend on state that the provider keeps.
     """
     if previous.is_stateful or later.is_stateful:
         return NOTHING_KNOWN
@@ -301,9 +302,9 @@ def reuse(previous: Prefix, later: Prefix, *, known: int = 0) -> Reuse:
 
 
 def money(reused: Reuse, broken_tokens: int, total_tokens: int, prices: Prices | None) -> float | None:
-    """What these broken tokens cost more than if they came from the cache, in US dollars; None where it is not known.
+    """How much more these broken tokens cost than if they came from the cache, in US dollars; None if unknown.
 
-    They are paid as input, or as written to the cache; the price of the whole prompt's length counts.
+    They are charged as input, or as written to the cache, at the price for the length of the whole prompt.
     """
     kept = max(0, min(reused.kept_tokens, total_tokens - broken_tokens))
     total = max(total_tokens, kept + broken_tokens)
@@ -336,7 +337,7 @@ def _by_marks(previous: Prefix, later: Prefix, difference: PrefixDifference | No
 
 
 def findable(written: Iterable[Mark], later: Iterable[Mark], far: int | None) -> Iterator[Mark]:
-    """The marks at which was written what one of the later marks finds, looking back so `far`."""
+    """The written marks that one of the later marks finds, looking back at most `far` blocks."""
     reach = [mark.blocks for mark in later]
     for mark in written:
         if any(mark.blocks <= blocks and (far is None or blocks - mark.blocks < far) for blocks in reach):
@@ -344,7 +345,7 @@ def findable(written: Iterable[Mark], later: Iterable[Mark], far: int | None) ->
 
 
 def alike(previous: Prefix, later: Prefix, known: int = 0) -> int:
-    """How many units in front say the same in both; so many are `known` to."""
+    """How many leading units are the same in both; the first `known` are known to be."""
     count = known
     for old, new in zip(previous.units[known:], later.units[known:], strict=False):
         if not old.says_the_same(new):
@@ -354,7 +355,7 @@ def alike(previous: Prefix, later: Prefix, known: int = 0) -> int:
 
 
 def first_difference(previous: Prefix, later: Prefix, known: int = 0) -> PrefixDifference | None:
-    """Where the later prompt stops saying what the previous one said; None if it only says more."""
+    """Where the later prompt stops repeating the previous one; None if it only adds to it."""
     index = alike(previous, later, known)
     if index == len(previous.units):
         return None
@@ -363,7 +364,7 @@ def first_difference(previous: Prefix, later: Prefix, known: int = 0) -> PrefixD
     old, new = previous.units[index], later.units[index]
     pieces = _same_pieces(old, new)
     if pieces == old.pieces and index + 1 == len(previous.units):
-        return None  # the last message goes on, as a prefilled answer does
+        return None  # the last message continues, as a prefilled answer does
     found = pieces_of(new.value)
     place = found[pieces].at if 0 < pieces < len(found) else new.pointer
     return PrefixDifference(index, pieces, place, _reason(previous, later, index))

@@ -1,12 +1,13 @@
-"""What providers' own counts teach about our estimates, for each model: a factor, and a number that is always added.
+"""Corrections of our estimates, learned from providers' own counts for each model: a factor, and a constant that is
+added.
 
-Medians do the work, so that a strange count (a cache's accounting, a search whose results were billed) moves nothing.
-A count that no vocabulary and no hidden prompt explains is ignored until several others agree: one such count, taken
-for an addition to every request, would leave no room in the model's window for good. The factor is separated from the
-addition once requests of different sizes were seen. A single observation counts half, and the band keeps the rest.
+Medians are used, so that a strange count (a cache's accounting, a search whose results were billed) has no effect. A
+count that no vocabulary and no hidden prompt explains is ignored until several others agree: one such count, taken for
+an addition to every request, would permanently leave no room in the model's window. The factor is separated from the
+constant once requests of different sizes were seen. A single observation counts half, and the band covers the rest.
 
-A counted prompt is found again by a chain of digests, one for each message, so that of a longer request of the same
-conversation only the new messages are estimated. The chain begins with all that is not a message: provider, model,
+A counted prompt is found again by a chain of digests, one for each message, so that only the new messages of a longer
+request of the same conversation are estimated. The chain begins with everything that is not a message: provider, model,
 tools, output schema.
 """
 
@@ -38,19 +39,19 @@ _ROUNDING = 2
 _LARGEST = 10**12
 _FAR_BELOW, _FAR_ABOVE = 0.4, 2.0
 _HIDDEN_PROMPT = 2_000
-"""So many tokens a provider may say to the model unseen: templates, guards, instructions for tools."""
+"""The most tokens that a provider may add to the prompt unseen: templates, guards, instructions for tools."""
 _WITNESSES = 3
 _ALONE, _A_LITTLE = 4.0, 0.01
 _FEW = 2
 _MOST_SPREAD = 0.5
 _FRAMES, _OFF = 24, 0.015
-"""So many tokens, and such a share, a count by the model's own vocabulary may be off: by how messages are framed."""
+"""How far a count by the model's own vocabulary may be off because of framing, in tokens and as a share."""
 _TOOLS, _MEDIA = "+tools", "+media"
 _GROWTH: Mapping[TextKind, str] = {kind: f"+growth:{kind}" for kind in get_args(TextKind)}
 
 
 class CountObservation(msgspec.Struct, frozen=True, array_like=True):
-    """An estimate before any correction, and what the provider then counted."""
+    """An estimate before any correction, and the provider's count."""
 
     tokens: int
     low: int
@@ -59,14 +60,14 @@ class CountObservation(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_odd(self) -> bool:
-        """Whether the count is so far from the estimate that one alone is more likely a mistake than a lesson."""
+        """Whether the count is so far from the estimate that it is more likely a mistake, unless others agree."""
         return not self.low * _FAR_BELOW <= self.reported <= self.high * _FAR_ABOVE + _HIDDEN_PROMPT
 
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
-    """What was learned of one model, to be looked at. `kind` is what its requests had: `text`, `tools`, `media` or
-    both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` are counts that
-    teach nothing, because nothing explains them."""
+    """What was learned about one model, for display. `kind` is what its requests contained: `text`, `tools`, `media` or
+    both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` is the number of
+    counts that were not learned from, because nothing explains them."""
 
     model: str
     kind: str
@@ -77,7 +78,7 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The form in which all of it is kept."""
+    """The stored form of all observations."""
 
     version: int
     models: dict[str, list[CountObservation]]
@@ -86,8 +87,8 @@ class Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """How one model's counts relate to our estimates: times `factor`, plus `added`. `width` is what the band is
-    multiplied by, `seen` how many counts it rests on. `spread` is the share by which counts were off all the same. With
-    `disproves`, several counts were off by more than is possible if the vocabulary were the model's own."""
+    multiplied by, `seen` the number of counts that it is based on. `spread` is the share by which counts were still
+    off. With `disproves`, several counts were off by more than is possible if the vocabulary were the model's own."""
 
     factor: float
     added: float
@@ -97,7 +98,8 @@ class Ratio:
     disproves: bool = False
 
     def correct(self, raw: Estimate, *, within_band: bool = False) -> Estimate:
-        """The estimate after the lesson. An exact one stays; `within_band` keeps to the doubt that it had."""
+        """The corrected estimate. An exact one is unchanged; `within_band` keeps the result within the original
+        band."""
         if raw.is_exact:
             return raw
         trust = self.seen / (self.seen + 1)
@@ -112,18 +114,18 @@ class Ratio:
         return between(low, likely, high, raw.how and f"{raw.how}, learned")
 
     def scale(self, raw: Estimate, *, least_width: float = 1.0) -> Estimate:
-        """A piece of a request after the lesson: the factor alone, since what is always added is added once. Its band
-        is no narrower than before, as the lesson was of other content."""
+        """The corrected estimate of a part of a request: only the factor is applied, since the constant is added once
+        per request. The band does not become narrower, because the correction was learned from other content."""
         return raw if raw.is_exact else Ratio(self.factor, 0.0, max(least_width, self.width), self.seen).correct(raw)
 
 
 def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
-    """What the observations have in common; None where there is nothing to learn from them."""
+    """The common correction of the observations; None if there is nothing to learn from them."""
     observations = believable(seen)
     if not observations:
         return None
     factor, added = _line([(seen.tokens, seen.reported) for seen in observations])
-    misses: list[float] = []  # how far off, in halves of the band that the estimate had
+    misses: list[float] = []  # how far off, in halves of the estimate's band
     for each in observations:
         residual = each.reported - each.tokens * factor - added
         half = each.high - each.tokens if residual > 0 else each.tokens - each.low
@@ -136,8 +138,8 @@ def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
 
 
 def _spread(shares: Sequence[float]) -> float:
-    """How far off the next count may be, as a share, if those before were so far off: the most, and some more while
-    there are few. One that is far from all others is set aside."""
+    """How far off the next count may be, as a share, given how far off the previous ones were: the largest, and
+    somewhat more while there are few. One that is far from all others is set aside."""
     *others, largest = sorted(shares)
     if len(others) >= _WITNESSES and largest > _ALONE * max(others[-1], _A_LITTLE):
         largest = others[-1]
@@ -145,7 +147,7 @@ def _spread(shares: Sequence[float]) -> float:
 
 
 def believable(seen: Sequence[CountObservation]) -> list[CountObservation]:
-    """The observations to learn from: without the odd ones, unless those are several and the most."""
+    """The observations to learn from: without the odd ones, unless those are several and the majority."""
     usual = [each for each in seen if not each.is_odd]
     odd = len(seen) - len(usual)
     return list(seen) if odd >= _WITNESSES and odd > len(usual) else usual
@@ -164,14 +166,14 @@ def _line(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
 
 
 def is_credible(raw: Estimate, reported: int, window: int | None = None) -> bool:
-    """Whether a provider's count can be that of a request of which the rules alone say this much."""
+    """Whether a provider's count is plausible for a request that the rules alone estimate at `raw`."""
     if reported <= 0 or (window is not None and reported > window):
         return False
     return not CountObservation(raw.tokens, raw.low, raw.high, reported).is_odd
 
 
 class Calibration:
-    """The latest observations for each model, the models in order of their last use."""
+    """The latest observations for each model, with the models in order of their last use."""
 
     def __init__(self) -> None:
         self._models: BoundedCache[str, deque[CountObservation]] = BoundedCache(_MODELS)
@@ -179,22 +181,22 @@ class Calibration:
 
     @staticmethod
     def key(provider: str, model: str, *, tools: bool, media: bool = False) -> str:
-        """Requests with tools are learned apart: what a provider says to the model about tools comes with them. So are
-        those with pictures, files or sound, whose count says little about words."""
+        """The key for whole requests. Requests with tools are learned separately, because a provider adds text about
+        tools to the prompt. So are those with images, files or sound, whose counts say little about text."""
         return f"{provider}/{model}{_TOOLS if tools else ''}{_MEDIA if media else ''}"
 
     @staticmethod
     def growth_key(provider: str, model: str, kind: TextKind) -> str:
-        """What a conversation grows by is learned apart, too, by what it is made of: vocabularies agree about words and
-        differ about numbers and scripts, and what comes with every request is in none of it."""
+        """The key for what a conversation grows by, which is also learned separately, by what the new text is made of:
+        vocabularies agree about words and differ about numbers and scripts, and the constant part of a request is not
+        in it."""
         return f"{provider}/{model}{_GROWTH[kind]}"
 
     def observe(
         self, key: str, raw: Estimate, reported: int, *, cached: bool = False, window: int | None = None
     ) -> None:
-        """Take a count of the provider. `cached` says that it reported cached tokens; some then leave them out of the
-        whole, and such a count teaches nothing; nor does an absurd one, or that is more than the model's
-        `window`."""
+        """Add a count of the provider. `cached` means that it reported cached tokens: some providers then leave them
+        out of the total, and such a count is ignored. So is an absurd one, and one above the model's `window`."""
         if window is not None and reported > window:
             return
         if not 0 <= raw.low <= raw.tokens <= raw.high <= _LARGEST or not is_possible(reported, raw.high):
@@ -207,7 +209,7 @@ class Calibration:
         self._ratios.pop(key)
 
     def ratio(self, key: str) -> Ratio | None:
-        """What was learned about a model; None where nothing was seen yet."""
+        """The correction learned for a model; None if nothing was seen yet."""
         seen = self._models.peek(key)
         if seen is None:
             return None
@@ -216,7 +218,7 @@ class Calibration:
         return self._ratios.peek(key)
 
     def lessons(self) -> list[Lesson]:
-        """What was learned of each model, by name."""
+        """What was learned about each model, by name."""
         return [self._lesson(key, seen) for key, seen in sorted(self._models.items(), key=lambda each: each[0])]
 
     def _lesson(self, key: str, seen: Sequence[CountObservation]) -> Lesson:
@@ -232,8 +234,8 @@ class Calibration:
         )
 
     def forget(self, model: str = "") -> list[str]:
-        """Unlearn what is known of a model, named as `provider/model` or by its name alone, or of all. What was
-        forgotten."""
+        """Forget what was learned about a model, given as `provider/model` or only by its name, or about all models.
+        Returns the keys that were forgotten."""
         gone: list[str] = []
         for key in self._models:
             name, _ = _parts_of(key)
@@ -245,11 +247,11 @@ class Calibration:
 
     @property
     def has_seen(self) -> bool:
-        """Whether there is anything to learn from."""
+        """Whether there are any observations."""
         return len(self._models) > 0
 
     def merge(self, other: "Calibration") -> None:
-        """Take in all that another one has seen, as if it had come after."""
+        """Add all observations of another calibration, as if they were made later."""
         for key, observations in other._models.items():
             self._take(key, observations)
 
@@ -258,12 +260,12 @@ class Calibration:
             self.observe(key, Estimate(seen.tokens, seen.low, seen.high), seen.reported)
 
     def to_json(self) -> bytes:
-        """All observations."""
+        """All observations as JSON."""
         return msgspec.json.encode(Stored(1, {key: list(seen) for key, seen in self._models.items()}))
 
     @classmethod
     def from_json(cls, data: bytes) -> "Calibration":
-        """What `to_json` wrote. Anything else is a fault, and starting anew is what to do about it."""
+        """Read what `to_json` wrote. Raises a `Fault` for anything else; the remedy is to start over."""
         try:
             stored = msgspec.json.decode(data, type=Stored)
         except msgspec.DecodeError as error:
@@ -300,7 +302,7 @@ _MOST = 512
 
 
 class CountedPrefixes:
-    """What providers counted, by the last digest of the request, the latest at the end."""
+    """Tokens that providers counted, by the last digest of the request, the latest at the end."""
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
         self._counts: BoundedCache[str, int] = BoundedCache(_MOST)
@@ -309,38 +311,38 @@ class CountedPrefixes:
 
     @property
     def counts(self) -> dict[str, int]:
-        """All of them, to be kept."""
+        """All counts, to be stored."""
         return dict(self._counts.items())
 
     @property
     def has_any(self) -> bool:
-        """Whether there is one."""
+        """Whether there are any counts."""
         return len(self._counts) > 0
 
     def note(self, chain: list[str], tokens: int) -> None:
-        """The provider counted so many tokens for the request with this chain."""
+        """Note the tokens that the provider counted for the request with this chain."""
         self._counts.put(chain[-1], tokens)
 
     def merge(self, other: "CountedPrefixes") -> None:
-        """Take in all that another one has, as if it had come after."""
+        """Add all counts of another instance, as if they were made later."""
         for digest, tokens in other._counts.items():
             self._counts.put(digest, tokens)
 
     def longest(self, chain: list[str]) -> tuple[int, int] | None:
-        """How many of the first messages were counted, and the tokens of a request with just these; None where no
-        beginning of it was."""
+        """How many of the first messages were counted, and the tokens of a request with only these; None if no
+        beginning of the request was counted."""
         for count in range(len(chain) - 1, 0, -1):
             if (tokens := self._counts.peek(chain[count])) is not None:
                 return count, tokens
         return None
 
     def clear(self) -> None:
-        """Forget them."""
+        """Forget all counts."""
         self._counts.clear()
 
 
 def digest_chain(provider: str, model: str, request: Request) -> list[str]:
-    """The digest of everything but the messages, then one more for each message, which covers all up to it."""
+    """The digest of everything except the messages, then one for each message, which covers everything up to it."""
     options, reasoning = request.options, request.options.reasoning
     tools = tuple(map(of_tool, request.tools))
     form = None if options.format is None else msgspec.structs.replace(options.format, at="")
@@ -350,7 +352,7 @@ def digest_chain(provider: str, model: str, request: Request) -> list[str]:
     state = blake2b(_encode(around), digest_size=12)
     chain = [state.hexdigest()]
     for message in request.messages:
-        # As if it had been composed here, so that a request of ours and what is read of its bytes are the same.
+        # Normalized as if composed here, so that a request of ours and the request parsed from its bytes are the same.
         state.update(_encode(of_message(message)))
         chain.append(state.hexdigest())
     return chain
@@ -359,5 +361,5 @@ def digest_chain(provider: str, model: str, request: Request) -> list[str]:
 def _encode(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a character, which clients in JavaScript send
+    except UnicodeEncodeError:  # a lone surrogate, which clients in JavaScript send
         return ascii(value).encode()

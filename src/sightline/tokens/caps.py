@@ -1,6 +1,6 @@
 """Caps: the most that requests may cost in a window, in money or in tokens, as values and arithmetic.
 
-Each cap counts in buckets: one for each value of what it is `per`, and for each day or month. Amounts are whole
+Each cap counts in buckets: one for each combination of its `per` values, and for each day or month. Amounts are whole
 numbers, tokens or billionths of a dollar, so that a million of them add up without an error.
 """
 
@@ -23,17 +23,17 @@ Unit: TypeAlias = Literal["dollars", "tokens"]
 
 BILLION = 1_000_000_000
 WARN_AT = 0.8
-"""From this share of a cap on it is warned of."""
+"""A warning is given from this share of a cap on."""
 _LARGEST = 10**18
-"""What databases count with ends soon behind this."""
+"""The largest amount; the integers of databases end soon after it."""
 _LONGEST_REPLY = 32_000
-"""Tokens of the longest reply, where neither the request nor what is known of the model says it."""
+"""Tokens of the longest reply, if neither the request nor the model's facts limit it."""
 _BYTES_PER_TOKEN = 2
-"""An answer that broke off has at most about one token in so many bytes of its text: mostly it is one in four."""
+"""An interrupted answer has at most about one token per this many bytes of its text; usually it is one in four."""
 
 
 class BucketKey(msgspec.Struct, frozen=True, order=True):
-    """Where something is counted: the cap and its unit, the values of what it is `per` as a JSON list, the window."""
+    """A bucket: the cap and its unit, its `per` values as a JSON list, and the window."""
 
     cap: str
     unit: Unit
@@ -43,7 +43,7 @@ class BucketKey(msgspec.Struct, frozen=True, order=True):
 
 class CapUse(msgspec.Struct, frozen=True):
     """What was counted in a bucket: `spent` by requests that have ended, `reserved` by those under way. `raised` is the
-    limit that a person has set for this bucket, 0 where none has."""
+    limit that a user has set for this bucket, 0 if none has."""
 
     key: BucketKey
     spent: int = 0
@@ -53,7 +53,7 @@ class CapUse(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a request wants of a bucket, and what the configuration lets it have in all."""
+    """The amount that a request needs of a bucket, and the bucket's configured limit."""
 
     key: BucketKey
     amount: int
@@ -62,19 +62,19 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class RequestBound:
-    """The most that a request can take. `billionths` is None where its price is not known."""
+    """The most that a request can use. `billionths` is None if its price is unknown."""
 
     input_tokens: int
     output_tokens: int
     billionths: int | None
 
     def amount(self, unit: Unit) -> int | None:
-        """The same in the unit of a cap."""
+        """The same in the unit of a cap; None if unknown."""
         return self.billionths if unit == "dollars" else self.input_tokens + self.output_tokens
 
 
 def unit_of(cap: CapSettings) -> Unit:
-    """What a cap counts."""
+    """The unit of a cap."""
     return "tokens" if cap.dollars is None else "dollars"
 
 
@@ -85,7 +85,7 @@ def limit_of(cap: CapSettings) -> int:
 
 
 def bucket_of(cap: CapSettings, subject: Mapping[str, str], at: float, zone: tzinfo | None = None) -> BucketKey:
-    """The bucket in which a cap counts a request with these values. Days are those of the zone; None is this
+    """The bucket in which a cap counts a request with these values. Days are those of `zone`, by default this
     machine's."""
     values = encode([subject.get(name, "") for name in cap.per]).decode()
     date = "" if cap.window == "always" else datetime.fromtimestamp(at, zone).date().isoformat()
@@ -93,7 +93,7 @@ def bucket_of(cap: CapSettings, subject: Mapping[str, str], at: float, zone: tzi
 
 
 def values_of(key: BucketKey) -> tuple[str, ...]:
-    """The values of what the cap is `per`."""
+    """The bucket's `per` values."""
     values = decode(key.bucket)
     return tuple(str(value) for value in values) if isinstance(values, list) else ()
 
@@ -101,15 +101,15 @@ def values_of(key: BucketKey) -> tuple[str, ...]:
 def measure_bound(
     request: Request | None, tokens: int, facts: Facts, prices: Prices | None, body: bytes
 ) -> RequestBound:
-    """The most that a request can take whose prompt has at most so many tokens. `request` is None where its body
-    cannot be read; then it counts as many tokens as it has bytes."""
+    """The most that a request can use if its prompt has at most this many tokens. `request` is None if its body cannot
+    be parsed; then it counts as many tokens as it has bytes."""
     if request is None:
         tokens = len(body)
     longest = None if request is None else request.options.max_tokens
     if longest is None:
         longest = facts.max_output or _LONGEST_REPLY
     replies = 1 if request is None else max(1, request.options.n or 1)
-    # Tokens that are written to a cache cost more than others, most of all those that it keeps for an hour.
+    # Tokens that are written to a cache cost more than others, most of all those that are cached for an hour.
     an_hour = tokens if b'"1h"' in body else 0
     usage = Usage(
         input_tokens=max(1, tokens),
@@ -122,15 +122,15 @@ def measure_bound(
 
 
 def measure_raw_bound(body: bytes, facts: Facts, prices: Prices | None, *, has_output: bool) -> RequestBound:
-    """The most that a request can take that no dialect reads: as many tokens as it has bytes, and an output unless it
-    asks for embeddings."""
+    """The most that a request can use if no dialect can parse it: as many tokens as it has bytes, and an output unless
+    it asks for embeddings."""
     longest = (facts.max_output or _LONGEST_REPLY) if has_output else 0
     cost = cost_of(Usage(input_tokens=max(1, len(body)), output_tokens=longest), prices)
     return RequestBound(len(body), longest, None if cost is None else ceil(cost.dollars * BILLION))
 
 
 def amount_used(unit: Unit, usage: Usage | None, bound: RequestBound, prices: Prices | None) -> int:
-    """What a request took that has ended: as its provider counted it, else what was reserved for it."""
+    """What a request that has ended used: as the provider counted it, otherwise what was reserved for it."""
     counted = possible(usage)
     if unit == "dollars":
         cost = None if counted is None else cost_of(counted, prices)
@@ -142,7 +142,7 @@ def amount_used(unit: Unit, usage: Usage | None, bound: RequestBound, prices: Pr
 
 
 def usage_so_far(usage: Usage | None, text_bytes: int, bound: RequestBound) -> Usage:
-    """What an answer that broke off can have taken at most: what was counted, and what came of its text."""
+    """The most that an interrupted answer can have used: what was counted, and an estimate from its text so far."""
     counted = possible(usage) or Usage()
     written = min(bound.output_tokens, -(-text_bytes // _BYTES_PER_TOKEN))
     return msgspec.structs.replace(
@@ -163,12 +163,12 @@ def share_of(use: CapUse, limit: int) -> float:
 
 
 def amount_words(unit: Unit, amount: int) -> str:
-    """An amount for people."""
+    """An amount as text for users."""
     return f"{amount:,} tokens" if unit == "tokens" else f"${amount / BILLION:,.4f}".rstrip("0").rstrip(".")
 
 
 def cap_words(key: BucketKey, per: tuple[str, ...]) -> str:
-    """The cap and its bucket for people: `daily (session fix@shop, 2026-11-16)`."""
+    """A cap and its bucket as text for users: `daily (session fix@shop, 2026-11-16)`."""
     named = [f"{name} {value or 'none'}" for name, value in zip(per, values_of(key), strict=False)]
     inside = ", ".join([*named, *([key.period] if key.period else [])])
     return f"{key.cap} ({inside})" if inside else key.cap

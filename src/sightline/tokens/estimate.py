@@ -1,4 +1,4 @@
-"""A number of tokens that is not quite known, with the band that holds the truth, and what an exchange cost."""
+"""An estimated number of tokens with a band that contains the true number, and the cost of an exchange."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sightline.model.reply import Usage
 
 
 class Estimate(msgspec.Struct, frozen=True, gc=False):
-    """`low <= tokens <= high`; exact where all three are equal. `how` says what it rests on, in a word or two."""
+    """`low <= tokens <= high`; exact if all three are equal. `how` is what it is based on, in a word or two."""
 
     tokens: int
     low: int
@@ -35,18 +35,18 @@ NOTHING = Estimate(0, 0, 0)
 
 
 def exactly(tokens: int, how: str = "") -> Estimate:
-    """A number without a doubt."""
+    """An exact number."""
     return Estimate(tokens, tokens, tokens, how)
 
 
 def between(low: float, tokens: float, high: float, how: str = "") -> Estimate:
-    """A number with its band, rounded outwards and never below nothing."""
+    """A number with its band, rounded outwards and never below zero."""
     likely = max(0, round(tokens))
     return Estimate(likely, min(likely, max(0, floor(low))), max(likely, ceil(high)), how)
 
 
 def sum_estimates(estimates: Iterable[Estimate]) -> Estimate:
-    """What many add up to, in one pass: a keystroke adds up a whole history."""
+    """The sum of many estimates, in one pass: every keystroke adds up a whole history."""
     tokens = low = high = 0
     reasons: dict[str, None] = {}
     for estimate in estimates:
@@ -62,7 +62,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 
 def share_out(total: int, pieces: Mapping[_Name, int]) -> dict[_Name, int]:
-    """The total in the proportions of the pieces, in whole numbers that add up to it: those with the largest
+    """Divide the total in the proportions of the pieces into whole numbers that add up to it: those with the largest
     remainders are rounded up."""
     counted = sum(pieces.values())
     shares = {name: divmod(count * total, counted) for name, count in pieces.items()}
@@ -72,41 +72,41 @@ def share_out(total: int, pieces: Mapping[_Name, int]) -> dict[_Name, int]:
 
 
 def is_possible(count: int, thought: int) -> bool:
-    """Whether a reported count is plausible beside the estimate; a corrupt number is not."""
+    """Whether a reported count is plausible compared with the estimate; a corrupt number is not."""
     return 0 <= count <= 100 * thought + 10_000_000
 
 
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _LARGEST = 10**12
 _AN_HOUR = 2.0
-"""So many times the input's price a token costs that the cache keeps for an hour, where no table says it. Anthropic,
-the only one that tells these tokens apart, has the same for all of its models."""
+"""The price of a token that is cached for an hour, as a multiple of the input price, if no table has it. Anthropic, the
+only provider that reports these tokens separately, has the same factor for all of its models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars; `is_bound` where a price is not known and the dearest was taken for it."""
+    """US dollars; `is_bound` if a price is unknown and the highest possible one was used."""
 
     dollars: float
     is_bound: bool = False
 
 
 def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
-    """What it cost, or None where a count or a price that it takes is not known.
+    """The cost, or None if a count or a price that it needs is unknown.
 
-    What the provider itself says goes first. Cached and cache-written tokens are parts of the input and have prices of
-    their own; cached ones without one cost no more than the rest of the input. A long prompt is charged at its own
-    prices, as far as it has some. The tier and the region multiply the price of tokens, calls of the provider's own
-    tools come on top.
+    The cost that the provider itself reports takes precedence. Cached and cache-written tokens are parts of the input
+    and have prices of their own; cached ones without a price cost no more than the rest of the input. A long prompt is
+    charged at its own prices, if it has any. The tier and the region multiply the price of tokens; calls of the
+    provider's own tools are added.
     """
     if usage.cost is not None:
         return Cost(usage.cost)
     if prices is None or not usage.input_tokens or usage.output_tokens is None:
-        return None  # a prompt of 0 tokens is one that was not counted
+        return None  # a prompt of 0 tokens was not counted
     long = prices.long if prices.long is not None and usage.input_tokens > prices.long.above else None
     fresh, output = _price(prices, long, "input"), _price(prices, long, "output")
     if fresh is None or (output is None and usage.output_tokens):
-        return None  # embeddings have no output, and no price of one
+        return None  # embeddings have no output, and no price for it
     output = output or 0.0
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     for_an_hour = min(usage.cache_write_1h_tokens or 0, written)
@@ -133,7 +133,7 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
 
 
 def savings_of(usage: Usage, prices: Prices | None) -> float | None:
-    """What the tokens that came from the cache would have cost more; None where that is not known."""
+    """How much more the tokens from the cache would have cost without it; None if unknown."""
     if not usage.cached_tokens:
         return None
     counted = msgspec.structs.replace(usage, cost=None)
@@ -142,15 +142,15 @@ def savings_of(usage: Usage, prices: Prices | None) -> float | None:
 
 
 def _share(usage: Usage, prices: Prices) -> float | None:
-    """What the tier and the region multiply the price with; None where that is not known. A region that the address
-    tells and not the reply costs more with some models only: those whose prices say so."""
+    """The factor of the tier and the region; None if unknown. A region that is known from the address and not from the
+    reply costs more only for models whose prices say so."""
     tier = prices.tiers.get(usage.tier) if usage.tier else 1.0
     region = prices.regions.get(usage.region) if usage.region else prices.regions.get(prices.region, 1.0)
     return None if tier is None or region is None else tier * region
 
 
 def _special_tokens(usage: Usage, prices: Prices, fresh: float, output: float) -> float | None:
-    """What audio and images cost more than text; None where there are some whose price is not known."""
+    """How much more audio and images cost than text; None if there are some whose price is unknown."""
     extra = 0.0
     for count, price, usual in (
         (usage.audio_input_tokens, prices.audio_input, fresh),

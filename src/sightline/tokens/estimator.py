@@ -1,4 +1,4 @@
-"""What a request will cost in tokens before it is sent, with a band that holds what the provider will report."""
+"""Estimate the tokens of a request before it is sent, with a band that contains what the provider will report."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ class MessageAndToolCounter:
         self._files: BoundedCache[tuple[str, str], Estimate] = BoundedCache(32)
 
     def message(self, message: Message) -> Estimate:
-        """A message with what frames it."""
+        """A message with its framing."""
         template = self._facts.template
         if template is not None and self._texts.is_exact:
             texts = [part.text for part in message.parts if isinstance(part, Text)]
@@ -92,7 +92,7 @@ class MessageAndToolCounter:
                 transcript = self._texts.count(part.transcript or "")
                 return transcript if part.source is None else self._file(part.source) + transcript
             case Thinking():
-                # Earlier thoughts are sent, but which of them the provider keeps, and in which form, is its own affair.
+                # Earlier thinking is sent, but which of it the provider keeps, and in which form, is not known.
                 read, signed = (
                     self._texts.count(part.text or "\n\n".join(part.summary)),
                     self._signature(part.signature),
@@ -100,7 +100,7 @@ class MessageAndToolCounter:
                 return between(0, read.tokens or signed.high / 2, max(read.high, signed.high) + 10, read.how)
             case ToolCall():
                 called = self._texts.count(part.name) + self._texts.count(part.arguments)
-                # Each provider puts the arguments into a form of its own: JSON loses its braces and quotes, or gains.
+                # Each provider puts the arguments into a form of its own: JSON may lose or gain braces and quotes.
                 called = between(called.low * 0.6, called.tokens, called.high * 1.25, called.how)
                 return called + between(*self._rules.call) + self._signature(part.signature)
             case ToolResult():
@@ -113,7 +113,7 @@ class MessageAndToolCounter:
                 assert_never(unreachable)
 
     def json(self, value: Json) -> Estimate:
-        """A value that its provider turns into text in its own way: more or less its JSON."""
+        """A value that its provider turns into text in its own way: approximately its JSON."""
         written = self._texts.count(json.dumps(value, ensure_ascii=False))
         least, usual, most = self._rules.json_share
         return between(written.low * least, written.tokens * usual, written.high * most + 10, written.how)
@@ -136,7 +136,8 @@ class MessageAndToolCounter:
     def _file(self, source: Source) -> Estimate:
         if not isinstance(source, Inline):
             return count_media(source, self._rules, self._texts)
-        # An edit counts the whole request again, and decoding a file of some megabytes would be felt with every key.
+        # Each edit counts the whole request again, and decoding a file of several megabytes would be noticeable at
+        # every keystroke.
         key = source.media_type, source.data
         known = self._files.get(key)
         if known is None:
@@ -145,7 +146,7 @@ class MessageAndToolCounter:
         return known
 
     def _signature(self, signature: str | None) -> Estimate:
-        """A signature may hold thoughts, which some endpoints count and some do not."""
+        """A signature may contain thinking, which some endpoints count and some do not."""
         return between(0, 0, len(signature) / 4) if signature else NOTHING
 
     def _result(self, part: ToolResult) -> Estimate:
@@ -158,17 +159,17 @@ class MessageAndToolCounter:
 
     @property
     def _declares(self) -> bool:
-        """Whether it is one of OpenAI's models, by its own vocabulary and not by a nearest one."""
+        """Whether this is one of OpenAI's models, counted by its own vocabulary and not by a nearest one."""
         facts = self._facts
         return facts.tokenizer in _DECLARING or (facts.nearest_tokenizer in _DECLARING and facts.token_ratio is None)
 
     @property
     def _has_template(self) -> bool:
-        """Whether all that the model reads is known; tools and schemas are not in it."""
+        """Whether everything that the model reads is known; tools and schemas are not part of it."""
         return self._facts.template is not None and self._texts.is_exact
 
     def tools(self, tools: tuple[Tool, ...]) -> Estimate:
-        """All tools together, with what is said once because there are any."""
+        """All tools together, with the text that is added once if there are any."""
         if not tools or self._has_template:
             return NOTHING
         functions = tuple(tool for tool in tools if isinstance(tool, FunctionTool))
@@ -235,7 +236,7 @@ _THINKING_OFF = frozenset({"off", "none"})
 
 
 class CountedRequest(NamedTuple):
-    """The beginning of a request for which the provider has counted so many tokens, with these tools."""
+    """The beginning of a request, with its tools, and the tokens that the provider counted for it."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...]
@@ -243,7 +244,7 @@ class CountedRequest(NamedTuple):
 
 
 _UNSEEN_KIND = 1.5
-"""What a band is multiplied by at least where a conversation goes on with content of a kind that was never counted."""
+"""The least factor for the band if a conversation continues with content of a kind that was never counted."""
 _NO_GROWTH: Mapping[TextKind, Ratio] = {}
 
 
@@ -259,8 +260,8 @@ class Estimator(MessageAndToolCounter):
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
     def calibrate(self, calibration: Ratio | None, growth: Mapping[TextKind, Ratio] = _NO_GROWTH) -> None:
-        """Use newer lessons, of whole requests and of what conversations grew by; nothing is counted again. Where they
-        disprove that the vocabulary is the model's own, it is only the nearest from then on."""
+        """Use newer corrections, for whole requests and for what conversations grew by; nothing is counted again. If
+        they disprove that the vocabulary is the model's own, it is treated as only the nearest from then on."""
         self._calibration = calibration
         self._growth = growth
         words = growth.get("words")
@@ -281,12 +282,12 @@ class Estimator(MessageAndToolCounter):
         return self._latest_tools[1]
 
     def request(self, request: Request) -> Estimate:
-        """Everything that is in the prompt, as the provider's past counts suggest."""
+        """Everything in the prompt, corrected by the provider's past counts."""
         return self.correct(self.estimate_by_rules(request))
 
     def estimate_continuation(self, request: Request, counted: int, tokens: int) -> Estimate:
-        """The same where the provider has counted so many `tokens` for a request with the first `counted` messages of
-        this one: its number, and an estimate of what is new."""
+        """The same if the provider has counted `tokens` for a request with the first `counted` messages of this one:
+        its count, plus an estimate of what is new."""
         new, kind = self.growth(request.messages[counted:])
         if not new.tokens:
             return exactly(tokens, "counted by the provider")
@@ -297,23 +298,24 @@ class Estimator(MessageAndToolCounter):
         return exactly(tokens, "counted") + new
 
     def growth(self, messages: Sequence[Message]) -> tuple[Estimate, TextKind]:
-        """What these messages add to a conversation, by the rules alone, and what they are mostly made of. To a
-        vocabulary that is known, all texts are of one kind: what is to be learned is how the provider frames them."""
+        """What these messages add to a conversation, by the rules alone, and what they are mostly made of. With a known
+        vocabulary, all texts are of one kind: what remains to be learned is how the provider frames them."""
         kind: TextKind = "words" if self._is_exact else kind_of(_texts_in(messages))
         counter = self._doubting or self
         return sum_estimates(map(counter.message, messages)), kind
 
     @property
     def _is_exact(self) -> bool:
-        """Whether the vocabulary is the model's own, and no count speaks against it."""
+        """Whether the vocabulary is the model's own, and no count disproves that."""
         return self._doubting is None and self._texts.is_exact
 
     def continue_from(self, counted: CountedRequest | None) -> None:
-        """What the provider has counted of the requests that are looked at now, if anything."""
+        """Set what the provider has counted of the current requests, if anything."""
         self._counted_request = counted
 
     def whole(self, request: Request, raw: Estimate) -> tuple[Estimate, bool]:
-        """A whole request of which the rules alone say `raw`, and whether that rests on the provider's own count."""
+        """The estimate of a whole request that the rules alone estimate at `raw`, and whether it is based on the
+        provider's own count."""
         known = self._counted_request
         if known is not None and request.tools == known.tools:
             count = len(known.messages)
@@ -322,13 +324,13 @@ class Estimator(MessageAndToolCounter):
         return self.correct(raw), False
 
     def correct(self, raw: Estimate) -> Estimate:
-        """What the rules alone say of a whole request, as the provider's past counts suggest."""
+        """The estimate of a whole request by the rules alone, corrected by the provider's past counts."""
         if self._calibration is None:
             return raw
         return self._calibration.correct(raw, within_band=self._is_exact)
 
     def estimate_by_rules(self, request: Request) -> Estimate:
-        """Everything that is in the prompt, by the rules alone: what a provider's count is compared with."""
+        """Everything in the prompt, by the rules alone. A provider's count is compared with this."""
         return self.estimate_around_messages(request) + sum_estimates(map(self.message, request.messages))
 
     def estimate_around_messages(self, request: Request) -> Estimate:
@@ -348,7 +350,7 @@ class Estimator(MessageAndToolCounter):
             unsaid = "" if has_system else template.frame("system", template.system)
             if roles[-1] != "assistant":
                 return count(unsaid + template.reply)
-            return exactly(count(unsaid).tokens - count(template.end).tokens)  # it goes on with its last message
+            return exactly(count(unsaid).tokens - count(template.end).tokens)  # the model continues its last message
         total = _UNKNOWN_REPLY
         if facts.reply_tokens is not None:
             tokens = facts.reply_tokens

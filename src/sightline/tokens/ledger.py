@@ -1,7 +1,7 @@
-"""What has been used of each provider's limits, and when the next request can go.
+"""What has been used of each provider's limits, and when the next request can be sent.
 
-Two sources: own counts of the last minute and the last day, and what the provider's headers said. Where the provider
-has spoken lately, it knows better, because others may use the same account.
+There are two sources: our own counts of the last minute and the last day, and the provider's headers. A recent report
+of the provider takes precedence, because others may use the same account.
 """
 
 import math
@@ -27,10 +27,10 @@ MOST_ACCOUNTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long until a request can go, and why not now.
+    """How long until a request can be sent, and why not now.
 
-    `used_up` is by own count, `reported` by the provider's numbers, `asked` for by its `Retry-After`; a request that is
-    `too_large` for the rate by itself never can. `limit` is the exceeded limit, `allowed` how much it allows.
+    `used_up` is by our own count, `reported` by the provider's numbers, `asked` by its `Retry-After`; a request that is
+    `too_large` for the rate by itself can never be sent. `limit` is the exceeded limit, `allowed` how much it allows.
     """
 
     seconds: float = 0.0
@@ -40,12 +40,12 @@ class Wait:
 
     @property
     def is_over(self) -> bool:
-        """Whether the request can go now."""
+        """Whether the request can be sent now."""
         return self.seconds <= 0
 
     @property
     def is_endless(self) -> bool:
-        """Whether it can never go."""
+        """Whether the request can never be sent."""
         return math.isinf(self.seconds)
 
 
@@ -53,9 +53,10 @@ READY = Wait()
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """One request that was counted, so that its estimate can be replaced by what it really took.
+    """One request that was counted, so that its estimate can be replaced by its actual usage.
 
-    `at` is by the account's own clock, which is never set back. `account` is where it was counted, if that is here.
+    `at` is by the account's own clock, which is never set back. `account` is where it was counted, if that is in this
+    ledger.
     """
 
     provider: str
@@ -66,14 +67,14 @@ class SentRequest(msgspec.Struct, frozen=True):
 
 
 class LedgerState(msgspec.Struct, forbid_unknown_fields=True):
-    """A ledger, to be kept."""
+    """The stored form of a ledger."""
 
     version: Literal[1]
     accounts: list[AccountState]
 
 
 class Ledger:
-    """Use and limits by provider and model. Times are seconds since 1970; a clock that goes back is borne."""
+    """Usage and limits by provider and model. Times are seconds since 1970; the clock may go back."""
 
     def __init__(self) -> None:
         self._accounts: BoundedCache[tuple[str, str], Account] = BoundedCache(MOST_ACCOUNTS)
@@ -81,16 +82,16 @@ class Ledger:
         self.has_news = False
         """Whether anything was counted or reported since it was saved."""
         self.catch_up: Callable[[], None] | None = None
-        """Called before a limit is looked at, if others count for this ledger: it counts in what they have sent."""
+        """Called before a limit is read, if other processes count for this ledger: it adds what they have sent."""
 
     def add_request(self, provider: str, model: str, tokens: int, at: float) -> SentRequest:
-        """A request went out; `tokens` is what it is thought to take."""
+        """Count a request that is sent; `tokens` is its estimate."""
         account = self._find(provider, model)
         self.has_news = True
         return SentRequest(provider, model, tokens, account.add(at, tokens), account)
 
     def settle(self, sent: SentRequest, tokens: int, at: float) -> SentRequest:
-        """It took so many tokens, in place of what was thought. What is returned can be settled again.
+        """Replace the estimate of a request by its actual tokens. The returned request can be settled again.
 
         An absurd number changes nothing.
         """
@@ -102,13 +103,13 @@ class Ledger:
         return SentRequest(sent.provider, sent.model, tokens, sent.at, account)
 
     def unsent(self, sent: SentRequest, at: float) -> None:
-        """It never left: neither the request nor its tokens were used."""
+        """Remove a request that was never sent: neither the request nor its tokens were used."""
         account, _ = self._account(sent.provider, sent.model, at)
         account.correct(sent.at, -sent.tokens, requests=-1)
         self.has_news = True
 
     def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], at: float) -> None:
-        """These headers came with an answer. Their names are in lower case."""
+        """Apply the headers of a response. Their names are in lower case."""
         account, now = self._account(provider, model, at)
         for allowance in allowances(headers, at):
             account.observe(AllowanceObservation(allowance, now))
@@ -118,19 +119,19 @@ class Ledger:
         self.has_news = True
 
     def keep_headers(self, sent: SentRequest, names: tuple[bytes, ...], values: tuple[bytes, ...], at: float) -> None:
-        """These headers came with its answer, which is none to wait after; they are read when a limit is asked for."""
+        """Keep the headers of its response, which asks for no pause; they are parsed when a limit is needed."""
         account = sent.account or self._account(sent.provider, sent.model, at)[0]
         account.keep_headers(names, values, at)
         self.has_news = True
 
     def limits(self, provider: str, model: str, facts: Facts | None = None) -> RateLimits:
-        """What is allowed: as the provider reported it, else as the catalogue has it."""
+        """The limits that the provider reported, otherwise those in the catalogue."""
         if self.catch_up is not None:
             self.catch_up()
         return (self._accounts.peek((provider, model)) or Account()).limits(facts)
 
     def wait(self, provider: str, model: str, tokens: int, at: float, facts: Facts | None = None) -> Wait:
-        """How long a request of this size must wait; of several exceeded limits the longest wait."""
+        """How long a request of this size must wait; if several limits are exceeded, the longest wait."""
         if self.catch_up is not None:
             self.catch_up()
         account, now = self._account(provider, model, at)
@@ -151,7 +152,7 @@ class Ledger:
         return READY if longest.is_over else longest
 
     def usage(self, provider: str, model: str, at: float) -> RateLimits:
-        """Own counts of the last minute and the last day, in the order of the limits."""
+        """Our own counts of the last minute and the last day, in the order of the limits."""
         if self.catch_up is not None:
             self.catch_up()
         account, now = self._account(provider, model, at)
@@ -164,20 +165,20 @@ class Ledger:
             account.mark_saved()
 
     def merge(self, other: "Ledger", at: float) -> None:
-        """Take in the news of another ledger: what it has counted since it was kept, each at its own time."""
+        """Add the unsaved counts of another ledger, each at its own time."""
         for (provider, model), theirs in other._accounts.items():
             theirs.time(at)
             self._account(provider, model, at)[0].merge(theirs)
 
     def snapshot(self) -> Json:
-        """All of it as JSON, to be kept until the next run: the day's count outlives the process."""
+        """The whole ledger as JSON, to be stored for the next run: the day's count outlives the process."""
         kept = [account.state(provider, model) for (provider, model), account in self._accounts.items()]
         written: Json = msgspec.to_builtins(LedgerState(1, kept))
         return written
 
     @classmethod
     def from_snapshot(cls, snapshot: Json, now: float) -> Self:
-        """The ledger that was kept. Anything else than a snapshot is a `msgspec.ValidationError`."""
+        """Restore a stored ledger. Raises `msgspec.ValidationError` for anything else."""
         ledger = cls()
         for state in msgspec.convert(snapshot, LedgerState).accounts:
             account = Account.from_state(state)
@@ -186,14 +187,14 @@ class Ledger:
         return ledger
 
     def _account(self, provider: str, model: str, at: float) -> tuple[Account, float]:
-        """The account, and this moment by its own clock."""
+        """The account, and this time by its own clock."""
         account = self._find(provider, model)
         return account, account.time(at)
 
     def _find(self, provider: str, model: str) -> Account:
         name, asked, account = self._latest
         if name == provider and asked == model and account is not None:
-            return account  # it is another step of one request
+            return account  # another step of the same request
         key = provider, model
         account = self._accounts.get(key)
         if account is None:

@@ -1,7 +1,7 @@
-"""Tokens of pictures, documents, sound and film, by the formulas that providers publish.
+"""Tokens of images, documents, audio and video, by the formulas that providers publish.
 
-A file's pages and seconds, and a picture's size, are read from its first bytes where they are given there, else guessed
-from its length. Nothing is decoded.
+The pages and seconds of a file, and the size of an image, are read from its first bytes if they are there, and
+otherwise guessed from its length. Nothing is decoded.
 """
 
 import binascii
@@ -25,7 +25,7 @@ _A_PAGE = re.compile(rb"/Type\s*/Page[^s]")
 
 
 def count_media(source: Source, rules: TokenRules, texts: TextCounter) -> Estimate:
-    """Tokens of a file that is not a picture."""
+    """Tokens of a file that is not an image."""
     match source:
         case PlainText():
             return texts.count(source.text) + between(0, _AROUND / 4, _AROUND)
@@ -94,7 +94,7 @@ _LARGEST: Size = (8000, 8000)
 
 
 def count_image(cost: ImageCost | None, size: tuple[int, int] | None, detail: str | None = None) -> Estimate:
-    """Tokens of one picture. A size that is not known leaves everything open from the smallest to the largest."""
+    """Tokens of one image. If its size is unknown, the band goes from the smallest to the largest possible size."""
     if cost is None:
         return between(*_UNKNOWN, "image")
     if size is not None:
@@ -111,12 +111,12 @@ def _by_formula(cost: ImageCost, size: Size, detail: str | None) -> Estimate:
         case "patches":
             patches = ceil(_patches(cost, size) * cost.factor)
             return between(min(patches, cost.base or patches), patches, patches + 1, "image formula")
-        case "area":  # its provider calls it an approximation
+        case "area":  # the provider calls it an approximation
             tokens = _area(cost, size)
             return between(tokens * 0.95, tokens, tokens * 1.05 + 5, "image formula")
         case "squares":
             squares = _squares(size) * cost.tile
-            # Some endpoints count one square however large the picture is, others one more, for the whole of it.
+            # Some endpoints count one square however large the image is, others one more for the whole image.
             return between(cost.tile, squares, squares + (cost.tile if squares > cost.tile else 0), "image formula")
         case "flat":
             return exactly(cost.base, "image formula")
@@ -174,7 +174,7 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def image_size(data: str) -> tuple[int, int] | None:
-    """Width and height of a base64-coded PNG, JPEG, GIF or WebP; None where the bytes do not tell."""
+    """Width and height of a base64-encoded PNG, JPEG, GIF or WebP; None if they cannot be read."""
     head = _bytes(data[:_HEAD])
     if head.startswith(b"\xff\xd8"):
         return _jpeg(head) or _jpeg(_bytes(data[:_JPEG_HEAD]))
@@ -188,7 +188,7 @@ def image_size(data: str) -> tuple[int, int] | None:
 
 
 def _bytes(data: str) -> bytes:
-    """As much of it as is base64 of either alphabet."""
+    """Decode as much of the data as is base64 of either alphabet."""
     plain = data.replace("-", "+").replace("_", "/").replace("\n", "").replace("\r", "").rstrip("=")
     whole = plain[: len(plain) // 4 * 4]
     rest = plain[len(whole) :]
@@ -200,7 +200,8 @@ def _bytes(data: str) -> bytes:
 
 
 def _sides(width: int, height: int) -> tuple[int, int] | None:
-    """Sides that a picture can have: no provider takes one that is larger, and a damaged file may say anything."""
+    """The size, or None if no image can have it: no provider accepts a larger one, and damaged files contain
+    anything."""
     is_possible = 0 < width <= _LONGEST_SIDE and 0 < height <= _LONGEST_SIDE and width * height <= _LARGEST_AREA
     return (width, height) if is_possible else None
 

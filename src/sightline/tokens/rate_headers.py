@@ -1,7 +1,7 @@
-"""What a provider's response headers say about its rate limits, as values.
+"""Parse the rate limits in a provider's response headers.
 
 Every vendor has its own spelling, so names are read word by word: what is counted, over which time, and whether the
-value is the limit, what is left of it, or when it is whole again. A header that is not understood is passed over.
+value is the limit, what is left of it, or when it resets. Headers that are not understood are ignored.
 """
 
 import re
@@ -54,10 +54,10 @@ _Number: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e17)]
 
 
 class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One limit as a provider reported it: what is left of it and in how many seconds it is whole again.
+    """One limit as a provider reported it: what is left of it and in how many seconds it resets.
 
-    `window` is the time it holds for, in seconds, where that is known. `refills` says that it comes back little by
-    little and not all at once. A `share` is counted in percent of a plan.
+    `window` is the time that the limit applies to, in seconds, None if unknown. `refills` means that it refills
+    gradually and not all at once. A `share` is counted in percent of a plan.
     """
 
     counted: Counted
@@ -69,16 +69,16 @@ class Allowance(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
-    """The limits that these headers tell of. Names are in lower case; `at` is now, in seconds since 1970.
+    """The limits in these headers. Names are in lower case; `at` is now, in seconds since 1970.
 
-    Times of day are taken against the response's own `date`, because the two clocks need not agree.
+    Absolute times are compared with the response's own `date`, because the two clocks may differ.
     """
     if not _tell(tuple(headers)):
         return ()
     now = http_date(headers.get("date", "")) or at
     found = [*_by_names(headers, now), *_plans(headers, now), *_standard(headers)]
     apart = any(one.counted == "input_tokens" for one in found)
-    # Where input and output are limited apart, their sum says nothing more, and less about cached input.
+    # If input and output are limited separately, their sum adds nothing, and is less accurate about cached input.
     return tuple(
         one
         for one in found
@@ -89,20 +89,22 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
 
 @lru_cache(maxsize=256)
 def _tell(names: tuple[str, ...]) -> bool:
-    """Whether headers with these names can tell of a limit: a provider's answers have the same ones again and again."""
+    """Whether headers with these names can contain a limit. Cached, because a provider's responses have the same names
+    again and again."""
     return any("limit" in name or _CODEX.fullmatch(name) for name in names)
 
 
 @lru_cache(maxsize=256)
 def may_tell(names: tuple[bytes, ...]) -> bool:
-    """The same for names as they came."""
+    """The same for names as received."""
     return _tell(tuple(name.decode("latin-1").lower() for name in names))
 
 
 def reset_wait(seen: tuple[Allowance, ...], tokens: int) -> float | None:
-    """How long a request of this size, refused for its rate, had better wait: until what ran out is whole again.
+    """How long a request of this size that was rejected for its rate should wait: until the exhausted limits reset.
+    None if unknown.
 
-    Where no number says what ran out, it is whatever tells only of its reset.
+    If no number shows what is exhausted, it is the limits that only report their reset.
     """
     resets = [(one.reset, one.remaining, amount_needed(one.counted, tokens)) for one in seen if one.reset is not None]
     lacking = [reset for reset, left, need in resets if left is not None and (left <= 0 or left < need)]
@@ -111,12 +113,13 @@ def reset_wait(seen: tuple[Allowance, ...], tokens: int) -> float | None:
 
 
 def amount_needed(counted: Counted, tokens: int) -> int:
-    """How much of a limit a request of this size takes, as far as can be known before it is answered."""
+    """How much of a limit a request of this size uses, as far as that is known before it is answered."""
     return {"requests": 1, "tokens": tokens, "input_tokens": tokens}.get(counted, 0)
 
 
 def seconds_until(value: str, now: float) -> float | None:
-    """A reset as seconds from now: `6m0s`, `28ms`, seconds, seconds or milliseconds since 1970, or a date."""
+    """A reset as seconds from now: `6m0s`, `28ms`, seconds, seconds or milliseconds since 1970, or a date. None if it
+    cannot be parsed."""
     if _NUMBER.fullmatch(value):
         number = float(value)
         if number >= _FIRST_EPOCH_MILLISECONDS:
@@ -141,13 +144,13 @@ def _by_names(headers: Mapping[str, str], now: float) -> Iterable[Allowance]:
             limit, role = named
             number = seconds_until(value.strip(), now) if role == "reset" else _count(value.strip())
             if role == "limit":
-                number = number or None  # a limit of nothing is how some say that they do not know
+                number = number or None  # some providers write a limit of 0 if they do not know it
             limits[limit] = replace(limits.get(limit, limit), **{role: number})
     return limits.values()
 
 
 def _parse_name(name: str) -> tuple[Allowance, str] | None:
-    """The limit that a header is about, without its numbers, and the role of its value."""
+    """The limit that a header is about, without its numbers, and the role of its value. None if not understood."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -162,7 +165,7 @@ def _parse_name(name: str) -> tuple[Allowance, str] | None:
         return Allowance(counted, MINUTE, refills=True), role
     if window is not None or not rest:
         return Allowance(counted, window), role
-    # Who names no window has tokens by the minute in a bucket that fills steadily; of requests it may be the day's.
+    # Providers that name no window have tokens per minute in a bucket that refills steadily; requests may be per day.
     return Allowance(counted, None if counted == "requests" else MINUTE, refills=True), role
 
 
@@ -193,7 +196,7 @@ def _with_share(known: Allowance, role: str, value: str, now: float) -> Allowanc
 
 
 def _standard(headers: Mapping[str, str]) -> Iterator[Allowance]:
-    """The fields of the IETF draft, one item for each policy, or all in one as an older draft has it."""
+    """The fields of the IETF draft, one item for each policy, or all in one as in an older draft."""
     policies = dict(_items(headers.get("ratelimit-policy", "")))
     for key, values in _items(headers.get("ratelimit", "")):
         policy = policies.get(key, {})

@@ -1,8 +1,8 @@
-"""Tokens of a text: by the model's own vocabulary, by the nearest public one, or by the classes of its characters.
+"""Tokens of a text: by the model's own vocabulary, by the nearest public one, or by classes of characters.
 
 Vocabularies agree about English words and disagree about digits, rare scripts and symbols. So each class has three
 weights (the least, the likely, the most), fitted to eight public vocabularies on the texts of
-`tests/contract/sample_texts.py`. The classes are read off the UTF-8 bytes by translation and counting, both at the
+`tests/contract/sample_texts.py`. The classes are derived from the UTF-8 bytes by translation and counting, both at the
 speed of C: a megabyte takes a few milliseconds.
 
 OpenAI's models see a JSON Schema as type declarations, so tools and output schemas are counted as that text.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ENGLISH = 4.6
-"""Characters for a token of plain English prose, as the weights have it."""
+"""Characters per token of plain English prose, by the weights."""
 
 _LOWER, _UPPER, _DIGIT, _SPACE, _LINE, _MARK, _REST = b"luds\np-"
 _BEYOND = 0x80
@@ -69,11 +69,11 @@ WEIGHTS: Mapping[str, tuple[float, float, float]] = {
     "wide": (0.135, 0.135, 0.135),
     "pictograph": (1.082, 2.150, 3.017),
 }
-"""Tokens for each occurrence: the least of the eight vocabularies, all eight together, the most."""
+"""Tokens per occurrence: the least of the eight vocabularies, all eight together, the most."""
 
 _MARGIN = 0.2
 _ROUNDING = 2
-"""What a vocabulary that is none of the eight may differ by, beyond them: a share, and the ends of a short text."""
+"""How much a vocabulary that is not one of the eight may differ from them: as a share, and by rounding."""
 
 
 def _table() -> bytes:
@@ -96,10 +96,10 @@ _AROUND_MARKS = bytes([_MARK if code == _MARK else _REST for code in range(256)]
 
 
 def features(text: str) -> dict[str, int]:
-    """How often each class occurs. `switch` counts the places inside a run of letters and digits where one kind begins
-    after another, `run` runs of punctuation, `indent` pairs of spaces."""
+    """How often each class occurs. `switch` counts the places inside a run of letters and digits where one kind follows
+    another, `run` runs of punctuation, `indent` pairs of spaces."""
     kinds = b"\n" + text.encode("utf-8", "replace").translate(_CLASSES)
-    # Two bytes are counted at half the speed of one, so classes that do not matter are made one before that.
+    # Counting two bytes is half as fast as counting one, so irrelevant classes are merged into one before that.
     capitals, digits, marks = kinds.count(b"u"), kinds.count(b"d"), kinds.count(b"p")
     switches = kinds.count(b"lu") if capitals else 0
     if digits:
@@ -128,7 +128,7 @@ _MANY_DIGITS, _MANY_BEYOND = 0.12, 0.15
 
 
 def kind_of(texts: Iterable[str]) -> TextKind:
-    """What these texts are mostly made of, together."""
+    """What these texts together are mostly made of."""
     whole = beyond = digits = 0
     for text in texts:
         data = text.encode("utf-8", "replace")
@@ -141,8 +141,8 @@ def kind_of(texts: Iterable[str]) -> TextKind:
 
 
 def count_by_classes(text: str, chars_per_token: float | None = None) -> Estimate:
-    """Tokens by the classes of the characters. `chars_per_token` is what plain English prose has, where it is known;
-    other texts are scaled along with it."""
+    """Tokens by classes of characters. `chars_per_token` is that of plain English prose, if known; other texts are
+    scaled accordingly."""
     if not text:
         return NOTHING
     scale = 1.0 if chars_per_token is None else ENGLISH / chars_per_token
@@ -158,15 +158,15 @@ def count_by_classes(text: str, chars_per_token: float | None = None) -> Estimat
 
 
 NAMES: frozenset[str] = frozenset(get_args(Tokenizer)) - {""}
-"""The vocabularies that a model's facts may name. Where they name none, tokens are counted by classes of characters."""
+"""The vocabularies that a model's facts may name. If they name none, tokens are counted by classes of characters."""
 
 
 _ELSEWHERE: dict[str, Callable[[], bytes]] = {"smollm2": lambda: b""}
-"""The vocabularies that are not part of the program, and where each is read: a `tokenizer.json`, or nothing."""
+"""The vocabularies that are not part of the program, and how each is read: a `tokenizer.json`, or empty bytes."""
 
 
 def read_vocabulary_from(name: str, read: Callable[[], bytes]) -> None:
-    """Let a vocabulary be read there when it is first needed. `read` gives nothing where it cannot."""
+    """Register how a vocabulary is read when it is first needed. `read` returns empty bytes if it cannot be read."""
     _ELSEWHERE[name] = read
     _load.cache_clear()
 
@@ -177,8 +177,8 @@ def has_vocabulary(name: str) -> bool:
 
 
 def count_tokens(name: str, text: str) -> int:
-    """How many tokens the text is. What looks like a control token is ordinary text, as it is to the providers; to the
-    server of the embedded model it is a control token."""
+    """How many tokens the text has. Text that looks like a control token is ordinary text, as it is for the providers;
+    for the server of the embedded model it is a control token."""
     tokenizer = _load(name)
     assert tokenizer is not None, "the caller has asked whether it is there"
     encode = tokenizer.encode if name in _ELSEWHERE else tokenizer.encode_ordinary
@@ -189,13 +189,13 @@ def count_tokens(name: str, text: str) -> int:
 
 
 def join_surrogates(text: str) -> str:
-    """The text with pairs of surrogates joined and lone ones replaced: what a reader of its JSON makes of it."""
+    """The text with surrogate pairs joined and lone surrogates replaced, as a reader of its JSON would see it."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @cache
 def _load(name: str) -> "AnyTokenizer | None":
-    import splintr  # here, since its library takes longer to load than a command's help to print
+    import splintr  # imported here, because its library takes longer to load than a command's help takes to print
 
     if name not in _ELSEWHERE:
         return splintr.Tokenizer.from_pretrained(name)
@@ -208,12 +208,12 @@ _REMEMBERED_TEXTS = 16_384
 
 
 class TextCounter:
-    """Counts texts and remembers what it counted, the latest texts longest, so that a keystroke costs one text."""
+    """Counts texts and caches the counts of the latest, so that a keystroke costs only one text."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._counted: BoundedCache[tuple[int, int], Estimate] = BoundedCache(_REMEMBERED_TEXTS)
-        """By hash and length of the text: the texts themselves would be megabytes."""
+        """By hash and length of the text: the texts themselves would take megabytes."""
 
     @property
     def is_exact(self) -> bool:
@@ -222,7 +222,7 @@ class TextCounter:
 
     @property
     def frames_are_known(self) -> bool:
-        """Whether the tokens around messages are published; elsewhere they were measured on some endpoints."""
+        """Whether the tokens around messages are published; for other models they were measured on some endpoints."""
         return self._facts.tokenizer in _OPENAI
 
     @property
@@ -249,7 +249,8 @@ class TextCounter:
             return count_by_classes(text, facts.chars_per_token)
         ratio = facts.token_ratio or 1.0
         likely = count_tokens(facts.nearest_tokenizer, text) * ratio
-        # Where vocabularies disagree (digits, rare scripts, symbols), another one's count is no better than they are.
+        # Where vocabularies disagree (digits, rare scripts, symbols), another one's count is no better than the
+        # classes.
         classes = count_by_classes(text)
         low = min(likely * (1 - self.spread) - 1, classes.low * ratio)
         high = max(likely * (1 + self.spread) + 1, classes.high * ratio)
@@ -259,7 +260,7 @@ class TextCounter:
 _DEEPEST = 16
 _REFERENCES = 200
 LONGEST = 1_000_000
-"""About as many characters are written, which is more than any model reads; the rest is `any`."""
+"""The approximate limit of characters to write, which is more than any model reads; the rest is `any`."""
 
 
 def declarations(tools: tuple[FunctionTool, ...]) -> str:
@@ -285,7 +286,7 @@ def declaration(schema: JsonObject) -> str:
 
 
 class _Writer:
-    """Writes one schema. References are followed so and so often, then no more: some schemas never end.
+    """Writes one schema. References are followed a limited number of times: some schemas are infinite.
 
     `left` is how many characters may still be written.
     """

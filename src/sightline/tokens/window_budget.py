@@ -1,4 +1,4 @@
-"""How a model's window is divided, and how much of a history's newest part fits into the room that is left."""
+"""How a model's context window is divided, and how much of the newest history fits into the room that is left."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from sightline.catalog.facts import Facts
 from sightline.tokens.account import RateLimits
 
 UNKNOWN_WINDOW = 8192
-"""What is assumed of a model of which nothing is known: most have more, few have less."""
+"""The window that is assumed for an unknown model: most have more, few have less."""
 
 _LARGEST_SHARE_OF_A_REPLY = 4
 _LARGEST_SHARE_LEARNED = 8
 
 
 def model_limit(facts: Facts, limits: RateLimits | None = None) -> int:
-    """The most that one request can be: the window, or the tokens of a minute where they are fewer.
+    """The largest size of one request: the context window, or the tokens per minute if they are fewer.
 
-    `limits` is what the provider reported, which overrides the catalogue.
+    `limits` are the limits that the provider reported, which override the catalogue.
     """
     per_minute = facts.tpm if limits is None or limits.tpm is None else limits.tpm
     window = facts.context_window or UNKNOWN_WINDOW
@@ -25,24 +25,25 @@ def model_limit(facts: Facts, limits: RateLimits | None = None) -> int:
 
 
 def reply_reserve(allowance: int, limit: int, max_tokens: int | None) -> int:
-    """What is held back for the reply: what it was limited to, else the allowance, as far as a small window bears it.
+    """The tokens reserved for the reply: `max_tokens` of the request, or the allowance, limited to a share of a small
+    window.
 
-    Some providers refuse a prompt that leaves less than the limit which the request itself names.
+    Some providers reject a prompt that leaves less room than the limit in the request itself.
     """
     return max_tokens if max_tokens is not None else min(allowance, limit // _LARGEST_SHARE_OF_A_REPLY)
 
 
 def reserve_for_calibration(added: int, limit: int) -> int:
-    """What is held back because the provider's past counts were so much higher: no more than a small part of the
-    whole, since a lesson can be wrong."""
+    """The tokens reserved because the provider's past counts were higher by `added`: at most a small part of the whole,
+    since a learned correction can be wrong."""
     return min(added, limit // _LARGEST_SHARE_LEARNED)
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """`limit` is the whole. `system` and `tools` are in every request; `user` and `reply` are held back for the next
-    prompt and for its answer. These are likely sizes; `margin` is held back because they may be larger. `learned` is
-    the part of it that no text accounts for, held back because past counts of the provider were so much higher."""
+    """`limit` is the whole. `system` and `tools` are in every request; `user` and `reply` are reserved for the next
+    prompt and its answer. These are likely sizes; `margin` is reserved because they may be larger. `learned` is the
+    part of the margin that no text accounts for, reserved because the provider's past counts were higher."""
 
     limit: int
     system: int = 0
@@ -54,21 +55,21 @@ class Room:
 
     @property
     def usable(self) -> int:
-        """What history and prompt can take together."""
+        """The room for history and prompt together."""
         return self.limit - self.system - self.tools - self.reply - self.margin
 
     @property
     def history(self) -> int:
-        """What history can take while the next prompt is not known."""
+        """The room for history while the next prompt is unknown."""
         return max(0, self.usable - self.user)
 
     def beside(self, prompt: int) -> int:
-        """What history can take beside a prompt of this size."""
+        """The room for history beside a prompt of this size."""
         return max(0, self.usable - prompt)
 
     def can_ever_hold(self, prompt: int) -> bool:
-        """Whether the prompt fits where no history is sent and the reply gets what is left. What was only learned
-        keeps nothing from being sent: the provider is asked, and says itself what is too much."""
+        """Whether the prompt fits if no history is sent and the reply gets what is left. The `learned` part does not
+        keep a prompt from being sent: the provider itself rejects what is too large."""
         return prompt + self.system + self.tools + self.margin - self.learned <= self.limit
 
 
@@ -76,10 +77,10 @@ T = TypeVar("T")
 
 
 class Boundary(Generic[T]):
-    """Things from the oldest to the newest, of which the newest are included until the next one would not fit.
+    """Items from the oldest to the newest, of which the newest are included until the next one would not fit.
 
-    A thing's cost is asked for when it comes into question and at no other time. The owner reports changes, and the
-    answer is found from where it was; only `replace` begins anew, and that costs what fits, not what there is.
+    The cost of an item is computed only when it is considered. The owner reports changes, and the boundary is moved
+    from where it was; only `replace` starts over, and its cost depends on what fits, not on the number of items.
     """
 
     def __init__(self, cost: Callable[[T], int], room: int = 0) -> None:
@@ -91,34 +92,34 @@ class Boundary(Generic[T]):
 
     @property
     def items(self) -> Sequence[T]:
-        """All of them."""
+        """All items."""
         return self._items
 
     @property
     def start(self) -> int:
-        """The place of the oldest one that is included; the length of the list where none does."""
+        """The index of the oldest item that is included; the number of items if none is."""
         self._settle()
         return self._start
 
     @property
     def cost_included(self) -> int:
-        """The cost of all that are included."""
+        """The cost of all included items."""
         self._settle()
         return self._cost_included
 
     def replace(self, items: list[T], cost: Callable[[T], int] | None = None) -> None:
-        """Another list, or the same one by other costs."""
+        """Use another list, or the same list with other costs."""
         self._cost = cost or self._cost
         self._items = items
         self._start = len(items)
         self._cost_included = 0
 
     def resize(self, room: int) -> None:
-        """There is so much room now."""
+        """Set the room."""
         self._room = room
 
     def insert(self, index: int, item: T) -> None:
-        """One more, in front of the one at this place."""
+        """Insert an item before the one at this index."""
         self._items.insert(index, item)
         if index > self._start or index == len(self._items) - 1:
             self._cost_included += self._cost(item)
@@ -126,7 +127,7 @@ class Boundary(Generic[T]):
             self._start += 1
 
     def remove(self, index: int) -> None:
-        """One less."""
+        """Remove the item at this index."""
         if index >= self._start:
             self._cost_included -= self._cost(self._items[index])
         else:
@@ -134,7 +135,7 @@ class Boundary(Generic[T]):
         del self._items[index]
 
     def change(self, index: int, item: T) -> None:
-        """Another one in this place."""
+        """Replace the item at this index."""
         if index >= self._start:
             self._cost_included += self._cost(item) - self._cost(self._items[index])
         self._items[index] = item
@@ -149,7 +150,7 @@ class Boundary(Generic[T]):
 
 
 def count_to_drop(costs: Sequence[int], room: int) -> int:
-    """How many of the oldest must go until the rest fits; all of them where nothing helps."""
+    """How many of the oldest must be dropped until the rest fits; all of them if nothing fits."""
     total = sum(costs)
     for count, cost in enumerate(costs):
         if total <= room:

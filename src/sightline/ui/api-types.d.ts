@@ -155,7 +155,7 @@ export interface CacheAdvice {
   edits: KeepableEdit[];
 }
 
-/** What a turn could have read from the cache, what it read, and why not all of it. `also` are other causes that would have broken it too. `pointer` is the place in the later document where the two part, `offset` the byte in the text there, `before` and `after` that text around it. `idle` is the seconds since the turn before, `lifetime` how many the provider keeps what was lost. `is_estimated`: the provider did not count what could have been read. `money` is in dollars, None where prices are not known. */
+/** What a turn could have read from the cache, what it read, and why not all of it. `also` are other causes that would have broken it too. `pointer` is the place of the first difference in the later document, `offset` the byte in the text there, `before` and `after` the two texts around it. `idle` is the seconds since the previous turn, `lifetime` how many seconds the provider keeps what was lost. `is_estimated`: the provider did not count what could have been read. `money` is in dollars, None if prices are unknown. */
 export interface CacheAutopsy {
   cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   could_tokens: number;
@@ -322,7 +322,7 @@ export interface CaseRow {
   cells: Cell[];
 }
 
-/** One trial of a case, with the fields of a turn; of a live conversation these have the messages of the last one. `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited` means that a user edited a request of it; `messages` are as sent in that case too. `source` is the case as its file has it now, null if it cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a target with tools. */
+/** One trial of a case, with the fields of a turn; for a live conversation these have the messages of the last turn. `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited` means that a user edited a request of it; `messages` are as sent in that case too. `source` is the case as its file has it now, null if it cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a target with tools. */
 export interface CaseShown {
   messages: MessageShown[];
   answer: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
@@ -412,7 +412,7 @@ export interface ChatBrief {
   found_in: string;
 }
 
-/** One thing that was looked at, whether it held, and what was seen. */
+/** One condition that was checked, whether it held, and the evidence. */
 export interface Check {
   text: string;
   passed: boolean;
@@ -449,7 +449,7 @@ export interface CommandShown {
   ids?: string[];
 }
 
-/** Two runs compared on their common cases. The first sentence of `said` is the conclusion, or that there is none. `difference` is the mean of the paired differences, `b` less `a`; `p` is that of the permutation test `test`. `bounds` are the difference if every missing result had gone against `b`, and for it. `smallest` is the true difference that these cases would usually show, `needed` how many cases the observed one would take. */
+/** Two runs compared on their common cases. The first sentence of `said` is the conclusion, or that there is none. `difference` is the mean of the paired differences, `b` minus `a`; `p` is that of the permutation test `test`. `bounds` are the difference if every missing result had gone against `b`, and in its favour. `smallest` is the true difference that these cases would usually show, `needed` how many cases the observed one would take. */
 export interface CompareShown {
   a: ComparedSide;
   b: ComparedSide;
@@ -678,7 +678,7 @@ export interface EstimateShown {
   prompt: number;
 }
 
-/** A run as one row. `of` is how many results it will have, `done` how many it has. */
+/** A run as one row. `of` is the number of results it will have, `done` the number it has. */
 export interface EvalBrief {
   run: string;
   name: string;
@@ -767,7 +767,7 @@ export interface ExchangeFinishedFact {
   warning: string;
 }
 
-/** A result that no mean counts, and why. */
+/** A result that is not counted in any mean, and why. */
 export interface Excluded {
   case: string;
   target: string;
@@ -847,7 +847,7 @@ export interface GraderFigures {
   not_graded: number;
 }
 
-/** What one grader gave on both sides, each the mean over the tries; None where it gave nothing. */
+/** One grader's scores on both sides, each the mean over the trials; None if it gave none. */
 export interface GraderPair {
   name: string;
   before: number | null;
@@ -980,13 +980,13 @@ export interface LearnedShown {
   lessons: Lesson[];
 }
 
-/** Something of the recording that is not in the case, or not as it was, and why. */
+/** Something in the recording that is not in the case, or was changed, and why. */
 export interface LeftOut {
   what: string;
   why: string;
 }
 
-/** What was learned of one model, to be looked at. `kind` is what its requests had: `text`, `tools`, `media` or both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` are counts that teach nothing, because nothing explains them. */
+/** What was learned about one model, for display. `kind` is what its requests contained: `text`, `tools`, `media` or both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` is the number of counts that were not learned from, because nothing explains them. */
 export interface Lesson {
   model: string;
   kind: string;
@@ -1132,7 +1132,7 @@ export interface MoveOperation {
   pointer: string;
 }
 
-/** One thing that was done, of what, why, and where that is in the suite. */
+/** One change that was made, what it applies to, why, and the place in the suite. */
 export interface Note {
   kind: "added" | "attached" | "extracted" | "inlined" | "merged" | "moved" | "skipped" | "unclear";
   what: string;
@@ -1545,7 +1545,7 @@ export interface SavedShown {
   change: ChangeShown | null;
 }
 
-/** A grader's word. `score` is from 0 to 1, None where there is none; `scores` are those of the graders inside. */
+/** A grader's result. `score` is from 0 to 1, or None if there is none; `scores` are those of the graders inside. */
 export interface Score {
   name: string;
   type: string;
@@ -1839,7 +1839,7 @@ export interface Strip {
   tool?: string;
 }
 
-/** How a text reads as a suite. `sha256` is the new hash of its file, empty if nothing was written. */
+/** The result of parsing a text as a suite. `sha256` is the new hash of its file, empty if nothing was written. */
 export interface SuiteChecked {
   file: string;
   sha256: string;
@@ -1865,7 +1865,7 @@ export interface SuitePlace {
   column?: number;
 }
 
-/** Something in a suite that keeps it from running (`error`) or that a person should know (`warning`). `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error with a `case` keeps only that case from running. */
+/** Something in a suite that keeps it from running (`error`) or that the user should know (`warning`). `path` is the place in the document (`tests[2].input[0].content`), `suggestion` is what to write instead. An error with a `case` keeps only that case from running. */
 export interface SuiteProblem {
   place: SuitePlace;
   path: string;
@@ -2039,7 +2039,7 @@ export interface TrendPoint {
   change: string;
 }
 
-/** One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or no better score, in one line, `answer` how its answer begins. */
+/** One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or no better score, on one line, `answer` is the beginning of its answer. */
 export interface TrialShown {
   trial: number;
   status: "execution_error" | "not_graded" | "ok" | "quality_failure" | "skipped" | "running" | "waiting";

@@ -280,8 +280,8 @@ _NOT_REPLACED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV)
 
 
 class ResultFormat(NamedTuple):
-    """A form of results: its file in an export folder, how it is written (from results, and the suite's name where they
-    are of one), and the option that takes a file of its own, if there is one."""
+    """A format of results: its file in an export folder, how it is rendered (from results, and the suite's name if they
+    are all of one suite), and the option for a file of its own, if there is one."""
 
     file: str
     render: Callable[[Sequence[CaseResult], str], bytes]
@@ -308,7 +308,7 @@ class Exports:
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Those that the command line names."""
+        """The exports that the command line names."""
         options = (each.option for each in FORMATS if each.option)
         return cls(arguments.output, {option: getattr(arguments, option) for option in options})
 

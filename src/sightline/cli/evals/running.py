@@ -110,8 +110,8 @@ _RIGHT = frozenset({2, 3, 4})
 
 
 def dry_run(plan: "_Plan", arguments: argparse.Namespace) -> bool:
-    """Print the requests of a run. Returns whether every case can be sent; one that cannot shows the reason in place of
-    its hash."""
+    """Print the requests of a run. Returns whether every case can be sent; for one that cannot, the reason is shown in
+    place of its hash."""
     rows = asyncio.run(_rows(plan, arguments))
     are_sendable = not any(row["error"] for row in rows)
     if arguments.json:

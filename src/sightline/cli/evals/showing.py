@@ -147,7 +147,7 @@ _PAIRS_RIGHT = frozenset({1, 2, 3})
 
 
 def compare_sides(arguments: argparse.Namespace) -> int:
-    """Compare two sides. Each is a results file if one of this name exists, else a run."""
+    """Compare two sides. Each is a results file if one of this name exists, otherwise a run."""
     sides = dict.fromkeys((arguments.before, arguments.after))
     found = {side: _in_file(side) for side in sides if Path(side).is_file()}
     runs = [side for side in sides if side not in found]

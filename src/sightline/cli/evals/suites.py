@@ -81,7 +81,7 @@ def one(path: Path, loaded: Configuration) -> NamedSuite:
 
 
 def tell_problems(problems: Sequence[SuiteProblem]) -> None:
-    """Print problems like a compiler, one a line, each followed by its hint."""
+    """Print problems like a compiler, one per line, each followed by its hint."""
     for line in problem_lines(problems):
         say(line)
 

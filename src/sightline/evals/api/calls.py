@@ -170,7 +170,7 @@ class Reruns:
     def _over(self, run: str, task: "asyncio.Task[EvalState]") -> None:
         self._tasks.pop(run, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.warning("a run of a suite has stopped: %s", error)  # its log says how far it got
+            _LOG.warning("a run of a suite has stopped: %s", error)  # its log shows how far it got
 
 
 def _keys_to_rerun(standing: EvalState, body: shapes.RerunWanted) -> tuple[Key, ...] | None:
@@ -343,7 +343,7 @@ def _run(call: ApiCall) -> str:
 
 
 def _with_body(kind: type[W], does: Callable[..., Awaitable[object]]) -> Handler:
-    """`does` takes the run, where the path names one, and the body."""
+    """A handler that calls `does` with the run, if the path contains one, and the body."""
 
     async def handle(call: ApiCall) -> object:
         return await does(*map(unquote, call.names), await read_body(call.receive, kind, MOST_BYTES))

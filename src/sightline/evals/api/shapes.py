@@ -50,8 +50,8 @@ class SuiteWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MakeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Make a case of these exchanges. From turn `from_turn` on, the conversation is held live; without it, the answer
-    must have the words `contains`, if there are any."""
+    """Make a case from these exchanges. From turn `from_turn` on, the conversation is held live; without it, the answer
+    must contain the text `contains`, if it is given."""
 
     exchanges: Names
     from_turn: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -61,7 +61,7 @@ class MakeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class SaveWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Append the cases of this text to a suite below the configured folder. `exchanges` and the fields after it are
-    those with which the case was made: the files that it names come from them."""
+    those with which the case was made; the files that the case names are made from them."""
 
     file: str
     yaml: str
@@ -131,14 +131,14 @@ class TargetFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvalBrief(Brief, frozen=True, kw_only=True):
-    """A run as one row. `of` is how many results it will have, `done` how many it has."""
+    """A run as one row. `of` is the number of results it will have, `done` the number it has."""
 
     summary: tuple[TargetFigures, ...]
 
 
 class TrialShown(msgspec.Struct, frozen=True, kw_only=True):
     """One trial of a case on a target; without a result it is waiting or running. `reason` is why it has no answer or
-    no better score, in one line, `answer` how its answer begins."""
+    no better score, on one line, `answer` is the beginning of its answer."""
 
     trial: int
     status: TrialStatus
@@ -216,7 +216,7 @@ class TurnShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseShown(TurnShown, frozen=True, kw_only=True):
-    """One trial of a case, with the fields of a turn; of a live conversation these have the messages of the last one.
+    """One trial of a case, with the fields of a turn; for a live conversation these have the messages of the last turn.
     `notes` are delivery notes, computed again; `notes_trouble` is why that failed. `is_edited` means that a user edited
     a request of it; `messages` are as sent in that case too. `source` is the case as its file has it now, null if it
     cannot be written back, and `source_sha256` that file's hash. `run` is the agent run of a target with tools."""
@@ -300,9 +300,9 @@ class Distributions(msgspec.Struct, frozen=True):
 
 class CompareShown(msgspec.Struct, frozen=True, kw_only=True):
     """Two runs compared on their common cases. The first sentence of `said` is the conclusion, or that there is none.
-    `difference` is the mean of the paired differences, `b` less `a`; `p` is that of the permutation test `test`.
+    `difference` is the mean of the paired differences, `b` minus `a`; `p` is that of the permutation test `test`.
 
-    `bounds` are the difference if every missing result had gone against `b`, and for it. `smallest` is the true
+    `bounds` are the difference if every missing result had gone against `b`, and in its favour. `smallest` is the true
     difference that these cases would usually show, `needed` how many cases the observed one would take.
     """
 
@@ -382,7 +382,7 @@ class SuiteOpened(msgspec.Struct, frozen=True):
 
 
 class SuiteChecked(msgspec.Struct, frozen=True):
-    """How a text reads as a suite. `sha256` is the new hash of its file, empty if nothing was written."""
+    """The result of parsing a text as a suite. `sha256` is the new hash of its file, empty if nothing was written."""
 
     file: str
     sha256: str

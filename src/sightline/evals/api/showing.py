@@ -27,8 +27,8 @@ from sightline.wire.jsontext import encode
 _LONGEST_REASON = 400
 _LONGEST_ANSWER = 400
 _MOST_ANSWERS = 500
-"""Characters of an answer in the matrix, and of how many results it has answers at all: the page asks for the whole
-matrix again and again while a run is under way."""
+"""The longest part of an answer shown in the matrix, in characters, and the most results for which answers are shown at
+all: the page fetches the whole matrix again and again while a run is under way."""
 
 
 def brief(shown: RunSnapshot, summaries: Sequence[TargetSummary]) -> shapes.EvalBrief:
@@ -289,7 +289,7 @@ def show_trial(
     result = standing.result(key)
     score = None if result is None else result.score
     seen = CaseObservation() if result is None else result.observation
-    # Of a live conversation show the last turn, which includes all earlier messages.
+    # For a live conversation, show the last turn, which includes all earlier messages.
     last = result.turns[-1] if result is not None and result.turns else seen
     notes, trouble = _notes(evaluation, shown, case, key[1])
     sha256, source = source_of(case)
@@ -391,7 +391,7 @@ def _turns(result: CaseResult) -> tuple[shapes.TurnShown, ...]:
 
 
 def _turn(seen: CaseObservation, score: CaseScore | None, last: CaseObservation) -> shapes.TurnShown:
-    """A turn, or a whole trial, of which the messages of its `last` turn are shown."""
+    """A turn, or a whole trial, for which the messages of its `last` turn are shown."""
     return shapes.TurnShown(
         messages=messages_shown(last.asked),
         answer=answer_shown(last.messages, len(media_in(last.asked, ()))),

@@ -1,5 +1,5 @@
-"""The suites of the configured folder: list them, make cases from the record, and write into them what was changed on
-the page or in a held request."""
+"""The suites of the configured folder: list them, make cases from the record, and write changes into them that were
+made on the page or in a held request."""
 
 import asyncio
 import re
@@ -38,10 +38,11 @@ from sightline.wire.jsontext import encode
 
 @dataclass(frozen=True, slots=True)
 class EvalParts:
-    """What the calls need. `folder` holds the suites, below the evaluation's root; `drawing` makes a reproducible
-    random source; `environment` is what suites may refer to; `secrets` are values that no case may contain. `grown`
-    returns the evaluation that reruns a suite whose targets have providers of their own, `grown_for` the one for
-    targets that were just picked, `targets` those that a suite can name, and `judge` is the configured one."""
+    """What the calls need. `folder` contains the suites, below the evaluation's root; `drawing` makes a reproducible
+    random source; `environment` has the variables that suites may refer to; `secrets` are values that no case may
+    contain. `grown` returns the evaluation that reruns a suite whose targets have providers of their own, `grown_for`
+    the one for targets that were just picked, `targets` those that a suite can name, and `judge` is the configured
+    one."""
 
     evaluation: Evaluation
     store: Store
@@ -95,7 +96,7 @@ def changes_of(source: Json, original: Sequence[Message], sent: Sequence[Message
 
 
 def _places(source: Json, messages: Sequence[Message]) -> list[tuple[Path, Json]]:
-    """The path and value of each message in the case; nothing for messages from elsewhere."""
+    """The path and value of each message in the case; an empty path and None for messages from elsewhere."""
     nowhere: list[tuple[Path, Json]] = [((), None)] * len(messages)
     key = next((name for name in _INPUTS if isinstance(source, dict) and name in source), "")
     written = source[key] if key and isinstance(source, dict) else None
@@ -147,7 +148,7 @@ def _parts(pairs: Sequence[tuple[object, object]], path: Path, content: Sequence
 
 
 def _text_key(part: JsonObject) -> str | None:
-    """The key that holds the text of a part."""
+    """The key of the text of a part; None if the part is not text."""
     return next((key for key in ("value", "text") if part.get("type") == "text" and key in part), None)
 
 
@@ -174,7 +175,7 @@ _MOST_UNDOABLE = 32
 
 
 class Suites:
-    """Nothing is written outside of the folder of the suites."""
+    """Lists, makes and changes suites. Nothing is written outside the folder of the suites."""
 
     def __init__(self, parts: EvalParts) -> None:
         self._parts = parts
@@ -202,7 +203,7 @@ class Suites:
                 known.describe(reading.suite)
                 names = known.names
                 usual = known.answering(reading.suite, ()).usual
-            except Fault as fault:  # the targets that it names are not there, which picking others mends
+            except Fault as fault:  # a target that the suite names is missing, which picking others fixes
                 place = SuitePlace(file)
                 problem = SuiteProblem(
                     place=place, path="execution", message=fault.message, suggestion=fault.hint, severity="warning"
@@ -211,7 +212,7 @@ class Suites:
         return shapes.SuiteOpened(file, text, sha256, _count(reading), problems, names, usual)
 
     async def write(self, body: shapes.SuiteWanted) -> shapes.SuiteChecked:
-        """Write a whole suite, or only check it. One with problems is not written."""
+        """Write a whole suite, or only check it. A suite with errors is not written."""
         file = self._path_below(body.file)
         async with self._writing:
             reading, sha256 = await asyncio.to_thread(
@@ -220,7 +221,7 @@ class Suites:
         return shapes.SuiteChecked(file, sha256, _count(reading), reading.problems)
 
     async def plan(self, body: shapes.RunWanted) -> tuple[Evaluation, Suite, SuiteTargets, RunOptions]:
-        """What is needed to run a suite; a fault says what is wrong with it, or with its targets."""
+        """What is needed to run a suite. Raises a fault if something is wrong with it, or with its targets."""
         file = self._path_below(body.file)
         reading = await asyncio.to_thread(suite_in, self._evaluation.files, file, self._parts.environment)
         suite, judge = require_suite(reading, file), body.judge or self._parts.judge
@@ -235,7 +236,7 @@ class Suites:
         return self._parts.grown_for(answering), suite, answering, options
 
     async def make(self, body: shapes.MakeWanted) -> shapes.MadeShown:
-        """Propose a case made of exchanges."""
+        """Propose a case made from exchanges."""
         recorded, made = await self._make(body)
         words = made.case.get("vars")
         return shapes.MadeShown(

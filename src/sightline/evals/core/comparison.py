@@ -1,4 +1,4 @@
-"""Two sets of results on the same cases, pair by pair, and several runs of a suite in a row."""
+"""Comparisons of two sets of results on the same cases, pair by pair, and trends over several runs of a suite."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
@@ -23,7 +23,7 @@ from sightline.evals.core.summary import CaseTally, Excluded, Tally, TargetSumma
 
 
 class GraderPair(msgspec.Struct, frozen=True):
-    """What one grader gave on both sides, each the mean over the tries; None where it gave nothing."""
+    """One grader's scores on both sides, each the mean over the trials; None if it gave none."""
 
     name: str
     before: float | None
@@ -31,7 +31,7 @@ class GraderPair(msgspec.Struct, frozen=True):
 
 
 class CasePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One case on both sides. `is_same_request` and `is_same_answer` tell whether all tries agree; None: unknown."""
+    """One case on both sides. `is_same_request` and `is_same_answer` say whether all trials agree; None: unknown."""
 
     case: str
     group: str = ""
@@ -46,12 +46,12 @@ class CasePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RunComparison(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`after` against `before`. `only_before` and `only_after` are cases that the other side does not have at all,
-    `unpaired` those that one side could not grade; `excluded` are all results that no number counts.
+    """`after` compared with `before`. `only_before` and `only_after` are cases that the other side does not have at
+    all, `unpaired` those that one side could not grade; `excluded` are all results that no number counts.
 
-    `verdicts` compares how often cases pass, and its `sign_p` is McNemar's exact test where each was tried once.
-    `bounds` are the mean difference had everything untold gone against `after`, and had it gone for it. `gain` is
-    Hake's: the share of what was missing that was won.
+    `verdicts` compares how often cases pass, and its `sign_p` is McNemar's exact test if each was tried once. `bounds`
+    are the mean difference if everything without a score had gone against `after`, and if it had gone in its favour.
+    `gain` is Hake's: the share of the missing points that was gained.
     """
 
     before: str
@@ -83,8 +83,8 @@ def compare(
     tolerance: float = 0.0,
     resamples: int = RESAMPLES,
 ) -> RunComparison:
-    """Compare a target of one run with a target of another, or of the same one. Cases are matched by their ids, and
-    the tries of a case are averaged. `names` are for sentences."""
+    """Compare a target of one run with a target of another, or of the same run. Cases are matched by their ids, and the
+    trials of a case are averaged. `names` are for the sentences."""
     sides = _of_target(before, targets[0]), _of_target(after, targets[1])
     tallies = tally_results(sides[0]), tally_results(sides[1])
     pairs = tuple(_pairs(sides, tallies, tolerance))
@@ -126,7 +126,8 @@ def compare(
 
 
 def choose_target(results: Sequence[CaseResult], wanted: str, side: str, option: str) -> str:
-    """The target of a side that is compared: the one that `option` names, or the only one there is."""
+    """The target to compare on one side: the one that `option` names, or the only one. Raises a `Fault` if there are
+    several, or no results."""
     targets = targets_of(results)
     if wanted or len(targets) == 1:
         return wanted or targets[0]
@@ -181,8 +182,8 @@ def _pair(
 
 
 def _flip(first: CaseTally, second: CaseTally) -> Literal["", "now_passes", "now_fails"]:
-    """Whether a case that failed each time now passes each time, or the other way round. A try without a score could
-    have gone either way."""
+    """Whether a case that always failed now always passes, or the other way round. A trial without a score could have
+    gone either way."""
     if first.untold or second.untold:
         return ""
     if first.passes == 0 and second.passes == second.graded:
@@ -213,7 +214,7 @@ def _by_case(results: Sequence[CaseResult]) -> dict[str, list[CaseResult]]:
 
 
 def _bounds(tallies: tuple[Tally, Tally]) -> tuple[float, float] | None:
-    """Over the cases that both sides have, also those that one of them could not grade."""
+    """The bounds over the cases that both sides have, including those that one of them could not grade."""
     later = {case.case: case for case in tallies[1].cases}
     both = [(case, later[case.case]) for case in tallies[0].cases if case.case in later]
     if not any(first.untold or second.untold for first, second in both):
@@ -238,7 +239,7 @@ def _describe_excluded(excluded: Sequence[Excluded], bounds: tuple[float, float]
     if bounds is None:
         return text
     low, high = bounds
-    # Both ends are on the side of caution: everything untold goes against one side, then against the other.
+    # Both bounds are worst cases: everything without a score goes against one side, then against the other.
     return f"{text} Had all of it gone against {names[1]}, the difference would be {low:+.3f}; for it, {high:+.3f}."
 
 
@@ -251,7 +252,7 @@ class TrendRun(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One run on one target. `change` is against the last run before it that had this target."""
+    """One run on one target. `change` is the comparison with the previous run that had this target."""
 
     target: str
     run: str
@@ -262,7 +263,7 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 def trend_points(runs: Sequence[TrendRun], draw: Draw) -> Iterator[Point]:
     """The runs on each of their targets, oldest first. A suite that grew is compared on the cases that both runs have,
-    so that a new hard case does not look like a loss."""
+    so that a new hard case does not look like a regression."""
     before: dict[str, TrendRun] = {}
     for run in sorted(runs, key=lambda run: (run.at, run.id)):
         for summary in summarize(run.results, draw, resamples=0):

@@ -1,6 +1,7 @@
-"""Delivery: the messages of a case become the structured messages that a target is sent, with every role kept, files in
-place, guidelines in front, and a note of all that was moved or added; and one text with role markers, for logs and for
-agents that take a prompt. The contents of files are handed in, and nothing is dropped in silence."""
+"""Delivery: turns the messages of a case into the structured messages that are sent to a target, with every role kept,
+files in place, guidelines in front, and a note of everything that was moved or added; and into one text with role
+markers, for logs and for agents that take a prompt. The contents of files are handed in, and nothing is dropped
+silently."""
 
 import base64
 import re
@@ -40,12 +41,12 @@ _QUOTES = {'"': "&quot;"}
 
 
 def marker(path: str) -> str:
-    """The text in place of a file whose content is elsewhere."""
+    """The placeholder for a file whose content is elsewhere."""
     return f"<Attached: {path}>"
 
 
 def block(path: str, text: str, form: FileForm) -> str:
-    """The words of a file under its name."""
+    """The text of a file under its name."""
     if form == "seed":
         return f"=== {path} ===\n{text}"
     body = text.strip("\n")
@@ -53,19 +54,19 @@ def block(path: str, text: str, form: FileForm) -> str:
 
 
 def is_ambiguous(text: str, form: FileForm) -> bool:
-    """Whether the words could be taken for the end of the block around them, or for the head of another."""
+    """Whether the text contains something that looks like the end of its block, or like the start of another."""
     return "</file>" in text if form == "xml" else any(line.startswith("=== ") for line in text.splitlines())
 
 
 def file_text(data: bytes, segment: FileSegment) -> str | None:
-    """The words of a file, with plain line ends; None if it is no text."""
+    """The text of a file, with LF line ends; None if it is not text."""
     if not is_text(sniff(data, segment.path)):
         return None
     return data.decode(encoding_of(data)).replace("\r\n", "\n")
 
 
 def file_part(data: bytes, segment: FileSegment) -> Part:
-    """A file that is no text, by what its bytes say it is."""
+    """The part for a file that is not text, by the type of its bytes. Raises a `Fault` if no part can hold it."""
     kind = sniff(data, segment.path)
     inline = Inline(kind, base64.b64encode(data).decode())
     if kind == "application/pdf":
@@ -81,7 +82,7 @@ def file_part(data: bytes, segment: FileSegment) -> Part:
 
 
 def picture(data: bytes, segment: ImageSegment) -> Image:
-    """A picture from its bytes. Whatever the name says, bytes that are no picture are refused."""
+    """An image from its bytes. Raises a `Fault` if the bytes are not an image, whatever the file name suggests."""
     kind = sniff(data, segment.path)
     if not kind.startswith("image/"):
         hint = "Write type: file, or name a PNG, JPEG, GIF or WebP."
@@ -99,8 +100,8 @@ HEADING = "[[ ## Guidelines ## ]]"
 def guidelines_in(
     messages: Iterable[CaseMessage | Message], files: Mapping[str, bytes], patterns: Iterable[str], form: FileForm
 ) -> dict[str, tuple[FileSegment, str]]:
-    """The guideline files of a case with their words under their names, each once, by where it was found, in the order
-    in which messages name them."""
+    """The guideline files of a case with their text under their names, each once, by resolved path, in the order in
+    which messages name them."""
     compiled = [compile_glob(pattern) for pattern in patterns]
     segments = (each for message in messages if isinstance(message, CaseMessage) for each in message.segments)
     found: dict[str, tuple[FileSegment, str]] = {}
@@ -118,7 +119,7 @@ UNNAMED = "tool"
 
 
 class CallLedger:
-    """The calls of one conversation. Ids that the suite gives are kept; those that are made differ from all of them."""
+    """The tool calls of one conversation. Ids from the suite are kept; generated ids differ from all of them."""
 
     def __init__(self, messages: Iterable[CaseMessage | Message]) -> None:
         self._taken: set[str] = set()
@@ -134,14 +135,14 @@ class CallLedger:
         self._ids: dict[int, str] = {}
 
     def add_call(self, segment: CallSegment) -> ToolCall:
-        """The call as a part; it waits for its result from now on."""
+        """Return the call as a part, and expect its result from now on."""
         call_id = segment.id or self.fresh()
         self._waiting.append(segment)
         self._ids[id(segment)] = call_id
         return ToolCall(call_id, segment.name, argument_text(segment.arguments))
 
     def add_reply(self, message: Message) -> None:
-        """A reply has been given: its calls wait as well."""
+        """Add a reply of the model, whose calls also wait for results."""
         for part in message.parts:
             if isinstance(part, ToolCall):
                 segment = CallSegment(part.name, part.arguments, part.id)
@@ -149,7 +150,7 @@ class CallLedger:
                 self._ids[id(segment)] = part.id
 
     def take_answered(self, message: CaseMessage) -> tuple[str, str] | None:
-        """Id and name of the call that a tool message answers; None where there is none that waits."""
+        """The id and name of the call that a tool message answers; None if no waiting call matches."""
         call = find_call(message, self._waiting)
         if call is None:
             return None
@@ -157,14 +158,14 @@ class CallLedger:
         return self._ids[id(call)], call.name
 
     def fresh(self) -> str:
-        """An id that no call has."""
+        """An id that no other call has."""
         made = next(name for number in self._numbers if (name := f"call_{number}") not in self._taken)
         self._taken.add(made)
         return made
 
 
 def argument_text(arguments: Json) -> str:
-    """Arguments as a model writes them: text stays as it is, anything else is JSON."""
+    """Arguments as a model writes them: a string stays as it is, anything else becomes JSON."""
     return arguments if isinstance(arguments, str) else jsontext.encode({} if arguments is None else arguments).decode()
 
 
@@ -178,9 +179,9 @@ def flat_question(
     system_prompt: str = "",
     file_form: FileForm = "xml",
 ) -> str:
-    """The text. One user message alone stands without a marker, unless its words look like one.
+    """The messages as one text with role markers. A single user message has no marker, unless its text looks like one.
 
-    Files that are text are in it, under their names; others are named. Guidelines are where the case has them.
+    Text files are included under their names; other files are only named. Guidelines stay where the case has them.
     """
     texts: list[tuple[Role, str]] = [("system", system_prompt)] if system_prompt.strip() else []
     texts += [
@@ -194,7 +195,7 @@ def flat_question(
 
 
 def escape_markers(text: str) -> str:
-    """The text, with every line that looks like a marker escaped."""
+    """The text, with every line that looks like a role marker escaped."""
     return _LIKE_A_MARKER.sub(r"\1\\\2", text)
 
 
@@ -236,12 +237,12 @@ def _call(name: str, arguments: str) -> str:
 
 
 NoteKind: TypeAlias = Literal["extracted", "inlined", "attached", "moved", "merged", "skipped", "added", "unclear"]
-"""`extracted`: a guideline went to the front. `inlined`: a file stands as text. `attached`: it stands as a part.
-`unclear`: a reader could take it for something else."""
+"""`extracted`: a guideline was moved to the front. `inlined`: a file was inserted as text. `attached`: it was added as
+a part. `unclear`: a reader could take it for something else."""
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that was done, of what, why, and where that is in the suite."""
+    """One change that was made, what it applies to, why, and the place in the suite."""
 
     kind: NoteKind
     what: str
@@ -255,11 +256,10 @@ _APART = "\n\n"
 def with_system(
     messages: tuple[Message, ...], policy: SystemPolicy, system_prompt: str, guidelines: str
 ) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
-    """The messages with the system prompt and then the guidelines in front of all that the case's own system messages
-    say.
+    """The messages with the system prompt, and then the guidelines, before the text of the case's own system messages.
 
-    `in_place` moves nothing: what is put in front joins the first message if that is a system message, and is one of
-    its own if not. The other policies make one system message of the leading ones, or of all.
+    `in_place` moves nothing: the system prompt and guidelines are added to the first message if it is a system message,
+    and become a message of their own if not. The other policies merge the leading system messages, or all, into one.
     """
     texts = tuple(Text(text) for text in (system_prompt, guidelines) if text.strip())
     notes: list[Note] = []
@@ -286,7 +286,7 @@ def _systems(messages: tuple[Message, ...]) -> int:
 
 
 def _with_front_joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages with the words of the system message in front as one text, a blank line between them."""
+    """The messages, with the texts of a leading system message joined into one, separated by blank lines."""
     if not messages or messages[0].role not in SYSTEM_ROLES:
         return messages
     first = messages[0]
@@ -302,8 +302,8 @@ def _with_front_joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def turn_messages(case: Case, turn: int, replies: Sequence[Sequence[Message]]) -> tuple[CaseMessage | Message, ...]:
-    """What is delivered for a turn, counted from 0: what stands before the turns, each turn that was held with what the
-    model really said to it, and what is said now. `replies` are those of the turns before, tool rounds included."""
+    """The messages to deliver for a turn, counted from 0: those before the turns, each earlier turn with the actual
+    reply of the model, and those of this turn. `replies` are the replies to the earlier turns, tool rounds included."""
     messages: list[CaseMessage | Message] = [*case.messages]
     for index in range(turn):
         messages += case.turns[index].messages
@@ -312,10 +312,11 @@ def turn_messages(case: Case, turn: int, replies: Sequence[Sequence[Message]]) -
 
 
 def last_exchanges(messages: Sequence[Message], size: int | None) -> tuple[Message, ...]:
-    """All system messages, and of the others the last `size` exchanges: twice that many messages, and never one more.
+    """All system messages, and the last `size` exchanges of the others: twice that many messages, and never one more.
 
-    The last of them is what is said now, so that the window usually opens on an answer of the model, as in AgentV. A
-    result whose call is outside of it is left out. Where nothing but results is in it, it opens at their call.
+    The last of them is the current message, so the window usually starts with a reply of the model, as in AgentV. A
+    result whose call is outside the window is left out. If the window would contain only results, it starts at their
+    call.
     """
     if size is None:
         return tuple(messages)
@@ -327,7 +328,7 @@ def last_exchanges(messages: Sequence[Message], size: int | None) -> tuple[Messa
 
 
 class Delivery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What is sent, the same as one text with role markers, and what was done on the way."""
+    """The messages to send, the same as one text with role markers, and notes of what was changed."""
 
     messages: tuple[Message, ...] = ()
     question: str = ""
@@ -343,10 +344,10 @@ def deliver(
     guideline_patterns: Sequence[str] = (),
     file_form: FileForm = "xml",
 ) -> Delivery:
-    """The messages for a target. `files` are the contents by the place where each was found.
+    """The messages for a target. `files` are the contents by resolved path.
 
-    A message that is one already (what a model said in an earlier turn) is sent as it is. A file that is not among
-    `files`, or that no message can hold, is a fault.
+    A `Message` (a model's reply in an earlier turn) is sent unchanged. Raises a `Fault` if a file is not in `files`, or
+    if no message can hold it.
     """
     guidelines = guidelines_in(case_messages, files, guideline_patterns, file_form)
     writer = _Writer(case_messages, files, guidelines, file_form)
@@ -393,7 +394,7 @@ class _Writer:
             self.notes.append(Note("skipped", f"a {message.role} message", "there is nothing in it", message.place))
 
     def _write_result(self, message: CaseMessage, parts: tuple[Part, ...]) -> None:
-        """A tool's message. An empty one is sent if a call waits for it, for a tool may well answer nothing."""
+        """Write a tool message. An empty one is sent if a call waits for it, because a tool may return nothing."""
         answered = self._calls.take_answered(message)
         if answered is None and not parts:
             self.notes.append(Note("skipped", "a tool message", "there is nothing in it", message.place))
@@ -406,7 +407,7 @@ class _Writer:
         self.messages.append(Message("tool", (result,)))
 
     def _insert_call(self, message: CaseMessage) -> tuple[str, str]:
-        """Id and name of a call that is put in front of a result without one."""
+        """Insert a call before a result that has none, and return its id and name."""
         if message.call_id:
             hint = "Write the call into tool_calls of the message before."
             raise refusal(message.place, f"no call before it has the id {message.call_id!r}", hint)
@@ -421,7 +422,7 @@ class _Writer:
         return call.id, call.name
 
     def _parts(self, message: CaseMessage) -> tuple[Part, ...]:
-        """The segments as parts; words that follow each other are one text, a line end between them."""
+        """The segments as parts; consecutive texts are joined into one, separated by newlines."""
         parts: list[Part] = []
         for segment in message.segments:
             written = self._part_of(segment)
@@ -446,7 +447,7 @@ class _Writer:
                 return self._file(segment)
             case ImageSegment():
                 if is_link(segment.path):
-                    return Image(from_url(segment.path))  # data in a URL is the picture itself
+                    return Image(from_url(segment.path))  # a data URL is the image itself
                 self.notes.append(Note("attached", segment.path, "it is sent as a picture", segment.place))
                 return picture(content(segment, self._files), segment)
             case unreachable:
@@ -471,7 +472,7 @@ class _Writer:
 
 
 def content(segment: FileSegment | ImageSegment, files: Mapping[str, bytes]) -> bytes:
-    """The bytes of a file. One that was not handed in is a fault, never an empty text."""
+    """The bytes of a file. Raises a `Fault` if the file was not handed in, so that it never becomes an empty text."""
     data = files.get(segment.resolved)
     if data is None:
         raise refusal(segment.place, f"there is no file {segment.path!r}", "Put it there, and run the suite again.")

@@ -1,4 +1,4 @@
-"""Results for elsewhere: lines that Sightline reads back whole, rows that AgentV's tools read, and XML for CI.
+"""Exports of results: JSON lines that Sightline reads back completely, rows for AgentV's tools, and XML for CI.
 
 Each export is a pure function from results to bytes. None invents a number that was not measured.
 """
@@ -19,24 +19,24 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage
 from sightline.wire import jsontext
 
-# --- lines of JSON: a few stable fields for other programs, and the whole result, which is what is read back ---
+# --- JSON lines: a few stable fields for other programs, and the whole result, which `read_jsonl` reads ---
 #
-# The stable fields are always there and are null where they are not known: `v`, `suite`, `case`, `target`, `trial`,
-# `group`, `tags`, `status`, `verdict`, `score`, `input_tokens`, `output_tokens`, `cost_usd`, `seconds`, `cached`,
-# `error`, `at`. Fields may be added; `v` counts up when one changes its meaning.
+# The stable fields are always present, and null if unknown: `v`, `suite`, `case`, `target`, `trial`, `group`, `tags`,
+# `status`, `verdict`, `score`, `input_tokens`, `output_tokens`, `cost_usd`, `seconds`, `cached`, `error`, `at`. Fields
+# may be added; `v` is incremented when one changes its meaning.
 
 VERSION = 1
 
 
 class ResultLines(msgspec.Struct, frozen=True):
-    """`is_cut`: the last line was not whole, as after a crash, and is left out."""
+    """`is_cut`: the last line was truncated, as after a crash, and is left out."""
 
     results: tuple[CaseResult, ...]
     is_cut: bool = False
 
 
 def to_line(result: CaseResult) -> bytes:
-    """One result in one line, with its end."""
+    """One result as one line, with its newline."""
     seen = result.observation
     fields: JsonObject = {
         "v": VERSION,
@@ -66,7 +66,7 @@ def to_jsonl(results: Iterable[CaseResult]) -> bytes:
 
 
 def read_jsonl(data: bytes) -> ResultLines:
-    """The results of such lines. Only the last line may be cut; anything else that cannot be read is a fault."""
+    """Read the results of such lines. Raises a `Fault` if a line is unreadable; only the last may be truncated."""
     *lines, rest = data.split(b"\n")
     results = [_read_line(line, number) for number, line in enumerate(lines, 1) if line.strip()]
     if not rest.strip():
@@ -102,10 +102,10 @@ def _unreadable(number: int, why: str) -> Fault:
 
 # --- rows of AgentV's `index.jsonl`, for its compare, trend, report and summary commands ---
 #
-# AgentV has a number for every score and no word for an answer that could not be graded: such a row, like one without
-# an answer, has the score 0 and the status `execution_error`, as AgentV's own rows have. Its runs leave that status out
-# of their means; `agentv results summary` counts the 0. What was not measured is left out, and so are
-# `projection_identity` and all paths, for there is no folder of artifacts beside the file.
+# AgentV requires a number for every score and has no status for an answer that could not be graded: such a row, like
+# one without an answer, has the score 0 and the status `execution_error`, as AgentV's own rows have. Its runs leave
+# that status out of their means; `agentv results summary` counts the 0. Values that were not measured are omitted, and
+# so are `projection_identity` and all paths, because there is no folder of artifacts beside the file.
 
 _MILLISECONDS = 1000
 
@@ -157,7 +157,7 @@ _SAID = {"error": "the target gave no answer", "not_graded": "the answer could n
 
 
 def _scores(score: CaseScore) -> list[Json]:
-    """The graders' rows. Of a conversation that was held live there is one for each turn, and one for the whole."""
+    """The rows of the graders. For a live conversation, one row for each turn and one for the whole."""
     own: list[Json] = [_score(each) for each in score.scores]
     if not score.turns:
         return own
@@ -185,7 +185,7 @@ def _turn(name: str, turn: CaseScore) -> Json:
 
 
 def _score(score: Score) -> JsonObject:
-    """A grader's own row; one that did not grade is a `skip` with 0, as AgentV writes it."""
+    """The row of one grader. A grader that did not grade is a `skip` with 0, as AgentV writes it."""
     row: JsonObject = {
         "name": score.name,
         "type": score.type,
@@ -216,9 +216,9 @@ def _tokens(usage: Usage | None) -> JsonObject | None:
     return tokens
 
 
-# --- JUnit XML: a suite for each target, a test case for each try, valid for the schema of Ant's reports ---
+# --- JUnit XML: a suite for each target, a test case for each trial, valid by the schema of Ant's reports ---
 #
-# That schema has properties of suites only, so the costs are there. An answer that could not be graded is an error: a
+# In that schema only suites have properties, so the costs are there. An answer that could not be graded is an error: a
 # skipped test would leave the build green.
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -276,7 +276,7 @@ def _properties(target: str, results: Sequence[CaseResult]) -> list[tuple[str, s
     if scores:
         found.append(("mean_score", _decimal(fsum(scores) / len(scores))))
     ran = [each for each in results if each.status != "skipped"]
-    # An answer of the cache tells what it cost when it was asked for; nothing was spent on it here.
+    # A cached answer reports its original cost; nothing was spent on it in this run.
     found += _amount("cost", "_usd", amount_of(each.observation.cost for each in ran if not each.cached), ".6f")
     usages = [each.observation.usage or Usage() for each in ran]
     found += _amount("input_tokens", "", amount_of(each.input_tokens for each in usages), ".0f")
@@ -285,7 +285,7 @@ def _properties(target: str, results: Sequence[CaseResult]) -> list[tuple[str, s
 
 
 def _amount(name: str, unit: str, amount: Amount, form: str) -> list[tuple[str, str]]:
-    """A sum, or what is known of it and how many parts are not."""
+    """A sum, or the known part of it and the number of unknown values."""
     if amount.total is not None:
         return [(f"{name}{unit}", f"{amount.total:{form}}")]
     known = [(f"{name}_at_least{unit}", f"{amount.at_least:{form}}")] if amount.known else []
@@ -317,7 +317,7 @@ def _case(suite: str, result: CaseResult, outcome: str) -> Element:
 
 
 def _story(result: CaseResult) -> str:
-    """What did not hold, and the answer."""
+    """The failed checks, the exchanges and the answer."""
     lines = [line for score in result.score.scores for line in _failure_lines(score, "")]
     for number, turn in enumerate(result.score.turns, 1):
         lines += [line for score in turn.scores for line in _failure_lines(score, f"turn {number}: ")]
@@ -339,12 +339,12 @@ def _failure_lines(score: Score, before: str) -> list[str]:
 
 
 def _clean(text: str) -> str:
-    """The text without the characters that XML cannot hold."""
+    """The text without the characters that XML does not allow."""
     return _FORBIDDEN.sub("", text)
 
 
 def _token(text: str) -> str:
-    """A name: in one line, and never empty."""
+    """The text as a name: on one line, and never empty."""
     return _SPACES.sub(" ", _clean(text)).strip() or "-"
 
 

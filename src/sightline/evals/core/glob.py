@@ -13,7 +13,7 @@ _IN_CLASS = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
 class _Characters(NamedTuple):
-    """Characters from one to another, both included, or all but those. A slash is one only if `slash` says so."""
+    """Ranges of characters, both ends included, or all other characters. A slash matches only if `slash` is set."""
 
     ranges: tuple[tuple[str, str], ...] = ()
     negated: bool = False
@@ -34,17 +34,18 @@ _Steps: TypeAlias = list[tuple[_Characters, int]]
 
 @dataclass(frozen=True, eq=False)
 class _Reached:
-    """The places that some characters lead to, and what is known of the next character."""
+    """The states reached after some characters, and the known transitions from there by the next character."""
 
     places: frozenset[int]
     after: dict[str, "_Reached"] = field(default_factory=dict)
 
 
 class PathPattern:
-    """A pattern as numbered places: from each one, `steps` lead on with a character and `free` without one.
+    """A pattern as a nondeterministic automaton of numbered states: `steps` consume a character, `free` do not.
 
-    All places that the characters so far lead to are followed at once, so that the work grows with the length of the
-    path. An expression of `re` would try the ways of each star one after the other: seconds for `*a*a*a*a*a*b`.
+    All states that the characters so far lead to are followed at once, so that the work grows with the length of the
+    path. A regular expression of `re` would try the alternatives of each star one after the other: seconds for
+    `*a*a*a*a*a*b`.
     """
 
     def __init__(self, steps: Sequence[_Steps], free: Sequence[list[int]], last: int) -> None:
@@ -55,7 +56,7 @@ class PathPattern:
         self._known: dict[frozenset[int], _Reached] = {}
 
     def matches(self, path: str) -> bool:
-        """Whether the whole path is what the pattern says."""
+        """Whether the pattern matches the whole path."""
         reached = self._first
         for character in path:
             after = reached.after.get(character)
@@ -80,7 +81,7 @@ class PathPattern:
 
 
 def compile_glob(pattern: str) -> PathPattern:
-    """What tells whether a whole path fits the pattern. A pattern that makes no sense is a fault."""
+    """Compile a pattern that matches whole paths. Raises a `Fault` if the pattern is invalid."""
     if not pattern.strip():
         raise Fault(Code.USAGE, "the pattern is empty", hint=_HINT)
     if len(pattern) > _MOST_CHARACTERS:
@@ -91,7 +92,7 @@ def compile_glob(pattern: str) -> PathPattern:
 
 
 def is_glob(path: str) -> bool:
-    """Whether a path is a pattern for several."""
+    """Whether a path is a pattern, which may match several paths."""
     return any(character in path for character in "*?[{")
 
 
@@ -126,7 +127,7 @@ class _Reader:
         return PathPattern(self._steps, self._free, self._here)
 
     def _add(self, *before: int) -> int:
-        """A new place, to which these lead without a character."""
+        """Add a state, which these states lead to without a character, and return its number."""
         new = len(self._steps)
         self._steps.append([])
         self._free.append([])
@@ -154,7 +155,7 @@ class _Reader:
         while self._pattern.startswith("*", self._at):
             self._at += 1
             count += 1
-        # A place of its own: other branches of a brace begin at the one before, and must not be repeated.
+        # A new state: other branches of a brace start at the previous one, and must not be repeated.
         self._here = self._add(self._here)
         if count > 1 and begins and self._pattern.startswith("/", self._at):
             self._at += 1

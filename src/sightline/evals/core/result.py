@@ -1,4 +1,4 @@
-"""One case on one target, once: what the target did, the scores of its graders, and the row that is stored."""
+"""The result of one trial: what the target did, the scores of its graders, and the row that is stored."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from sightline.model.request import Message
 
 
 class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One call of a tool: `arguments` are what the model's string holds, or the string where it holds nothing."""
+    """One tool call. `arguments` is the decoded JSON of the model's string, or the string itself if it is not JSON."""
 
     name: str
     arguments: Json = None
@@ -24,11 +24,11 @@ class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class CaseObservation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One answer, or one conversation. `asked` is the conversation as it was sent, `messages` what the target said
-    (with tool rounds), `text` its last words. What is not known is None, which is not 0.
+    """One answer, or one conversation. `asked` is the conversation as it was sent, `messages` what the target replied
+    (with tool rounds), `text` its final text. None means unknown, which is not 0.
 
-    `is_traced` is False of a program that tells its last words only: which tools and models it called is not known.
-    `exchanges` are where it is on record; `error` is why there is no answer, with its fault code.
+    `is_traced` is False for a program that reports only its final text: the tools and models that it called are
+    unknown. `exchanges` are the ids of its exchanges on record; `error` is why there is no answer, with its fault code.
     """
 
     asked: tuple[Message, ...] = ()
@@ -52,11 +52,11 @@ class CaseObservation(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=T
 
 
 Verdict: TypeAlias = Literal["pass", "fail", "skip", "not_graded"]
-"""`skip`: it had nothing to say here. `not_graded`: it should have had, and could not; that is neither 0 nor a pass."""
+"""`skip`: the grader does not apply. `not_graded`: it applies, but could not grade; that is neither 0 nor a pass."""
 
 
 class Check(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that was looked at, whether it held, and what was seen."""
+    """One condition that was checked, whether it held, and the evidence."""
 
     text: str
     passed: bool
@@ -64,7 +64,7 @@ class Check(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Score(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A grader's word. `score` is from 0 to 1, None where there is none; `scores` are those of the graders inside."""
+    """A grader's result. `score` is from 0 to 1, or None if there is none; `scores` are those of the graders inside."""
 
     name: str
     type: str
@@ -83,7 +83,7 @@ class Score(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class CaseScore(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What all graders together say. `score` is the weighted mean of those that graded; `turns` are the turns' own."""
+    """The combined result of all graders. `score` is the weighted mean of those that graded; `turns` are per turn."""
 
     verdict: Verdict
     score: float | None = None
@@ -93,7 +93,7 @@ class CaseScore(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 Status: TypeAlias = Literal["ok", "quality_failure", "not_graded", "execution_error", "skipped"]
-"""`not_graded`: there is an answer, and a grader that counts could not say anything about it."""
+"""`not_graded`: there is an answer, but a grader that counts could not grade it."""
 
 
 class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -120,7 +120,7 @@ class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def complaints_of(result: CaseResult) -> Iterator[str]:
-    """What did not hold, one line each: the graders' failed checks, turn by turn."""
+    """The failed checks of the graders, turn by turn, one line each."""
     for score in result.score.scores:
         yield from _complaints(score)
     for number, turn in enumerate(result.score.turns, 1):
@@ -142,13 +142,13 @@ def _complaints(score: Score) -> Iterator[str]:
 
 
 LONGEST_INLINE = 4096
-"""Characters of base64 that are written down as they are."""
+"""The longest base64 data, in characters, that is stored unchanged."""
 
 SCHEME = "sha256:"
 
 
 def replace_media(result: CaseResult) -> CaseResult:
-    """The result, with the hash of its bytes in place of everything that is large and no text."""
+    """The result, with large media replaced by the hash of their bytes."""
     return msgspec.structs.replace(
         result, observation=_observation(result.observation), turns=tuple(_observation(turn) for turn in result.turns)
     )
@@ -171,7 +171,7 @@ def _part(part: Part) -> Part:
         case Image(source=Inline() as source) | Document(source=Inline() as source) | Audio(source=Inline() as source):
             if len(source.data) <= LONGEST_INLINE:
                 return part
-            # Of the coded form: it is what was sent, character by character.
+            # The hash of the base64 text, which is exactly what was sent.
             digest = hashlib.sha256(source.data.encode("ascii", "replace")).hexdigest()
             return msgspec.structs.replace(part, source=Link(SCHEME + digest, source.media_type))
         case ToolResult(parts=inner):

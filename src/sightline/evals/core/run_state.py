@@ -1,4 +1,4 @@
-"""A run of a suite: how it is wanted, its facts, which are only ever added, their state, and what can run next."""
+"""A run of a suite: its options, its append-only facts, the state that they add up to, and what can run next."""
 
 import re
 from collections import deque
@@ -19,10 +19,10 @@ DEFAULT_WORKERS = 8
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """None, or an empty list, is nothing said. `cases` are patterns of their names.
+    """Options of a run. None, or an empty tuple, means not set. `cases` are patterns of case ids.
 
-    `targets` are those of cases that name none themselves; without it, all. `workers` is how many cases a target
-    answers at once that does not say so itself. `approve` lets tools run unasked.
+    `targets` are for cases that name none themselves; empty means all. `workers` is how many cases a target without a
+    `concurrency` of its own answers at once. `approve` lets tools run without approval.
     """
 
     trials: int | None = None
@@ -40,7 +40,7 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def trials_of(case: Case, suite: Suite, options: RunOptions) -> int:
-    """How often a case is run: as the command says, else the case, else the suite."""
+    """How often a case is run. The command's setting wins over the case's, and that over the suite's."""
     if options.trials is not None:
         return max(1, options.trials)
     chosen = case.execution.trials or suite.execution.trials
@@ -48,42 +48,42 @@ def trials_of(case: Case, suite: Suite, options: RunOptions) -> int:
 
 
 def threshold_of(case: Case, suite: Suite, options: RunOptions) -> float:
-    """What a case must reach: as it says itself, else the command, else the suite."""
+    """The score that a case must reach. The case's setting wins over the command's, and that over the suite's."""
     chosen = (case.execution.threshold, options.threshold, suite.execution.threshold)
     return next((each for each in chosen if each is not None), DEFAULT_THRESHOLD)
 
 
 def file_form_of(case: Case, suite: Suite, options: RunOptions, target: TargetSpec) -> FileForm:
-    """How files are written into a prompt: as the command says, else the case, the suite, the target."""
+    """How files are written into a prompt, as set by the command, the case, the suite or the target, in this order."""
     chosen = (options.file_form, case.execution.file_form, suite.execution.file_form, target.file_form)
     return next((each for each in chosen if each is not None), "xml")
 
 
 def budget_of(suite: Suite, options: RunOptions) -> float | None:
-    """The dollars after which nothing new is begun."""
+    """The dollars after which no new case is started, None if there is no limit."""
     return suite.execution.budget_usd if options.budget_usd is None else options.budget_usd
 
 
 def is_cached(suite: Suite, options: RunOptions) -> bool:
-    """Whether an answer to the same request, drawn before, is taken again."""
+    """Whether an earlier answer to the same request is reused."""
     chosen = suite.execution.cache if options.cache is None else options.cache
     return chosen is not False
 
 
 def workers_of(suite: Suite, options: RunOptions) -> int:
-    """How many cases are under way at once on a target that does not say it."""
+    """How many cases run at once on a target that does not set this itself."""
     return max(1, options.workers or suite.execution.workers or DEFAULT_WORKERS)
 
 
 def cost_limit_of(case: Case, suite: Suite) -> float | None:
-    """The dollars that the trials of a case may cost together, on each target."""
+    """The dollars that all trials of a case may cost together, on each target. None if there is no limit."""
     chosen = case.execution.trials or suite.execution.trials
     return None if chosen is None else chosen.cost_limit_usd
 
 
 def select_cases(suite: Suite, options: RunOptions) -> tuple[Case, ...]:
-    """The cases that are wanted, in their order, and those that they depend on: without these it is not known whether
-    they are to be run. That nothing is left is a fault."""
+    """The selected cases, in their order, with those that they depend on: whether a case is run depends on their
+    results. Raises a `Fault` if none is left."""
     wanted = {case.id for case in suite.cases if _is_wanted(case, options)}
     if not wanted:
         known = ", ".join(case.id for case in suite.cases[:5])
@@ -100,7 +100,7 @@ def select_cases(suite: Suite, options: RunOptions) -> tuple[Case, ...]:
 
 
 def targets_of(case: Case, given: Sequence[str], options: RunOptions) -> tuple[str, ...]:
-    """The targets of a case: those that it names, else the usual ones. Where none of those is there, all that are."""
+    """The targets of a case: those that it names, or else those of the options; all, if none of these exists."""
     for wanted in (case.execution.targets, options.targets):
         named = tuple(name for name in given if name in wanted)
         if named:
@@ -117,21 +117,21 @@ def _is_wanted(case: Case, options: RunOptions) -> bool:
 
 
 def _fits(pattern: str, name: str) -> bool:
-    """Whether a pattern takes a name. A name that is no path has no folders, so that `*` takes what `**` does."""
+    """Whether a pattern matches a name. A name is not a path and has no folders, so `*` matches what `**` does."""
     if pattern == name:
         return True
     return compile_glob(re.sub(r"\*+", "**", pattern)).matches(name)
 
 
 Key: TypeAlias = tuple[str, str, int]
-"""A case, a target, and a trial from 0."""
+"""A case id, a target, and a trial from 0."""
 
 EndedWhy: TypeAlias = Literal["finished", "stopped", "budget"]
 
 
 class EvalBegan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag_field="kind", tag="eval_began"):
-    """All that the run began with: the suite with the cases that are wanted, who answers and who judges, and the hashes
-    of the files that go out, by their path."""
+    """Everything that the run started with: the suite with the selected cases, the targets and judges, and the hashes
+    of the files that are sent, by path."""
 
     suite: Suite
     targets: tuple[TargetSpec, ...]
@@ -142,7 +142,7 @@ class EvalBegan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
 
 
 class EvalTaken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="eval_taken"):
-    """A process drives the run from here on."""
+    """A process takes over the run."""
 
     by: str = ""
 
@@ -158,13 +158,13 @@ class CaseDone(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
 
 
 class Reopened(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="reopened"):
-    """These are to be run again; until they are, they have no result."""
+    """These trials are to be run again; until then they have no result."""
 
     keys: tuple[Key, ...]
 
 
 class EvalEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="eval_ended"):
-    """No process drives the run any more. Unless it is finished, it can be resumed."""
+    """The process stopped driving the run. Unless the run is finished, it can be resumed."""
 
     why: EndedWhy = "finished"
 
@@ -180,7 +180,7 @@ def write(value: object) -> bytes:
     """A fact, or another struct, as JSON."""
     try:
         return _ENCODER.encode(value)
-    except UnicodeEncodeError:  # a model may write half a character
+    except UnicodeEncodeError:  # a model may write a lone surrogate
         return encode(msgspec.to_builtins(value))
 
 
@@ -193,23 +193,23 @@ def read(data: bytes) -> EvalFact:
 
 
 def read_as(data: bytes, decoder: "msgspec.json.Decoder[T]", form: object) -> T:
-    """What `write` wrote, as a value of this form, which the decoder is for. Raises one of `MISFIT` if it has another
-    one."""
+    """Read a value of the type `form` that `write` wrote. `decoder` is the decoder of that type. Raises one of `MISFIT`
+    if the data has another form."""
     try:
         return decoder.decode(data)
     except ValueError:
-        pass  # it has half a character, or another form
+        pass  # the data has a lone surrogate, or another form
     value: T = msgspec.convert(decode(data), form)
     return value
 
 
 NOT_RUN = "dependency_failed"
-"""The error code of a case that counts as failed because of what it depends on, and was not asked."""
+"""The error code of a case that was not run, and counts as failed, because a case that it depends on failed."""
 
 
 class EvalState:
-    """The fold of a run's facts. `by` is the process that drives it or did, `ended` how it was left, empty while it is
-    driven, or where its process ended without a word. `version` counts the facts."""
+    """The state of a run, folded from its facts. `by` is the process that drives it or last did. `ended` is why it
+    ended, None while it is driven or if its process died. `version` counts the facts."""
 
     def __init__(self, began: EvalBegan) -> None:
         self.began = began
@@ -227,7 +227,7 @@ class EvalState:
             case EvalBegan():
                 self.began = fact
             case EvalTaken(by):
-                # What another process had begun and not finished is begun anew.
+                # Trials that another process started and did not finish are started again.
                 self.by, self.ended, self._running = by, None, {}
             case CaseStarted(case, target, trial):
                 self._running[case, target, trial] = None
@@ -244,7 +244,7 @@ class EvalState:
 
     @property
     def results(self) -> tuple[CaseResult, ...]:
-        """The results there are, in the order of the suite: by case, target and trial."""
+        """The results so far, in the order of the suite: by case, target and trial."""
         return tuple(self._results[key] for key in self.keys if key in self._results)
 
     def result(self, key: Key) -> CaseResult | None:
@@ -260,16 +260,16 @@ class EvalState:
 
     @property
     def left(self) -> tuple[Key, ...]:
-        """What has no result, in the order of the suite."""
+        """The trials without a result, in the order of the suite."""
         return tuple(key for key in self.keys if key not in self._results)
 
     @property
     def failed(self) -> tuple[Key, ...]:
-        """What did not pass: it failed, was not graded, was left out because of another, or has no answer."""
+        """The trials that did not pass: failed, not graded, skipped because of another, or without an answer."""
         return tuple(result.key for result in self.results if not has_passed(result))
 
     def keys_of(self, cases: Iterable[str], target: str = "") -> tuple[Key, ...]:
-        """Everything of these cases, on one target or on all. A name that is not there is a fault."""
+        """All trials of these cases, on one target or on all. Raises a `Fault` if a case does not exist."""
         wanted = set(cases)
         found = tuple(key for key in self.keys if key[0] in wanted and target in ("", key[1]))
         missing = sorted(wanted - {key[0] for key in found})
@@ -281,12 +281,12 @@ class EvalState:
 
 
 def has_passed(result: CaseResult) -> bool:
-    """Whether it went well, for those that run again what did not."""
+    """Whether a trial passed, so that it need not be run again."""
     return result.status == "ok" and result.score.verdict in ("pass", "skip")
 
 
 def has_run(result: CaseResult) -> bool:
-    """Whether the target answered it, for those that depend on it."""
+    """Whether the target answered, so that cases that depend on this one can run."""
     was_left_out = result.status == "skipped" or result.observation.error_code == NOT_RUN
     return not was_left_out and result.status != "execution_error"
 
@@ -306,7 +306,7 @@ def result_of(
     cached: bool = False,
     at: float = 0.0,
 ) -> CaseResult:
-    """The result of one trial. Without a `status` it is what the answer and the score say."""
+    """The result of one trial. Without a `status`, it follows from the answer and the score."""
     name, target, trial = key
     return CaseResult(
         case=name,
@@ -335,8 +335,8 @@ def _keys(began: EvalBegan) -> tuple[Key, ...]:
 
 
 class Schedule:
-    """What is left of a run. A trial depends on the same trial of the case before it, or on its last where it has
-    fewer."""
+    """The trials left of a run. A trial depends on the same trial of each case in `depends_on`, or on its last one if
+    it has fewer."""
 
     def __init__(self, standing: EvalState) -> None:
         self._standing = standing
@@ -360,7 +360,7 @@ class Schedule:
                 self._ready[key[1]].append(key)
 
     def next(self, target: str) -> Key | None:
-        """The next one, None where there is none at the moment."""
+        """The next trial that can start, None if there is none at the moment."""
         ready = self._ready[target]
         return ready.popleft() if ready else None
 
@@ -368,7 +368,7 @@ class Schedule:
         return not self._left[target]
 
     def finish(self, key: Key) -> None:
-        """It has a result: what waited for it may go."""
+        """Note that a trial has a result, and release the trials that waited for it."""
         self._left[key[1]] -= 1
         for waiting in self._freed_by.pop(key, ()):
             self._blocked[waiting] -= 1
@@ -377,8 +377,8 @@ class Schedule:
                 self._ready[waiting[1]].append(waiting)
 
     def failures(self, key: Key) -> tuple[str, ...]:
-        """The cases that this one depends on and that were not carried out. One that was answered and failed, or could
-        not be graded, was: what depends on it is run, as in AgentV."""
+        """The cases that this one depends on and that were not carried out. A case that was answered but failed, or
+        could not be graded, was carried out: cases that depend on it are run, as in AgentV."""
         results = (self._standing.result(each) for each in self._before(key))
         return tuple(result.case for result in results if result is not None and not has_run(result))
 

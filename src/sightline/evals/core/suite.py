@@ -26,9 +26,9 @@ class SuitePlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SuiteProblem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Something in a suite that keeps it from running (`error`) or that a person should know (`warning`).
+    """Something in a suite that keeps it from running (`error`) or that the user should know (`warning`).
 
-    `path` is the way to it in the document (`tests[2].input[0].content`), `suggestion` what to write instead. An error
+    `path` is the place in the document (`tests[2].input[0].content`), `suggestion` is what to write instead. An error
     with a `case` keeps only that case from running.
     """
 
@@ -40,7 +40,7 @@ class SuiteProblem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     case: str = ""
 
     def fault(self, code: Code, status: int | None = None) -> Fault:
-        """The problem as the fault of whatever needs the file."""
+        """The problem as a `Fault`, for callers that need the file."""
         return Fault(code, f"{self.place}: {self.message}", hint=self.suggestion, status=status)
 
 
@@ -53,7 +53,7 @@ class TextSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ty
 
 
 class FileSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="file"):
-    """A file, by the relative path that the suite names. `resolved` is where it was found, relative to the folder."""
+    """A file, by the relative path in the suite. `resolved` is where it was found, relative to the folder."""
 
     path: str
     resolved: str = ""
@@ -61,7 +61,7 @@ class FileSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ty
 
 
 class ImageSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="image"):
-    """A picture: a file, or a URL that the provider fetches (http, https, data)."""
+    """An image: a file, or a URL that the provider fetches (http, https, data)."""
 
     path: str
     resolved: str = ""
@@ -69,7 +69,7 @@ class ImageSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="t
 
 
 class CallSegment(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="tool_call"):
-    """A call of a tool, of an assistant message."""
+    """A tool call in an assistant message."""
 
     name: str
     arguments: Json = None
@@ -81,7 +81,7 @@ Segment: TypeAlias = TextSegment | FileSegment | ImageSegment | CallSegment
 
 
 class CaseMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One message of a case. A `tool` message names the call that it answers, where the suite does."""
+    """One message of a case. A `tool` message has the id of the call that it answers, if the suite gives it."""
 
     role: Role
     segments: tuple[Segment, ...] = ()
@@ -91,10 +91,10 @@ class CaseMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class GraderSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One grader as the suite wrote it. `config` is all that belongs to its type, checked by the grader itself.
+    """One grader as written in the suite. `config` holds the keys of its type, which the grader itself checks.
 
-    `required`: the case passes only if this grader does: True asks for `min_score`, or for the case's threshold where
-    there is none; a number is the score that it must reach, 0 included; None, or False, is not required.
+    `required`: the case passes only if this grader does. True requires `min_score`, or the case's threshold if there is
+    none; a number is the score that it must reach, 0 included; None or False: not required.
     """
 
     type: str
@@ -108,7 +108,7 @@ class GraderSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class CaseTurn(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One turn of a conversation that is held live."""
+    """One turn of a live conversation."""
 
     messages: tuple[CaseMessage, ...]
     expected: tuple[CaseMessage, ...] = ()
@@ -118,7 +118,7 @@ class CaseTurn(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Trials(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How often each case is run. Every `strategy` is accepted and has the same result: all figures are shown."""
+    """How often each case is run. Every `strategy` is accepted and makes no difference: all figures are shown."""
 
     count: Annotated[int, Meta(ge=1, le=10_000)] = 1
     strategy: Literal["pass_at_k", "mean", "confidence_interval"] = "mean"
@@ -126,7 +126,7 @@ class Trials(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How cases are run; None is as the suite, or the command, says."""
+    """How cases are run. None leaves a setting to the suite or the command."""
 
     targets: tuple[str, ...] = ()
     workers: int | None = None
@@ -140,10 +140,10 @@ class Execution(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One case. Either it has `turns`, and its messages are what stands before them, or it is one exchange.
+    """One case: either a conversation with `turns`, whose `messages` come before them, or a single exchange.
 
     `tools` are declared to the model, which may call them; they are not run.
-    `missing` is a file with them that is nowhere, without which the case cannot be sent.
+    `missing` is a file of tools that was not found, without which the case cannot be sent.
     `criteria` and `expected` are for graders. `group` clusters cases that belong together (the seed's conversation).
     """
 
@@ -171,20 +171,20 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def all_messages(self) -> tuple[CaseMessage, ...]:
-        """What is said before the turns, and in them."""
+        """The messages before the turns, and those of the turns."""
         return (*self.messages, *(each for turn in self.turns for each in turn.messages))
 
     @property
     def all_graders(self) -> tuple[GraderSpec, ...]:
-        """The graders of the whole and of each turn."""
+        """The graders of the case and of each turn."""
         return (*self.graders, *(each for turn in self.turns for each in turn.graders))
 
 
 class Suite(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A whole suite, with everything that it says once already in its cases (messages before, graders, files).
+    """A whole suite. What it declares once for all cases (leading messages, graders, files) is already in its cases.
 
-    `about` is what its author says of it that nothing here acts on: category, version, author, licence. `sha256` is the
-    hash of its file, for a later edit. `targets` are those that it describes itself.
+    `about` holds the author's metadata, which nothing here acts on: category, version, author, licence. `sha256` is the
+    hash of its file, for a later edit. `targets` are those that the suite defines itself.
     """
 
     name: str

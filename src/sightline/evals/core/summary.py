@@ -1,4 +1,4 @@
-"""Results gathered by case, and the numbers of a run, target by target."""
+"""Results grouped by case, and the numbers of a run for each target."""
 
 from collections.abc import Iterable, Sequence
 from math import fsum, isfinite
@@ -31,7 +31,7 @@ Why: TypeAlias = Literal["error", "not_graded", "skipped"]
 
 
 class Excluded(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A result that no mean counts, and why."""
+    """A result that is not counted in any mean, and why."""
 
     case: str
     target: str
@@ -41,8 +41,8 @@ class Excluded(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class CaseTally(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One case on one target. `scores` are those of the tries that were graded, of which `passes` passed; `untold`
-    are tries that should have had a score and have none."""
+    """One case on one target. `scores` are those of the graded trials, of which `passes` passed; `untold` counts trials
+    that should have a score and have none."""
 
     case: str
     group: str = ""
@@ -52,27 +52,27 @@ class CaseTally(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def graded(self) -> int:
-        """How many tries have a score."""
+        """How many trials have a score."""
         return len(self.scores)
 
     @property
     def score(self) -> float:
-        """The mean over the tries that have one."""
+        """The mean score of the graded trials."""
         return fsum(self.scores) / self.graded
 
     @property
     def rate(self) -> float:
-        """The share of graded tries that passed."""
+        """The share of graded trials that passed."""
         return self.passes / self.graded
 
     @property
     def lowest(self) -> float:
-        """The mean score, had everything untold failed with 0."""
+        """The mean score if all trials without a score had failed with 0."""
         return fsum(self.scores) / (self.graded + self.untold)
 
     @property
     def highest(self) -> float:
-        """The mean score, had everything untold passed with 1."""
+        """The mean score if all trials without a score had passed with 1."""
         return (fsum(self.scores) + self.untold) / (self.graded + self.untold)
 
 
@@ -88,7 +88,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def tally_results(results: Iterable[CaseResult]) -> Tally:
-    """The results of one target by case. Of two results of the same try the later one counts: it was run again."""
+    """The results of one target by case. Of two results of the same trial the later counts: it was run again."""
     latest = {result.key: result for result in results}
     cases: dict[str, CaseTally] = {}
     excluded: list[Excluded] = []
@@ -100,7 +100,7 @@ def tally_results(results: Iterable[CaseResult]) -> Tally:
             case = msgspec.structs.replace(case, scores=(*case.scores, counted), passes=passes)
         else:
             excluded.append(_exclude(result, counted))
-            # A case that was run and that no grader had anything to say about was not meant to have a score.
+            # A case that was run, and to which no grader applied, was not meant to have a score.
             is_meant = result.score.verdict != "skip" or result.status in ("execution_error", "skipped")
             case = msgspec.structs.replace(case, untold=case.untold + is_meant)
         cases[result.case] = case
@@ -109,20 +109,20 @@ def tally_results(results: Iterable[CaseResult]) -> Tally:
 
 
 def score_or_reason(result: CaseResult) -> float | Why:
-    """The score of a result that counts, or why it has none."""
+    """The score of a result that counts, or the reason why it has none."""
     if result.status == "execution_error":
         return "error"
     if result.status == "skipped" or result.score.verdict == "skip":
         return "skipped"
     score = result.score.score
-    # A score that is no number would leave no number of any mean that it is in.
+    # One score that is not a number would make every mean with it not a number.
     if result.score.verdict == "not_graded" or score is None or not isfinite(score):
         return "not_graded"
     return float(score)
 
 
 def bounds_of(cases: Sequence[CaseTally]) -> tuple[float, float] | None:
-    """The mean of all cases had everything untold failed, and had it passed; None where nothing is untold."""
+    """The mean of all cases if every missing score were 0, and if it were 1; None if no score is missing."""
     if not any(case.untold for case in cases):
         return None
     return fsum(case.lowest for case in cases) / len(cases), fsum(case.highest for case in cases) / len(cases)
@@ -139,8 +139,8 @@ def _exclude(result: CaseResult, why: Why) -> Excluded:
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """A sum. `known` parts tell their amount and `unknown` ones do not, which is not 0: with one of them there is no
-    `total`, and `at_least` is what the known ones come to."""
+    """A sum. `known` counts the parts with an amount, `unknown` those without one, which is not 0: with one of them
+    there is no `total`, and `at_least` is the sum of the known parts."""
 
     total: float | None
     known: int
@@ -153,7 +153,7 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class Seconds(msgspec.Struct, frozen=True):
-    """How long answers took that were not taken from the cache."""
+    """How long answers took, without those from the cache."""
 
     mean: float
     median: float
@@ -162,7 +162,8 @@ class Seconds(msgspec.Struct, frozen=True):
 
 
 class Tries(msgspec.Struct, frozen=True):
-    """At least one of `k` tries (pass@k), and all of them (pass^k), as means over the cases."""
+    """The probabilities that at least one of `k` trials passes (pass@k) and that all do (pass^k), as means over
+    cases."""
 
     k: int
     any: Mean
@@ -170,7 +171,7 @@ class Tries(msgspec.Struct, frozen=True):
 
 
 class GraderSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One grader over all cases. `not_graded` are the times that it should have spoken and could not."""
+    """One grader over all cases. `not_graded` counts how often it should have graded and could not."""
 
     name: str
     type: str
@@ -181,10 +182,10 @@ class GraderSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 
 class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """All results of one target. Means are over cases, each being the mean of its tries, and clustered by group.
+    """All results of one target. Means are over cases, each being the mean of its trials, and clustered by group.
 
-    `bounds` are the mean score had everything that is left out failed, and had it passed. The interval of the pass
-    rate is Wilson's where every case was tried once and stands alone, and Student's otherwise. `cost` is what was
+    `bounds` are the mean score if everything that is left out had failed, and if it had passed. The interval of the
+    pass rate is Wilson's if every case was tried once and has no group, and Student's otherwise. `cost` is what was
     spent on answers, cached ones being free, `grading_cost` what was spent on judges.
     """
 
@@ -214,8 +215,7 @@ class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 
 def summarize(results: Sequence[CaseResult], draw: Draw, resamples: int = RESAMPLES) -> tuple[TargetSummary, ...]:
-    """The summaries of all targets, in the order in which they first appear. Without `resamples` there is no bootstrap
-    interval."""
+    """The summaries of all targets, in order of appearance. If `resamples` is 0, there is no bootstrap interval."""
     latest = list({result.key: result for result in results}.values())
     return tuple(
         _of_target(target, [each for each in latest if each.target == target], draw, resamples)
@@ -280,7 +280,7 @@ def _pass_interval(rates: Mean, graded: Sequence[CaseTally]) -> Interval | None:
 
 
 def _tries(graded: Sequence[CaseTally], groups: Sequence[str]) -> tuple[Tries, ...]:
-    """From two tries on: one try says what the pass rate says. The case with the fewest tries bounds them."""
+    """pass@k and pass^k for every k from 2, since one trial gives the pass rate, up to the fewest trials of a case."""
     found: list[Tries] = []
     for k in range(2, min((case.graded for case in graded), default=0) + 1):
         one = mean_of([pass_at_k(case.passes, case.graded, k) for case in graded], groups)
@@ -292,7 +292,7 @@ def _tries(graded: Sequence[CaseTally], groups: Sequence[str]) -> tuple[Tries, .
 
 
 def amount_of(values: Iterable[float | None]) -> Amount:
-    """The sum of these, as far as they are known."""
+    """The sum of the values, as far as they are known."""
     all_values = list(values)
     known = [value for value in all_values if value is not None]
     unknown, at_least = len(all_values) - len(known), fsum(known)
@@ -300,19 +300,19 @@ def amount_of(values: Iterable[float | None]) -> Amount:
 
 
 def costs_of(result: CaseResult) -> tuple[float | None, ...]:
-    """What was spent on a result: on its answer, unless it was given before, and on each judge; None is not known."""
+    """The costs of a result: of its answer, unless that is from the cache, and of each judge. None: not known."""
     answers = () if result.cached or result.status == "skipped" else (result.observation.cost,)
     return (*answers, *judging_costs(result))
 
 
 def judging_costs(result: CaseResult) -> tuple[float | None, ...]:
-    """What each grader that asked a model cost. One with others inside tells what it cost itself."""
+    """The cost of each grader that called a model. A composite grader reports only its own cost."""
     return tuple(score.cost for score in _judges(_graders(result)))
 
 
 def _was_sent(result: CaseResult) -> bool:
-    """Whether there can be tokens and a cost: not of a case that failed before anything was sent, which is known to
-    have cost nothing. What became of a machine that was lost is not known, so its case counts."""
+    """Whether there can be tokens and a cost: False for a case that failed before anything was sent, which is known to
+    have cost nothing. If a machine was lost, it is unknown what it sent, so its case counts."""
     seen = result.observation
     return not (seen.error and seen.requests == 0 and seen.cost == 0)
 
@@ -324,12 +324,12 @@ def _seconds(values: Sequence[float]) -> Seconds | None:
 
 
 def _graders(result: CaseResult) -> tuple[Score, ...]:
-    """What the graders of the case and of its turns said."""
+    """The scores of the graders of the case and of its turns."""
     return (*result.score.scores, *(score for turn in result.score.turns for score in turn.scores))
 
 
 def _judges(scores: Iterable[Score]) -> Iterable[Score]:
-    """The graders, also those inside others, that asked a model."""
+    """The scores of graders that called a model, including those inside other graders."""
     for score in scores:
         if score.exchanges or score.usage is not None or score.cost is not None:
             yield score

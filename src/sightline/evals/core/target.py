@@ -1,4 +1,4 @@
-"""What answers cases: a model of the configuration, a command, fixed words, or the record. Written down with a run."""
+"""Targets, which answer cases: a configured model, a command, a fixed text, or recordings. A run stores its targets."""
 
 from typing import Literal, TypeAlias
 
@@ -14,12 +14,13 @@ FileForm: TypeAlias = Literal["xml", "seed"]
 
 
 class CommandSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A program that gets the flat question. `command` is a line for the shell, or words for no shell, in which stand
-    `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}`; `template` is a ready one.
+    """A program that gets the flat question. `command` is a line for the shell, or a list of arguments to run without
+    one. It may contain `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}`; `template`
+    is a predefined command.
 
-    `files_format` is how each file is named in `{FILES}`, by its `{path}` or `{basename}`. `env` are the names of
-    variables that the program gets although they hold a provider's key. `healthcheck_cwd` is where its check runs, None
-    where it itself does.
+    `files_format` is how each file is written in `{FILES}`, by its `{path}` or `{basename}`. `env` are the names of
+    variables that the program gets although they hold a provider's key. `healthcheck_cwd` is where its health check
+    runs, None for the directory of the program.
     """
 
     command: str | tuple[str, ...] = ""
@@ -35,11 +36,11 @@ class CommandSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One target. `model` is a name as the configuration knows it, by a route or as provider/model.
+    """One target. `model` is a name from the configuration: a route, or provider/model.
 
-    `replay` is a filter: the recordings that it takes answer. `judge` is the target that judges what this one says.
-    `requests` is how many a run with tools may make, `approve` lets its tools run unasked. `file_form` is how files are
-    written into a prompt. None is nothing said.
+    `replay` is a filter: the recordings that it selects are the answers. `judge` is the target that judges the answers
+    of this one. `requests` is how many requests a run with tools may make, `approve` lets its tools run without
+    approval. `file_form` is how files are written into a prompt. None means not set.
     """
 
     name: str
@@ -72,7 +73,7 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return "model" if self.replay is None else "replay"
 
     def check(self) -> None:
-        """Refuse a target that says twice who answers, or not how."""
+        """Raise a `Fault` if the target names more than one source of answers, or its settings are invalid."""
         named = [word for word in ("cli", "mock", "replay") if getattr(self, word) is not None]
         if len(named) > 1:
             raise self._wrong(f"names {' and '.join(named)}", "Name one of them; for another, write another target.")
@@ -90,9 +91,9 @@ class TargetSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class SuiteTarget(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A target that a suite describes itself, as promptfoo's do. `model` is a name as the configuration knows it: a
-    model, or another target. With a `dialect`, `base_url`, `key_env` or `headers`, the model's provider is asked in
-    that way; no key is sent to an address for which the suite names none."""
+    """A target that a suite defines itself, as promptfoo's do. `model` is a name from the configuration: a model, or
+    another target. A `dialect`, `base_url`, `key_env` or `headers` changes how the model's provider is called; no key
+    is sent to an address for which the suite names none."""
 
     name: str
     model: str
@@ -108,11 +109,11 @@ class SuiteTarget(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     @property
     def has_own_provider(self) -> bool:
-        """Whether its provider is asked otherwise than the configuration says."""
+        """Whether its provider is called differently from the configuration."""
         return bool(self.dialect or self.base_url or self.key_env or self.headers)
 
     def spec(self, used: TargetSpec) -> TargetSpec:
-        """The target, made of the one that it names."""
+        """The specification of this target, based on the target that it names."""
         settings = {
             name: value
             for name in ("temperature", "top_p", "seed", "max_tokens", "effort")
@@ -121,7 +122,7 @@ class SuiteTarget(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
         return msgspec.structs.replace(used, name=self.name, **settings)
 
     def provider(self, known: Provider) -> Provider:
-        """The provider, made of the one that the catalogue has."""
+        """The provider of this target, based on the one in the catalogue."""
         changed: dict[str, object] = {"headers": {**known.headers, **self.headers}, "home": (), "embedded": False}
         if self.dialect is not None:
             also = "" if self.dialect == known.dialect else known.also.get(self.dialect, "")

@@ -261,7 +261,7 @@ def _claude_usage(value: Json) -> Usage | None:
 
 
 def _lines(data: bytes) -> list[JsonObject]:
-    """Parse JSON objects, one a line. Other lines are meant for a person and are skipped."""
+    """Parse JSON objects, one per line. Other lines are for people and are skipped."""
     found: list[JsonObject] = []
     for line in data.splitlines():
         if line.lstrip().startswith(b"{"):

@@ -1,7 +1,7 @@
-"""Answers that were given before: found by the whole request, who was asked, and which sample it is.
+"""Cached answers, found by the whole request, its target, and the number of the sample.
 
-A log for each target says which exchange answered; the answer itself is in the record, and where it is there no more,
-it is asked for again.
+A log for each target contains the ids of the exchanges that answered. The answers themselves are in the record; if one
+is no longer there, the request is sent again.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _FORMAT: FactFormat[_Line] = FactFormat(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An earlier answer, and how long it took then."""
+    """A cached answer, and how long it took originally."""
 
     reply: Reply
     exchange: str
@@ -45,24 +45,24 @@ class Found:
 
 
 class Answers(Protocol):
-    """The earlier answers of one target, wherever they are kept."""
+    """The cached answers of one target, wherever they are stored."""
 
     async def find(self, key: str, sha256: str) -> Found | None:
-        """The earlier answer to a request with this hash; None where there is none."""
+        """The cached answer to a request with this hash; None if there is none."""
 
     def keep(self, key: str, exchange: str) -> None:
-        """This exchange answered it."""
+        """Remember that this exchange answered the request with this key."""
 
 
 def key_of(prepared: Prepared, target: str, sample: int) -> str:
-    """What makes a request the same: its bytes, where they go, and which sample of the answers is wanted."""
+    """The key of a request: a hash of its bytes, where they are sent, and which sample of the answers is wanted."""
     choice = prepared.choice
     identity = (prepared.sha256, choice.provider_name, choice.model, str(prepared.call.url), target, str(sample))
     return hashlib.sha256("\0".join(identity).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def answer_in(exchange: str, facts: Sequence[FactEntry], sha256: str, prices: PriceList) -> Found | None:
-    """The answer of an exchange on record; None where it has none, or is another request's."""
+    """The answer of a recorded exchange; None if it has none, or belongs to another request."""
     recorded = RecordedExchange(summary_of(exchange, facts, prices), tuple(facts), b"", b"")
     if not isinstance(recorded.end, ExchangeFinished) or recorded.attempt is None or recorded.attempt.sha256 != sha256:
         return None
@@ -82,16 +82,16 @@ class AnswerCache:
         self._writer = LineWriter(self._journal.write)
 
     async def load(self) -> None:
-        """Take in what is written down by now."""
+        """Read the entries that were logged so far."""
         await self._journal.catch_up()
 
     async def find(self, key: str, sha256: str) -> Found | None:
-        """The earlier answer; None where there is none, or the record holds it no more."""
+        """The cached answer; None if there is none, or the record no longer has it."""
         exchange, facts = await self.facts(key)
         return answer_in(exchange, facts, sha256, self._prices) if exchange else None
 
     async def facts(self, key: str) -> tuple[str, Sequence[FactEntry]]:
-        """The exchange that answered it and its facts on record; an empty id if the request has not been sent yet."""
+        """The exchange that answered a request and its facts on record; an empty id if it has not been sent yet."""
         exchange = self._known.get(key, "")
         facts = await self._store.facts(exchange) if exchange else []
         if exchange and (not facts or not isinstance(facts[-1].fact, ExchangeFinished)):

@@ -40,8 +40,8 @@ from sightline.transport.waiting import Clock
 
 
 class Worker(Protocol):
-    """Runs as many cases at once as it is given; the scheduler decides how many and in which order. A worker elsewhere
-    shares rate limits with all others."""
+    """Runs as many cases at once as it is given; the scheduler decides how many and in which order. Workers in other
+    processes share the rate limits."""
 
     async def run(self, key: Key) -> CaseResult:
         """Run one trial of a case on a target. Failures of the case are in the result."""

@@ -38,7 +38,7 @@ _BY_FILE = "Use {PROMPT_FILE}: the program reads the prompt from there."
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A command's words, and the extra environment variables it needs."""
+    """The arguments of a command, and the extra environment variables it needs."""
 
     argv: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def _file(piece: str, file: str) -> str:
 
 
 class _Shell:
-    """Scans a command line as a shell does, as far as quoting goes."""
+    """Scans a command line like a shell, but handles only quoting."""
 
     def __init__(self, command: str, values: Mapping[str, str], files: Sequence[str], files_format: str) -> None:
         self._command = command
@@ -160,7 +160,7 @@ class _Shell:
             self._word += character
 
     def _check_nesting(self, at: int) -> None:
-        """Refuse placeholders in nested commands, where quoting starts anew, and in here-documents, where there is
+        """Reject placeholders in nested commands, where quoting starts again, and in here-documents, which have
         none."""
         text = self._command
         if (
@@ -296,7 +296,7 @@ class CommandTarget:
         )
 
     async def close(self) -> None:
-        """Kill what still runs."""
+        """Kill programs that still run."""
         await self._process.close()
 
     async def _run_program(self, wanted: CaseQuestion) -> CaseObservation:

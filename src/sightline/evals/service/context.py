@@ -33,8 +33,8 @@ from sightline.transport.waiting import Clock
 class EvalContext:
     """`root` is the folder below which suites and their files are. `environment` is the whole environment; commands get
     it without the variables in `secrets`. `make_id` names exchanges, `make_token` makes tokens for grading commands.
-    `process` names this process; `is_alive` says whether the process of a name still runs. `elsewhere` is the cluster,
-    if there is one."""
+    `process` is the name of this process; `is_alive` returns whether the process with a name still runs. `elsewhere` is
+    the cluster, if there is one."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -71,8 +71,8 @@ LONGEST = 900.0
 
 
 Release: TypeAlias = Callable[[], None]
-"""Gives up the place of an admitted request: it is sent now and counted by its sender, or never will be. The first call
-counts."""
+"""Gives up the reservation of an admitted request: it is sent now and counted by its sender, or never will be. Only the
+first call has an effect."""
 
 
 class Rates:
@@ -110,7 +110,7 @@ class Rates:
 
 
 def limit_choice(choice: ModelChoice, rpm: int | None, tpm: int | None) -> ModelChoice:
-    """The choice with a target's own limits where they are lower than the model's."""
+    """The choice with a target's own limits if they are lower than the model's."""
     facts = msgspec.structs.replace(choice.facts, rpm=_lower(choice.facts.rpm, rpm), tpm=_lower(choice.facts.tpm, tpm))
     return replace(choice, facts=facts)
 
@@ -145,7 +145,7 @@ class Sharing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EvalRun:
-    """What a run is driven with: its id, its first fact, and what it may use and spend."""
+    """What a run needs: its id, its first fact, and what it may use and spend."""
 
     id: str
     began: EvalBegan

@@ -1,6 +1,5 @@
-"""Runs of suites in the logbook: the journal of a run, its progress (results so far, rate, cost and time left), and
-how the runs of all processes stand.
-"""
+"""Runs of suites in the logbook: the journal of a run, its progress (results so far, rate, cost and time left), and the
+states of the runs of all processes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,12 +15,12 @@ from sightline.journal.journal import CONFLICT, FactFormat, Journal, JournalCach
 from sightline.store.store import Logbook
 
 Write: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
-"""Writes these lines behind all before; when it returns they last."""
+"""Appends these lines after all earlier ones; they are durable when it returns."""
 
 
 class LineWriter:
-    """`add` never waits, `lasting` does for its own line, and `flush` for all. What fails is raised by all of them
-    from then on."""
+    """Writes lines in batches. `add` never waits, `lasting` waits for its own line, and `flush` for all. After a
+    failure, all of them raise it."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -31,7 +30,7 @@ class LineWriter:
         self._unsure: set[asyncio.Future[None]] = set()
 
     def add(self, line: bytes, then: Callable[[], None] | None = None) -> None:
-        """One more line; `then` hears when it lasts."""
+        """Append a line; `then` is called when it is durable."""
         if self._trouble is not None:
             raise self._trouble
         self._waiting.append((line, then))
@@ -40,7 +39,7 @@ class LineWriter:
             self._task.add_done_callback(self._on_task_end)
 
     async def lasting(self, line: bytes, then: Callable[[], None] | None = None) -> None:
-        """One more line, which lasts when this returns."""
+        """Append a line, which is durable when this returns."""
         lasts: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def confirm() -> None:
@@ -72,7 +71,7 @@ class LineWriter:
             self._task.result()
 
     def _on_task_end(self, task: "asyncio.Task[None]") -> None:
-        """Fail the waiting lines if the task failed, also when a callback for another line raised."""
+        """Fail the waiting lines if the task failed, also if a callback for another line raised."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._fail(error)
@@ -97,9 +96,10 @@ class LineWriter:
 
 
 PREFIX = "eval:"
-"""The prefix of the names of these logs, before the id of the run. The exchanges of a run have the whole as session."""
+"""The prefix of the names of these logs, before the run's id. The whole name is the session of its exchanges."""
 
-# A result is shown and exported as it was written. The beginning keeps its secrets, which the run needs.
+# The state gets results as they were written, without secrets, because they are shown and exported. The first fact
+# keeps its secrets in memory, because the run needs them.
 FORMAT: FactFormat[EvalFact] = FactFormat(
     lambda fact: (write(fact), fact), lambda line: read(line.data), lambda fact: isinstance(fact, CaseDone)
 )
@@ -107,7 +107,7 @@ FORMAT: FactFormat[EvalFact] = FactFormat(
 
 @runtime_checkable
 class EvalObserver(Protocol):
-    """Follows runs of suites from outside, as an exporter of traces does."""
+    """Follows runs of suites from outside, for example to export traces."""
 
     def observe_eval(self, run: str, fact: EvalFact, standing: EvalState) -> None:
         """A fact of a run is durable; `standing` is the run with it."""
@@ -144,13 +144,13 @@ class EvalLog:
         self._writer = LineWriter(self._journal.write)
 
     def note(self, fact: EvalFact) -> None:
-        """Append this with the next batch."""
+        """Append a fact with the next batch."""
         line, kept = self._journal.encode(fact)
         self._writer.add(line, lambda: self._written(kept))
         self.standing.add(kept)
 
     async def append(self, fact: EvalFact) -> None:
-        """Append this; it is durable when this returns."""
+        """Append a fact; it is durable when this returns."""
         line, kept = self._journal.encode(fact)
         self.standing.add(kept)
         await self._writer.lasting(line, lambda: self._written(kept))
@@ -165,7 +165,7 @@ _MOST_KEPT = 64
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in one line. `of` is how many results it will have, `done` how many it has."""
+    """A run in one line. `of` is the number of results it will have, `done` the number it has."""
 
     run: str
     name: str
@@ -194,7 +194,7 @@ def brief_of(run: str, standing: EvalState, state: State) -> Brief:
 
 
 class PastEvals:
-    """Reads runs of all processes. `is_alive` says of the name of a process whether it still runs."""
+    """Reads runs of all processes. `is_alive` returns whether the process with a name still runs."""
 
     def __init__(self, logbook: Logbook, is_alive: Callable[[str], bool]) -> None:
         self._logbook = logbook
@@ -202,14 +202,14 @@ class PastEvals:
         self._journals = JournalCache(self._open_journal, _MOST_KEPT)
 
     async def standing(self, run: str) -> EvalState:
-        """The state of a run as it is in the log. The value changes with the next look."""
+        """The state of a run as in the log. The returned object changes with the next call."""
         past = await self._journals.state(PREFIX + run)
         if past is None or past.standing is None:
             raise _unknown(run)
         return past.standing
 
     async def load(self, run: str) -> EvalState:
-        """The same as a value of its own, with which a run is resumed."""
+        """The same as an object of its own, with which a run can be resumed."""
         journal = self._open_journal(PREFIX + run)
         await journal.catch_up()
         if journal.state.standing is None:
@@ -221,7 +221,7 @@ class PastEvals:
         return Journal(self._logbook, name, FORMAT, past, past.add, now=lambda: 0.0)
 
     def state(self, standing: EvalState) -> State:
-        """Whether a process is running it, and how it ended if not."""
+        """Whether a process is driving the run, and how it ended if not."""
         match standing.ended:
             case "finished":
                 return "ended"
@@ -263,7 +263,7 @@ def _unknown(run: str) -> Fault:
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of results. `rate` is results a second of this process, `left_s` the time left at that rate, `cost` the
+    """Counts of results. `rate` is this process's results per second, `left_s` the time left at that rate, `cost` the
     known cost, `cost_unknown` the number of requests of unknown cost."""
 
     run: str

@@ -241,7 +241,7 @@ class Evaluation:
         keys: Sequence[Key] | None = None,
         options: RunOptions | None = None,
     ) -> EvalState:
-        """Rerun these cases, or by default all that did not pass, and whatever is left. Earlier results stay in the
+        """Rerun these cases, or by default all that did not pass, and those that are left. Earlier results stay in the
         log.
 
         The cache is not used: it would return the answers in question.
@@ -324,7 +324,7 @@ class Evaluation:
             try:
                 why = await drive.run_all()
             finally:
-                # Also where it was cancelled or failed: what is done is stored, and the rest can be resumed.
+                # Also if it was cancelled or failed: finished cases are stored, and the rest can be resumed.
                 try:
                     log.note(EvalEnded(why))
                     await log.flush()

@@ -68,8 +68,8 @@ _Response: TypeAlias = tuple[int, JsonObject]
 
 
 class ModelProxy:
-    """Serves while its context is entered. `names` are the targets that may be asked, the first by default; `most`
-    limits the questions; `judged` collects the answers."""
+    """A local HTTP server through which a command asks models, while its context is entered. `names` are the targets
+    that may be asked, the first by default; `most` limits the questions; `judged` collects the answers."""
 
     def __init__(self, ask: Ask, names: tuple[str, ...], most: int, token: str) -> None:
         self._ask = ask
@@ -244,7 +244,7 @@ Judges: TypeAlias = Callable[[str, str], Awaitable[CaseTarget]]
 """Opens the target that judges, by its name or by a model that replaces it."""
 
 _NAME = "grading"
-"""What the schema of a judgement is called."""
+"""The name of the schema of a judgement."""
 
 _APART = 1_000_000
 """Offset of the cache sample when one command repeats a question; greater than any number of trials."""
@@ -252,8 +252,8 @@ _APART = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Graders:
-    """What graders need from outside. Their paths are relative to the suite of the run. Commands get `environment`;
-    those that may call models name one of its targets."""
+    """What graders need from outside. Paths are relative to the suite of the run. Commands get `environment`; those
+    that may call models can name one of the run's targets."""
 
     run: EvalRun
     files: SuiteFiles
@@ -269,7 +269,7 @@ class Graders:
     async def grade(
         self, graders: Sequence[Grader], observation: CaseObservation, grading: Grading, target: TargetSpec, trial: int
     ) -> CaseScore:
-        """What the graders say. What goes wrong with one of them leaves that one without a word, and no other."""
+        """Run the graders and return the score. A fault in a step leaves only that grader without a score."""
 
         async def handle(step: Step) -> Answer:
             try:

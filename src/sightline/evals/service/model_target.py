@@ -149,7 +149,7 @@ class ModelTarget:
         return TargetAnswer(observation, changes=changes)
 
     async def close(self) -> None:
-        """Does nothing: what a target uses belongs to its opener."""
+        """Does nothing: the resources of a target belong to its opener."""
 
     async def admit(self, ready: Prepared) -> Release:
         """Wait until rate limits admit this request."""
@@ -192,7 +192,7 @@ class ModelTarget:
 
 
 def _ignore(_event: object) -> None:
-    """The recorded exchange has these events already."""
+    """Ignore an event, because the recorded exchange already has it."""
 
 
 DENIED = "This tool is not allowed in evals."
@@ -297,7 +297,7 @@ def _deny(_call: RunnableCall) -> Said:
 
 class ReplayTarget(ModelTarget):
     """Answers from the record. If a request was recorded several times, the trial's number selects one; beyond the
-    last, the last."""
+    last, the last is used."""
 
     def __init__(self, spec: TargetSpec, choice: ModelChoice, access: ModelAccess, library: Library) -> None:
         super().__init__(spec, choice, access)

@@ -71,7 +71,7 @@ class Process:
         return ProcessResult(ended.code, bytes(pipes[1]), bytes(pipes[2]), self._clock.monotonic() - began)
 
     async def close(self) -> None:
-        """Kill everything that still runs."""
+        """Kill all commands that still run."""
         for commands in list(self._running):
             await commands.close()
 

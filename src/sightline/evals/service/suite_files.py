@@ -1,6 +1,5 @@
-"""Suite files below one root folder: read and parsed, made from the record, and changed, with everything else in them
-left as it is.
-"""
+"""Suite files below one root folder: reads and parses them, makes them from the record, and changes them, leaving
+everything else in them as it is."""
 
 import errno
 import hashlib
@@ -46,7 +45,7 @@ _PRESENT = b""
 
 class SuiteFiles:
     """Reads files by their path below `root`. Symbolic links are resolved first, so that none leads outside.
-    `unwritten` are contents that suites find as if they were written already."""
+    `unwritten` are contents that suites see as if they were already written."""
 
     def __init__(self, root: Path, unwritten: Mapping[str, bytes] | None = None) -> None:
         self.root = root.resolve()
@@ -60,7 +59,7 @@ class SuiteFiles:
         return found if found == self.root or self.root in found.parents else None
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file; None if there is none. Raises a fault if it cannot be read."""
+        """The content of a file; None if it does not exist. Raises a fault if it cannot be read."""
         found = self.path(path)
         if found is None or not _is_file(found, path):
             return None
@@ -126,7 +125,7 @@ T = TypeVar("T")
 
 
 def suite_in(files: SuiteFiles, file: str, environment: Mapping[str, str]) -> SuiteReading:
-    """Parse the suite in a file and check its graders. `environment` is what `${{ NAME }}` may refer to."""
+    """Parse the suite in a file and check its graders. `environment` has the variables for `${{ NAME }}`."""
     data = files.read(file)
     if data is None:
         raise Fault(Code.USAGE, f"there is no suite {file}", hint="Check the path.", status=404)
@@ -195,7 +194,7 @@ def make_masked_case(
     from_turn: int | None = None,
     contains: str = "",
 ) -> MadeCase:
-    """Make a case of a conversation, with all secrets masked."""
+    """Make a case from a conversation, with all secrets masked."""
     redaction = Redaction(secrets)
 
     def mask(text: str) -> str:
@@ -266,7 +265,7 @@ class SuiteWriter:
         return SuiteWrite(file, _hash(data), tuple(str(case.get("id", "")) for case in cases))
 
     def read(self, file: str) -> tuple[str, str]:
-        """The text of a suite's file and its hash; a fault if there is none."""
+        """The text of a suite's file and its hash. Raises a fault if the file does not exist."""
         self._check(file)
         data = self._files.read(file)
         if data is None:
@@ -274,9 +273,9 @@ class SuiteWriter:
         return data.decode("utf-8", "replace"), _hash(data)
 
     def write_text(self, file: str, text: str, sha256: str, *, is_dry: bool = False) -> tuple[SuiteReading, str]:
-        """Write a whole suite, and return how it reads and its hash, which is empty if nothing was written: on a dry
-        run, or because of its problems. `sha256` is the hash of the file that the user saw, empty for a new one; a
-        fault if the file has another one by now."""
+        """Write a whole suite. Returns the parsed suite and the file's new hash, which is empty if nothing was written:
+        on a dry run, or because of problems. `sha256` is the hash of the file that the user saw, empty for a new one.
+        Raises a fault if the file has another hash by now."""
         self._check(file, text)
         data, before = text.encode(), self._files.read(file)
         reading = read_text(self._files, file, data, self._environment)
@@ -316,8 +315,8 @@ class SuiteWriter:
         return _hash(data)
 
     def source(self, case: Case) -> tuple[str, str, Json]:
-        """The file of a case, the file's hash and the case as written there. Empty if the file cannot be parsed any
-        more."""
+        """The file of a case, the file's hash and the case as written there. Empty if the file can no longer be
+        parsed."""
         file = case.place.file
         data = self._files.read(file) if file else None
         if data is None or not file.lower().endswith(ENDINGS):

@@ -1,5 +1,5 @@
-"""The targets and judges of a suite: from the configuration, from AgentV's file, from the suite itself, or any model by
-its name."""
+"""The targets and judges of a suite: from the configuration, AgentV's file or the suite itself, or any model by
+name."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from sightline.settings import EvalsSettings, EvalTarget
 from sightline.transport.embedded.process import KEY_VARIABLE
 
 USUAL = "default"
-"""The target that is used where none is named, as in AgentV."""
+"""The target that is used if none is named, as in AgentV."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,7 @@ class KnownTargets:
         self._described = {each.name: each for each in suite.targets}
 
     def answering(self, suite: Suite, named: Sequence[str], judge: str = "") -> SuiteTargets:
-        """The targets and judges of a suite: the targets `named`, else those that the suite names, else the default
-        one."""
+        """The targets and judges of a suite: the targets `named`, or those that the suite names, or the default one."""
         self.describe(suite)
         usual = tuple(dict.fromkeys(named)) or suite.execution.targets or (self._settings.target or USUAL,)
         others = () if named else (name for case in suite.cases for name in case.execution.targets)
@@ -100,8 +99,8 @@ class KnownTargets:
         return SuiteTargets(self.catalog, self.environment, targets, judges, usual, odd, sure)
 
     def spec(self, name: str) -> TargetSpec:
-        """The target of this name. A name that is not a target is taken for a model's; an unknown model raises a
-        Fault."""
+        """The target of this name. A name that is not a target is taken for a model's. Raises a fault if there is no
+        such model."""
         found = self._find(name)
         if found.file_form is not None:
             return found
@@ -219,8 +218,8 @@ def _is_judged(case: Case) -> bool:
 
 
 def _configs_in(config: Json) -> Iterator[Json]:
-    """A grader's configuration, and those of the graders inside it. Other keys may be called as theirs are, for example
-    in the arguments of a tool."""
+    """A grader's configuration, and those of the graders inside it. Only the keys that contain graders are followed,
+    because other values may have the same keys, for example the arguments of a tool."""
     yield config
     if isinstance(config, dict):
         for inner in (config.get(key) for key in (*LISTS, "aggregator")):

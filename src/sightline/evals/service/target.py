@@ -1,4 +1,4 @@
-"""What every target is: its questions, answers and costs, and how replies and runs become observations for graders."""
+"""The interface of targets: questions, answers and costs, and how replies and runs become observations for graders."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class CaseTarget(Protocol):
     def spec(self) -> TargetSpec: ...
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
-        """Answer a question. Cancelling ends what was started for it."""
+        """Answer a question. Cancelling ends everything that was started for it."""
 
     async def close(self) -> None: ...
 

@@ -1,6 +1,6 @@
-"""Graders: what each type looks at, how it is configured, and what a case is worth when all have spoken.
+"""Graders: what each type checks, how it is configured, and how the scores of all graders become the score of a case.
 
-A grader is a generator: it asks for what it cannot have by itself (a judge's answer, a command's output, a file) and is
-sent what came of it. It may import the values of evals and what is below them. It never sends, runs or opens anything,
-and where it cannot tell it says so: that is neither a zero nor a pass.
+A grader is a generator: it asks for what it needs from outside (a judge's answer, a command's output, a file) and is
+sent the outcome. It may import the values of evals and the layers below them. It never sends, runs or opens anything.
+If it cannot decide, it says so: that is neither a zero nor a pass.
 """

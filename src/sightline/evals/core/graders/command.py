@@ -1,4 +1,4 @@
-"""The grader that lets a command or a Python function grade, and what either may answer."""
+"""The grader that runs a command or a Python function, and the results that either may return."""
 
 import math
 from collections.abc import Awaitable, Callable
@@ -39,15 +39,15 @@ from sightline.wire.jsontext import decode, encode
 LONGEST_WORDS = 2_000
 _NEARLY = 1e-9
 _SIGNALS = 128
-"""From here on, an exit code of a shell is the number of the signal that ended its command."""
+"""Exit codes of a shell above this are 128 plus the number of the signal that ended its command."""
 
 
 def from_command(ended: Executed) -> GraderFinding:
-    """The finding of a command: an object on its standard output, or plain words with the exit code for a verdict.
+    """The finding of a command: an object on its standard output, or plain text with the exit code as the verdict.
 
-    A command that fails with an object, or with words on standard error, has broken down, and so has one that a signal
-    ended. What looks like a verdict and is none, such as one with words before it, is never taken for plain words:
-    those would pass.
+    A command that fails with an object, or with text on standard error, has crashed, and so has one that was ended by a
+    signal. Output that looks like a verdict but is not valid, such as one with text before it, is never treated as
+    plain text: that would pass.
     """
     spent = GradingCost(seconds=ended.seconds)
     words = ended.stdout.decode("utf-8", "replace").strip()
@@ -76,7 +76,7 @@ def from_command(ended: Executed) -> GraderFinding:
 
 
 def from_value(value: Json, spent: GradingCost = UNSPENT) -> GraderFinding:
-    """The finding that a value is: true or false, a score, or an object."""
+    """The finding of a value: true or false, a score, or an object."""
     if isinstance(value, bool):
         return GraderFinding(score=float(value), checks=(Check("returns true", value),), spent=spent)
     if isinstance(value, int | float):
@@ -110,7 +110,7 @@ def score_of(value: Json) -> float | None:
 
 
 def checks_of(value: Json) -> tuple[Check, ...] | None:
-    """Assertions, if all of them are some."""
+    """The checks of a list of assertions. None if it is not a list, or one of them is not an assertion."""
     if not isinstance(value, list):
         return None
     checks = []
@@ -134,7 +134,7 @@ PROXY_CALLS = 50
 _FUNCTION = 'Give python: "grade.py:function".'
 
 Command: TypeAlias = Text | Annotated[tuple[Text, ...], Meta(min_length=1)]
-"""A line for the shell, or the words of a command that needs none."""
+"""A line for the shell, or the arguments of a command that is run without one."""
 
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 PythonFunction: TypeAlias = Annotated[
@@ -143,7 +143,7 @@ PythonFunction: TypeAlias = Annotated[
 
 
 class ProxyAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a command may call a model through the proxy that it gets."""
+    """How often a command may call a model through its proxy."""
 
     max_calls: Annotated[int, Meta(ge=0)] = PROXY_CALLS
 
@@ -157,7 +157,7 @@ class InlineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A function of a file, or a command, which may call a model where `target` lets it."""
+    """A function of a file, or a command, which may call a model if `target` allows it."""
 
     python: PythonFunction = ""
     command: Annotated[Command | None, key(aliases=("script",))] = None
@@ -177,7 +177,8 @@ class CommandConfig(msgspec.Struct, frozen=True, kw_only=True):
         return PROXY_CALLS if self.target else None
 
     def check(self, reader: GraderReader, above: str = "") -> None:
-        """Report if it is not one thing to run. `above` is the key of the grader that holds it, with a dot behind."""
+        """Report a problem unless there is exactly one thing to run. `above` is the key of the grader that contains it,
+        followed by a dot."""
         given = [name for name in ("python", "command") if getattr(self, name)]
         if len(given) != 1 and reader.is_sound:
             at = f"{above}{given[-1]}" if given else above.removesuffix(".")
@@ -204,7 +205,7 @@ class CommandConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeConfig(CommandConfig, frozen=True, kw_only=True):
-    """Keys that are not known here are passed to the command as its configuration, below those of `config`."""
+    """Unknown keys are passed to the command as its configuration; those of `config` win over them."""
 
     preprocessors: Json = None
     config: dict[str, Json] = {}
@@ -226,7 +227,7 @@ def _build_code_grader(config: CodeConfig, reader: GraderReader) -> Run:
 
 
 def _assert_inline(config: InlineConfig, subject: GradingSubject) -> Asking:
-    """A function that gets the question and the answer, and returns a score."""
+    """Call a function with the question and the answer, which returns a score."""
     reference = yield from reference_text(subject.grading)
     code = CommandConfig(python=config.python, cwd=config.cwd, timeout_seconds=config.timeout_seconds)
     found = yield from code.run(payload_for_assertion(subject, reference))
@@ -238,7 +239,7 @@ def _assert_inline(config: InlineConfig, subject: GradingSubject) -> Asking:
 
 
 class AddedConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys that are not known here are passed to the grader as its configuration."""
+    """Unknown keys are passed to the grader as its configuration."""
 
     timeout_seconds: Seconds = COMMAND_SECONDS
     others: Annotated[dict[str, Json], REST] = {}

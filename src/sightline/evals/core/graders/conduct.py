@@ -1,5 +1,5 @@
-"""Graders of what a target did: its tool calls and skills, and what it took: time, money, tokens. What is not known is
-not graded."""
+"""Graders of a target's behaviour: its tool calls and skills, and the time, money and tokens that it took. Unknown
+values are not graded."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ ArgumentsMode: TypeAlias = (
 
 
 class ExpectedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that is expected; arguments of `any` are not compared. AgentV's suites also have `input` and `output`,
-    which it ignores. So do we, with a warning."""
+    """An expected call; arguments of `any` are not compared. AgentV's suites also have `input` and `output`, which it
+    ignores. So do we, with a warning."""
 
     tool: Text
     args: Literal["any"] | dict[str, Json] = "any"
@@ -56,10 +56,10 @@ class SkillConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fits(expected: JsonObject, actual: Json, mode: ArgumentsMode) -> bool:
-    """Whether arguments fit.
+    """Whether arguments match.
 
-    `superset`: all that is expected is there. `subset`: nothing is there that is not expected. A tuple names the only
-    fields that are looked at, of those that are expected.
+    `superset`: all expected arguments are present. `subset`: there are no others than those expected. A tuple contains
+    the paths of the only fields to compare; paths that are not in `expected` are ignored.
     """
     if mode == "ignore":
         return True
@@ -81,7 +81,7 @@ def fits(expected: JsonObject, actual: Json, mode: ArgumentsMode) -> bool:
 
 @dataclass(slots=True)
 class _Looked:
-    """What was seen so far; `unknown` are the tools whose time should have been known."""
+    """The checks so far; `unknown` are the tools whose duration is needed but unknown."""
 
     checks: list[Check] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -106,7 +106,7 @@ class _Looked:
 
 
 def _trajectory(config: TrajectoryConfig, subject: GradingSubject) -> GraderFinding:
-    """The score is the share of the checks that hold."""
+    """Compare the tool calls with those expected. The score is the share of the checks that hold."""
     if not subject.observation.is_traced:
         return finding_without_score(UNTRACED)
     uses = subject.observation.tools
@@ -134,7 +134,7 @@ def _often_enough(minimums: dict[str, int], uses: Sequence[ToolUse]) -> list[Che
 
 
 def _in_order(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
-    """Each in turn, others between them allowed. The next call of the tool counts, whatever its arguments."""
+    """The expected calls in order, with others between them. The next call of a tool counts, whatever its arguments."""
     looked, at = _Looked(), 0
     for item in expected:
         found = next((n for n in range(at, len(uses)) if uses[n].name == item.tool), None)
@@ -151,7 +151,7 @@ def _in_order(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Loo
 
 
 def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
-    """These and no others, one by one."""
+    """Exactly the expected calls, in order."""
     looked = _Looked()
     for at, item in enumerate(expected):
         if at >= len(uses):
@@ -166,7 +166,7 @@ def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked
 
 
 def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
-    """All that is expected, each by a call of its own, in any order."""
+    """All expected calls, in any order, each matched by a call of its own."""
     looked, matches = _Looked(), match_calls(expected, uses)
     for at, item in enumerate(expected):
         if at in matches:
@@ -177,7 +177,7 @@ def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Loo
 
 
 def _subset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
-    """Nothing that is not expected, however often."""
+    """Only expected calls, in any number."""
     return _Looked(
         checks=[
             Check(f"{use.name} may be called", any(item.is_met_by(use) for item in expected), f"call {at + 1}")
@@ -187,7 +187,7 @@ def _subset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looke
 
 
 def match_calls(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> dict[int, int]:
-    """A call for as many of the expected as can have one: the place of the call by that of the expected."""
+    """Match as many expected calls as possible with a call each. Returns the indices of the calls by expected call."""
     holder: dict[int, int] = {}
 
     def place(at: int, seen: set[int]) -> bool:
@@ -264,25 +264,25 @@ TOOL_TYPES: GraderTypes = {
 
 UNTRACED = "which tools and models the target called is not known: it tells its last words only"
 EXPLORING = frozenset({"read", "grep", "glob", "search", "list", "Read", "Grep", "Glob", "WebSearch", "WebFetch"})
-"""Tools that look at something and change nothing."""
+"""Tools that only read."""
 
 _TOLERANCE = 0.2
 
 
 class LatencyConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Milliseconds."""
+    """The limit in milliseconds."""
 
     threshold: Amount
 
 
 class CostConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Dollars."""
+    """The limit in dollars."""
 
     budget: Amount
 
 
 class TokenConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens; at least one limit is given."""
+    """Limits in tokens; at least one is given."""
 
     max_input: Amount | None = None
     max_output: Amount | None = None
@@ -290,7 +290,7 @@ class TokenConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricsConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of a whole run, and the share of its tool calls that explore; at least one of them is given."""
+    """Limits for a whole run, and the share of its tool calls that explore; at least one is given."""
 
     max_tool_calls: Amount | None = None
     max_llm_calls: Amount | None = None
@@ -328,7 +328,7 @@ def _token_usage(config: TokenConfig, subject: GradingSubject) -> GraderFinding:
         else:
             checks.append(_check_limit(f"{name} tokens", count, most))
     held = all(check.passed for check in checks)
-    # Something over its limit decides it, whatever is unknown.
+    # A value over its limit decides, even if others are unknown.
     if held and unknown:
         return finding_without_score(f"not known: {', '.join(unknown)}")
     return GraderFinding(score=float(held), checks=tuple(checks))
@@ -363,7 +363,7 @@ def _check_metrics(config: MetricsConfig, reader: GraderReader) -> None:
 
 
 def _measure_run(observation: CaseObservation) -> dict[str, float | None]:
-    """What a run took, by the name of the limit without `max_`."""
+    """The measurements of a run, by the name of the limit without `max_`."""
     seconds = observation.seconds
     return {
         "tool_calls": len(observation.tools) if observation.is_traced else None,
@@ -375,7 +375,7 @@ def _measure_run(observation: CaseObservation) -> dict[str, float | None]:
 
 
 def tokens_of(observation: CaseObservation) -> tuple[int | None, int | None, int | None]:
-    """The tokens in, out, and both together."""
+    """The input tokens, the output tokens, and their sum; None if unknown."""
     usage = observation.usage
     if usage is None:
         return None, None, None

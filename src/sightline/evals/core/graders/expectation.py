@@ -1,5 +1,5 @@
 """What a case expects, as text for a judge and as a value to compare with; and the grader that compares fields of a
-structured answer with it."""
+structured answer with the expected value."""
 
 import json
 import math
@@ -51,14 +51,14 @@ _STEP = re.compile(r"\.|\[|\]")
 
 
 class Absent:
-    """What stands at a path that leads nowhere; null is something."""
+    """The type of `ABSENT`, the result of a path that leads nowhere. Null is a value."""
 
 
 ABSENT = Absent()
 
 
 def alike(one: Json, other: Json) -> bool:
-    """Whether two values are the same: 1 is 1.0, and true is not 1."""
+    """Whether two values are equal: 1 equals 1.0, but true does not equal 1."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
@@ -110,7 +110,7 @@ def compact(value: Json) -> str:
 
 
 def shorten(text: str, most: int = LONGEST_RESULT) -> str:
-    """A text, or its beginning and end with the number of characters between them."""
+    """The text, or its beginning and end with the number of characters left out between them."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -118,7 +118,7 @@ def shorten(text: str, most: int = LONGEST_RESULT) -> str:
 
 
 def describe_calls(tools: Iterable[ToolUse]) -> str:
-    """Each call of a tool with its arguments and what came of it."""
+    """Each tool call with its arguments and result."""
     lines = []
     for use in tools:
         arguments = use.arguments if isinstance(use.arguments, str) else compact(use.arguments)
@@ -128,7 +128,7 @@ def describe_calls(tools: Iterable[ToolUse]) -> str:
 
 
 def has_rounds(messages: Sequence[Message]) -> bool:
-    """Whether there is more to read in these messages than the words of one answer."""
+    """Whether these messages contain more than the text of one answer."""
     return any(message.role != "assistant" for message in messages) or any(
         isinstance(part, ToolCall | ToolResult) for message in messages for part in message.parts
     )
@@ -141,7 +141,7 @@ def transcript(messages: Iterable[Message]) -> str:
 
 
 def words_of(parts: Iterable[Part]) -> str:
-    """What can be read of parts, one to a line."""
+    """The readable text of parts, one per line."""
     return "\n".join(words for part in parts if (words := _words(part)))
 
 
@@ -169,7 +169,8 @@ def _words(part: Part) -> str:
 
 
 def reference_data(grading: Grading) -> Json | Absent:
-    """The value that is expected: the one of the suite, or the JSON that the last message of an assistant is."""
+    """The expected value: that of the suite, or the last expected assistant message that is JSON; otherwise
+    `ABSENT`."""
     if isinstance(grading.expected_value, dict | list):
         return grading.expected_value
     texts = [plain_text(message) for message in grading.expected if message.role == "assistant"]
@@ -184,7 +185,7 @@ def reference_data(grading: Grading) -> Json | Absent:
 
 
 def reference_text(grading: Grading) -> Generator[Step, Answer, str]:
-    """The reference answer: one message's words, or several messages with their roles; files are asked for."""
+    """The reference answer: the text of one message, or several messages with their roles. Files are asked for."""
     if not grading.expected:
         value = grading.expected_value
         return value if isinstance(value, str) else "" if value is None else pretty(value)
@@ -200,7 +201,7 @@ def reference_text(grading: Grading) -> Generator[Step, Answer, str]:
 
 
 def plain_text(message: CaseMessage) -> str:
-    """The words of a message, without the content of files."""
+    """The text of a message, without the content of files."""
     return "\n".join(segment.text for segment in message.segments if isinstance(segment, TextSegment))
 
 
@@ -229,10 +230,10 @@ DEFAULT_FORMATS = (
     "MM-DD-YYYY",
     "DD-MM-YYYY",
 )
-"""In this order: where a date can be read in two ways, the month is first."""
+"""Tried in this order: if a date is ambiguous, the month comes first."""
 
 ALWAYS = DEFAULT_FORMATS[:3]
-"""Those that can be read in one way only."""
+"""The unambiguous formats, which are always tried."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _TOKEN = re.compile(r"YYYY|MMMM|MMM|MM|M|DD|D|HH|mm|ss|Z")
@@ -252,7 +253,7 @@ _AS_PATTERN = {
 
 
 def day_of(text: str, formats: Sequence[str]) -> date | None:
-    """The day that a text names in the first format that it fits."""
+    """The date of a text, by the first format that it matches; None if it matches none."""
     for each in (*formats, *ALWAYS):
         found = _pattern(each).fullmatch(text.strip())
         if found is not None and (day := _day(found.groupdict())) is not None:
@@ -261,7 +262,7 @@ def day_of(text: str, formats: Sequence[str]) -> date | None:
 
 
 def is_format(text: str) -> bool:
-    """Whether a format names a year, a month and a day, once each."""
+    """Whether a format contains a year, a month and a day, once each."""
     tokens = _TOKEN.findall(text)
     return [sum(token[0] == letter for token in tokens) for letter in "YMD"] == [1, 1, 1]
 
@@ -317,7 +318,7 @@ def _check_fields(config: FieldsConfig, reader: GraderReader) -> None:
 
 
 def _look(config: FieldsConfig, subject: GradingSubject) -> GraderFinding:
-    """Compares each field; a field of which nothing is expected does not count."""
+    """Compare each field; a field without an expected value is not counted."""
     expected = reference_data(subject.grading)
     if isinstance(expected, Absent):
         return finding_without_score("the case expects no structured value to compare with")
@@ -349,7 +350,7 @@ def _weigh_fields(config: FieldsConfig, found: Json, expected: Json) -> GraderFi
 
 
 def _check(field: FieldRule, found: Json | Absent, expected: Json | Absent) -> Check | None:
-    """Whether a field is right, None where there is nothing to compare."""
+    """Compare one field. None if there is nothing to compare."""
     if isinstance(expected, Absent) or (isinstance(found, Absent) and not field.required):
         return None
     if isinstance(found, Absent):
@@ -380,7 +381,7 @@ def _date(field: FieldRule, found: Json, expected: Json) -> Check:
 
 
 def number_of(value: Json) -> float | None:
-    """A value as a finite number; a text may go on after it, with a unit."""
+    """A value as a finite number; None if it is not one. A text may continue after the number, with a unit."""
     if isinstance(value, str) and (start := _NUMBER.match(value)):
         value = float(start[1])
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -392,7 +393,7 @@ def number_of(value: Json) -> float | None:
 
 
 def _data(text: str) -> Json | Absent:
-    """The JSON of an answer: all of it, or the object in it."""
+    """The JSON of an answer: the whole answer, or the object in it. `ABSENT` if there is none."""
     bare = _FENCE.sub("", text).strip()
     for each in (bare, bare[max(bare.find("{"), 0) : bare.rfind("}") + 1]):
         try:

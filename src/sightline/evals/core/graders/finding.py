@@ -1,5 +1,5 @@
-"""What a grader asks for, one step at a time, what it gets and finds, and the score that a finding becomes by negation,
-floors and weight."""
+"""The steps that a grader asks for and their answers, its finding, and the score of a finding after negation, minimum
+scores and weight."""
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from sightline.model.reply import Usage
 from sightline.model.request import Message
 
 PYTHON = "{python}"
-"""As the first word of a command: the interpreter of the process that runs it."""
+"""As the first argument of a command: the Python interpreter of the process that runs it."""
 
 COMMAND_SECONDS = 60.0
 
 
 class Judge(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Let a model judge. Answered by `Judged`.
+    """Ask a model to judge. Answered by `Judged`.
 
-    `schema` is the form of the answer, to be asked for where the target can be. An empty `target` or `model` is the one
-    that judges by default.
+    `schema` is the form of the answer, requested from targets that support it. An empty `target` or `model` is the
+    default judge.
     """
 
     messages: tuple[Message, ...]
@@ -37,7 +37,7 @@ class Judge(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Execute(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Run a command. Answered by `Executed`. An empty `cwd` is the suite's folder.
 
-    `proxy_calls` is how many times the command may call a model through a proxy, None where it may not.
+    `proxy_calls` is how many times the command may call a model through a proxy, None if it may not.
     """
 
     argv: tuple[str, ...]
@@ -57,8 +57,7 @@ class CallPython(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class CallAdded(msgspec.Struct, frozen=True, kw_only=True):
-    """Call a grader from outside this package with the case and the most seconds that it may take. Answered by
-    `Returned`."""
+    """Call a grader from outside this package with the case and its timeout in seconds. Answered by `Returned`."""
 
     call: Callable[[JsonObject, float], Awaitable[Json]]
     payload: JsonObject
@@ -66,7 +65,7 @@ class CallAdded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NeedFile(msgspec.Struct, frozen=True):
-    """Bring the bytes of a file of the suite. Answered by `FileContent`."""
+    """Read a file of the suite. Answered by `FileContent`."""
 
     path: str
 
@@ -75,7 +74,7 @@ Step: TypeAlias = Judge | Execute | CallPython | CallAdded | NeedFile
 
 
 class Judged(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What the judge answered, and what that took; what is not known is None. `exchange` is where it is on record."""
+    """The judge's answer, and what it took; None means unknown. `exchange` is its id on record."""
 
     text: str
     usage: Usage | None = None
@@ -85,9 +84,9 @@ class Judged(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Executed(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How the command ended. One that was stopped because it took too long has `Failed`.
+    """How the command ended. A command that timed out is answered by `StepFailed` instead.
 
-    `judged` is what models answered that it asked through the proxy.
+    `judged` are the answers of models that it called through the proxy.
     """
 
     code: int
@@ -98,20 +97,20 @@ class Executed(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Returned(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What the function returned. One that raised has `Failed`."""
+    """What the function returned. One that raised is answered by `StepFailed` instead."""
 
     value: Json
     seconds: float | None = None
 
 
 class FileContent(msgspec.Struct, frozen=True):
-    """The file's bytes; None where there is no such file."""
+    """The bytes of the file; None if it does not exist."""
 
     data: bytes | None
 
 
 class StepFailed(msgspec.Struct, frozen=True):
-    """It could not be done. It can answer any step."""
+    """The step could not be done. This can answer any step."""
 
     fault: Fault
 
@@ -123,11 +122,12 @@ Fit = TypeVar("Fit", Judged, Executed, Returned, FileContent)
 
 
 class UngradableError(Exception):
-    """A grader cannot go on; carries the reason why it gives no score."""
+    """Raised if a grader cannot go on; its message is the reason why there is no score."""
 
 
 def ask(step: Step, wanted: type[Fit], failing: str = "") -> Generator[Step, Answer, Fit]:
-    """The answer to a step. One that could not be done raises, with its fault's message behind `failing`."""
+    """Ask for a step and return its answer. Raises `UngradableError` if the step failed, with the message of the fault
+    after `failing`."""
     answer = yield step
     if isinstance(answer, StepFailed):
         raise UngradableError(f"{failing}{answer.fault.message}")
@@ -138,7 +138,7 @@ def ask(step: Step, wanted: type[Fit], failing: str = "") -> Generator[Step, Ans
 
 
 def file_text(path: str) -> Generator[Step, Answer, str]:
-    """The text of a file, with plain line ends."""
+    """Read the text of a file, with LF line ends. Raises `UngradableError` if it does not exist or is not UTF-8."""
     answer = yield from ask(NeedFile(path), FileContent)
     if answer.data is None:
         raise UngradableError(f"there is no file {path}")
@@ -152,9 +152,9 @@ DEFAULT_THRESHOLD = 0.8
 
 
 class Grading(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What is known of a case beside the answer: what is wanted of it, and what was asked.
+    """What is known of a case besides the answer: what is expected, and what was asked.
 
-    `messages` is the input as it was delivered and `question` its flat form. `is_turn`: it is one turn of a
+    `messages` is the input as it was delivered and `question` its flat form. `is_turn`: this is one turn of a
     conversation, whose criteria are those of the whole.
     """
 
@@ -186,7 +186,7 @@ _OPPOSITE: dict[Verdict, Verdict] = {"pass": "fail", "fail": "pass", "skip": "sk
 
 @dataclass(frozen=True, slots=True)
 class GradingCost:
-    """What grading took: of judges, and in all. None is not known."""
+    """What grading took: tokens, cost and exchanges of judges, and the time. None means unknown."""
 
     usage: Usage | None = None
     cost: float | None = None
@@ -201,7 +201,7 @@ UNSPENT = GradingCost()
 class GraderFinding:
     """A score from 0 to 1, or None with the `reason` why there is none.
 
-    `passed` is the grader's own word where it is not the score that decides.
+    `passed` is the grader's own verdict, None if the score decides.
     """
 
     score: float | None = None
@@ -219,7 +219,7 @@ Run: TypeAlias = Callable[[GradingSubject], Asking]
 
 
 def total_spent(*answers: Judged) -> GradingCost:
-    """What answers of judges took together; what is not known of one is not known of all."""
+    """The total of several judges' answers; a value that is unknown for one answer is unknown for the total."""
     return GradingCost(
         usage=sum_usage([answer.usage for answer in answers]),
         cost=sum_if_known([answer.cost for answer in answers]),
@@ -229,13 +229,13 @@ def total_spent(*answers: Judged) -> GradingCost:
 
 
 def sum_if_known(numbers: list[float | None]) -> float | None:
-    """The sum, None where one is not known."""
+    """The sum, None if one of the numbers is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None
 
 
 def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
-    """The tokens in and out, each where all of them tell it; None where nothing is known."""
+    """The sums of input and output tokens, each None if one value is unknown; None if both are."""
     known = [usage or Usage() for usage in usages]
     given, got = (sum_if_known([getattr(usage, name) for usage in known]) for name in ("input_tokens", "output_tokens"))
     if given is None and got is None:
@@ -254,7 +254,7 @@ def at_once(look: Callable[[GradingSubject], GraderFinding]) -> Run:
 
 
 def or_reason(asking: Asking) -> Asking:
-    """The finding of a grader, or why it cannot go on."""
+    """The finding of a grader. If it cannot go on, a finding without a score and with the reason."""
     try:
         return (yield from asking)
     except UngradableError as error:
@@ -266,22 +266,22 @@ def finding_without_score(reason: str, spent: GradingCost = UNSPENT) -> GraderFi
 
 
 def of_one(text: str, *, held: bool, evidence: str = "") -> GraderFinding:
-    """All or nothing by one check."""
+    """A finding of 0 or 1, by one check."""
     return GraderFinding(score=float(held), checks=(Check(text, held, evidence),))
 
 
 def share(checks: Sequence[Check]) -> float:
-    """The part of the checks that held, of at least one."""
+    """The share of the checks that passed; there must be at least one."""
     return sum(check.passed for check in checks) / len(checks)
 
 
 def reaches(score: float, floor: float) -> bool:
-    """Whether a score is at least a floor; what adding up fractions loses does not count."""
+    """Whether a score is at least a minimum, ignoring rounding errors of sums of fractions."""
     return score >= floor - _ROUNDING
 
 
 def floor_of(spec: GraderSpec, threshold: float) -> float | None:
-    """The score that the case needs of this grader, None where it needs none."""
+    """The minimum score that the case requires of this grader, None if it is not required."""
     if spec.required is None or spec.required is False:
         return None
     if spec.min_score is not None:
@@ -290,7 +290,7 @@ def floor_of(spec: GraderSpec, threshold: float) -> float | None:
 
 
 def score_of(spec: GraderSpec, finding: GraderFinding, threshold: float) -> Score:
-    """The score of a finding. Negation turns what the grader found round, and then a floor is held to the result."""
+    """The score of a finding. Negation inverts the finding first, and the minimum score applies to the result."""
     floor = floor_of(spec, threshold)
     own = spec.min_score if spec.min_score is not None else floor
     score = Score(
@@ -323,7 +323,7 @@ def is_sunk(score: Score) -> bool:
 
 
 def is_missing(score: Score, weight: float) -> bool:
-    """Whether a verdict is impossible without this score: it has weight or is required, and could not be given."""
+    """Whether there can be no verdict without this score: it has weight or is required, and could not be given."""
     return score.verdict == "not_graded" and (weight > 0 or score.required is not None)
 
 
@@ -332,7 +332,7 @@ def reasons(scores: Sequence[Score]) -> str:
 
 
 def negate(score: Score) -> Score:
-    """The opposite: what passed fails, and what was not graded still is not. Twice is as it was."""
+    """The opposite score: a pass becomes a fail, and not graded stays not graded. Negating twice restores it."""
     return msgspec.structs.replace(
         score,
         verdict=_OPPOSITE[score.verdict],
@@ -353,17 +353,18 @@ def _verdict(finding: GraderFinding, floor: float) -> Verdict:
 
 
 def weighted_mean(weighed: Iterable[tuple[float, float]]) -> float | None:
-    """The mean of scores, each with its weight, within 0 and 1; None where nothing has any weight."""
+    """The weighted mean of (score, weight) pairs, within 0 and 1; None if the weights are all 0."""
     pairs = list(weighed)
     total = sum(weight for _, weight in pairs)
     return min(max(sum(score * weight for score, weight in pairs) / total, 0.0), 1.0) if total else None
 
 
 def combine_scores(scores: Sequence[Score], threshold: float) -> CaseScore:
-    """The weighted mean of the scores, held to the threshold.
+    """The weighted mean of the scores, compared with the threshold.
 
-    A grader that could not run leaves the case not graded, whatever the others found, unless it has no weight and is
-    not required: then it is left out, and the reason says so. One that is required and not reached fails it with 0.
+    If a grader could not run, the case is not graded, whatever the others found, unless that grader has no weight and
+    is not required: then it is left out, and the reason says so. A required score that is not reached fails the case
+    with 0.
     """
     all_scores = tuple(scores)
     graded = [score for score in scores if score.verdict in ("pass", "fail")]

@@ -1,5 +1,4 @@
-"""Grading a case: the grader of graders, the table of grader types, every grader in turn, and the score of all of
-them."""
+"""Grading a case: the composite grader, the table of grader types, running graders, and combining their scores."""
 
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -67,7 +66,7 @@ Aggregate: TypeAlias = Callable[[tuple[Score, ...], GradingSubject], Asking]
 
 
 class WeightedAverage(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="weighted_average"):
-    """The mean score by weight; `weights` are by the names of the graders."""
+    """The weighted mean score; `weights` are by the names of the graders."""
 
     weights: dict[str, Amount] = {}
 
@@ -79,13 +78,13 @@ class PassShare(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 
 class CodeAggregator(CommandConfig, frozen=True, kw_only=True, tag_field="type", tag="code-grader"):
-    """A command or a function gets the scores."""
+    """Pass the scores to a command or a function."""
 
     command: Annotated[Command | None, key(aliases=("path",))] = None
 
 
 class JudgeAggregator(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="llm-grader"):
-    """A model gets the scores."""
+    """Pass the scores to a model."""
 
     prompt: str = ""
     target: Text = ""
@@ -96,7 +95,7 @@ Aggregator: TypeAlias = WeightedAverage | PassShare | CodeAggregator | JudgeAggr
 
 
 class CompositeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Graders as in a case, and how their scores become one."""
+    """Graders as in a case, and how their scores are combined into one."""
 
     assertions: Annotated[tuple[Json, ...], key(aliases=("assert", "evaluators"), hint="Give a list.", min_length=1)]
     aggregator: dict[str, Json] = {}
@@ -108,7 +107,7 @@ def _build(config: CompositeConfig, reader: GraderReader) -> Run:
     value = {"type": "weighted_average", **config.aggregator}
     if isinstance(value["type"], str):
         value["type"] = value["type"].replace("_grader", "-grader")  # as older suites write it
-    # The reader takes a union of structs, which is no `type` to mypy.
+    # The reader accepts a union of structs, which is not a `type` for mypy.
     aggregator: Aggregator | None = reader.read(value, cast(type[Aggregator], Aggregator), ("aggregator",))
     names = [member.spec.name for member in members]
     is_by_name = not isinstance(aggregator, WeightedAverage | PassShare) or "weights" in value
@@ -122,7 +121,7 @@ def _build(config: CompositeConfig, reader: GraderReader) -> Run:
 
 
 def _prepare_members(config: CompositeConfig, name: str, reader: GraderReader) -> list[Grader]:
-    """The graders within, by the same reader as those of a case. Their place is that of the composite."""
+    """The inner graders, read by the same reader as those of a case. Their place is that of the composite."""
     findings = SuiteFindings()
     specs = read_list(node_of(list(config.assertions), reader.spec.place, (name,)), name, findings)
     for problem in findings.problems:
@@ -151,7 +150,7 @@ def _aggregate_of(aggregator: Aggregator, reader: GraderReader) -> Aggregate:
 def _run(
     members: Sequence[Grader], weights: Mapping[str, float], together: Aggregate, subject: GradingSubject
 ) -> Asking:
-    """A member that could not run leaves the composite not graded, however it is aggregated; no judge is asked then."""
+    """If a member could not run, the composite is not graded, whatever its aggregator; no judge is asked then."""
     scores: list[Score] = []
     for member in members:
         scores += [(yield from run_grader(member, subject))]
@@ -219,7 +218,7 @@ def _scores_given(scores: Sequence[Score]) -> list[Score]:
 
 
 def _apply_required(finding: GraderFinding, graded: Sequence[Score]) -> GraderFinding:
-    """Nothing is left of a finding if a grader that is required did not reach its score."""
+    """Set the finding to 0 and failed if a required grader did not reach its score."""
     sunk = [score.name for score in graded if is_sunk(score)]
     if not sunk:
         return finding
@@ -270,7 +269,7 @@ GRADERS: dict[str, GraderType[Any]] = {
     **JUDGE_TYPES,
     **COMPOSITE_TYPES,
 }
-"""Every type of grader by the name that suites give it."""
+"""Every grader type, by its name in suites."""
 _BUILT_IN = frozenset(GRADERS)
 _TYPE_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -285,8 +284,8 @@ def check_grader_name(name: str) -> None:
 
 
 def add_grader(name: str, call: Callable[[JsonObject, float], Awaitable[Json]]) -> None:
-    """Add a type of grader from outside this package, which is given a case and the most seconds that it may take.
-    Raises as `check_grader_name` does."""
+    """Add a grader type from outside this package, which is called with a case and its timeout in seconds. Raises as
+    `check_grader_name` does."""
     check_grader_name(name)
     GRADERS[name] = type_of_call(call)
 
@@ -296,14 +295,14 @@ def remove_grader(name: str) -> None:
 
 
 WITHOUT = GraderSpec(type="llm-grader", name="llm-grader")
-"""The grader of a case that says what it wants and names none."""
+"""The grader of a case that states an expectation but names no grader."""
 
 
 _JUDGE = (prepare_grader(WITHOUT, "assertions[0]", GRADERS),)
 
 
 def check_graders(specs: Sequence[GraderSpec], path: str = "assertions") -> tuple[SuiteProblem, ...]:
-    """Everything that is wrong with these graders, before anything is run. They are in a list at the path."""
+    """All problems of these graders, before anything is run. `path` is the path of their list."""
     return tuple(problem for each in prepare(specs, path) for problem in each.problems)
 
 
@@ -315,9 +314,9 @@ def prepare(specs: Sequence[GraderSpec], path: str = "assertions") -> tuple[Grad
 def grade(
     graders: Sequence[Grader], observation: CaseObservation, grading: Grading
 ) -> Generator[Step, Answer, CaseScore]:
-    """What a case is worth. An answer that did not come about is not graded, and nothing is asked for it.
+    """The score of a case. A case without an answer is not graded, and no grader is run.
 
-    A case that says what is wanted of it and has no graders is judged by that.
+    A case with an expectation but no graders is graded by a judge.
     """
     if observation.error:
         return CaseScore(verdict="not_graded", reason=f"there is no answer: {observation.error}")
@@ -334,7 +333,7 @@ def _without(grading: Grading) -> tuple[Grader, ...]:
 
 
 NOT_HELD = CaseScore(verdict="skip", reason="the conversation was stopped before it")
-"""The score of a turn that was not held. It counts as nothing reached."""
+"""The score of a turn that was not held. It counts as 0."""
 
 
 def together(
@@ -345,9 +344,9 @@ def together(
     *,
     not_held: int = 0,
 ) -> CaseScore:
-    """The score of a conversation: of its turns, of those that were not held any more, and of the whole.
+    """The score of a conversation: of its turns, of those that were not held, and of the whole.
 
-    A turn without graders is not counted; one that could not be graded leaves the conversation not graded.
+    A turn without graders is not counted; a turn that could not be graded leaves the conversation not graded.
     """
     all_turns = (*turns, *[NOT_HELD] * not_held)
     counted = [*turns, *([] if whole is None else [whole])]
@@ -374,7 +373,7 @@ def together(
 
 
 def as_one(turns: Sequence[CaseObservation]) -> CaseObservation:
-    """All turns of a conversation as one observation, whose words are the whole transcript."""
+    """All turns of a conversation as one observation, whose text is the whole transcript."""
     messages = tuple(message for index, turn in enumerate(turns) for message in (*_new(turn, index), *turn.messages))
     failed = next((turn for turn in turns if turn.error), CaseObservation())
     return msgspec.structs.replace(
@@ -397,7 +396,7 @@ def as_one(turns: Sequence[CaseObservation]) -> CaseObservation:
 
 
 def _new(turn: CaseObservation, index: int) -> tuple[Message, ...]:
-    """What was said to the target in this turn: all of it in the first, and what follows its last words later."""
+    """The messages to the target in this turn: all in the first turn, and those after its last reply in later turns."""
     if index == 0:
         return turn.asked
     earlier = [at for at, message in enumerate(turn.asked) if message.role in ("assistant", "tool")]

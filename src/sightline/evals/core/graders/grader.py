@@ -1,7 +1,7 @@
-"""Types of graders, and one grader with its configuration read.
+"""Grader types, and graders with their configuration read.
 
-A grader type is a struct that says what its configuration looks like, and a function that makes a grader of one. The
-configuration is read once, by the reader that all files from outside have; the grader is then run for every trial.
+A grader type is a struct that describes its configuration, and a function that builds a grader from one. The
+configuration is read once, by the reader that all external files have; the grader is then run for every trial.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -39,7 +39,7 @@ _LONGEST_PATTERN = 30
 
 
 class GraderReader(TypedReader):
-    """Reads the configuration of one grader. Its problems are at the grader's place, with the path of the key."""
+    """Reads the configuration of one grader. Its problems have the grader's place and the path of the key."""
 
     mapping = "a mapping"
     own_prefix = "x-"
@@ -52,38 +52,39 @@ class GraderReader(TypedReader):
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing keeps the grader from running."""
+        """Whether the grader can run: no problem is an error."""
         return all(problem.severity != "error" for problem in self.problems)
 
     def tell(self, key: str, message: str, suggestion: str = "", severity: Severity = "error") -> None:
-        """Report a problem of a key; an empty one is the whole grader."""
+        """Report a problem of a key; an empty key is the whole grader."""
         path = ".".join(filter(None, (self.path, key)))
         self.problems.append(
             SuiteProblem(place=self.spec.place, path=path, message=message, suggestion=suggestion, severity=severity)
         )
 
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
-        """Report a problem that the types show."""
+        """Report a problem that follows from the types."""
         self.tell(format_path(path), message, hint)
 
     def subject(self, path: Path, kind: inspect.Type) -> str:
         return last_key(path) or f"the grader {self.spec.type}"
 
     def check_passed_on(self, others: JsonObject, config: type[msgspec.Struct]) -> None:
-        """Warn of unknown keys that are passed on to a command and look like a slip."""
+        """Warn of unknown keys that are passed on to a command and look like typos."""
         for name in others:
             if hint := likely(name, names_of(config), 0.8):
                 self.tell(name, f"{name!r} is passed on as it is", hint, "warning")
 
     def refuse_keys(self, others: JsonObject, config: type[msgspec.Struct]) -> None:
-        """Report unknown keys that nothing takes."""
+        """Report unknown keys that nothing reads."""
         for name in others:
             self.unknown_key(name, names_of(config), (), type_of(config))
 
 
 @dataclass(frozen=True, slots=True)
 class GraderType(Generic[C]):
-    """`config` is what is written beside `type`; `build` makes the grader, and reports what the types do not show."""
+    """`config` is the struct of the keys beside `type`. `build` makes the grader, and reports problems beyond the
+    types."""
 
     config: type[C]
     build: Callable[[C, GraderReader], Run]
@@ -96,7 +97,7 @@ Checks: TypeAlias = Callable[[C, GraderReader], None]
 def asking_type(
     config: type[C], run: Callable[[C, GradingSubject], Asking], check: Checks[C] | None = None
 ) -> GraderType[C]:
-    """A type whose graders ask for steps. `check` looks at what several keys say together; they are all valid then."""
+    """A type whose graders ask for steps. `check` checks keys against each other, only if each is valid."""
 
     def build(given: C, reader: GraderReader) -> Run:
         if check is not None and reader.is_sound:
@@ -109,13 +110,13 @@ def asking_type(
 def plain_type(
     config: type[C], look: Callable[[C, GradingSubject], GraderFinding], check: Checks[C] | None = None
 ) -> GraderType[C]:
-    """A type whose graders need nothing but the answer."""
+    """A type whose graders need only the answer."""
     return asking_type(config, lambda given, subject: at_once(partial(look, given))(subject), check)
 
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """A grader with its configuration read, and the problems of that. With an error it grades nothing."""
+    """A grader with its configuration read, and the problems of the configuration. With an error it grades nothing."""
 
     spec: GraderSpec
     run: Run
@@ -123,7 +124,7 @@ class Grader:
 
 
 def prepare_grader(spec: GraderSpec, path: str, types: GraderTypes) -> Grader:
-    """The grader of a specification that is at this path of its file."""
+    """The grader of a specification, which is at this path of its file."""
     kind = kind_of(spec.type)
     name = name_of(kind, spec.config) if spec.name in ("", spec.type) else spec.name
     spec = msgspec.structs.replace(spec, type=kind, name=name)
@@ -145,12 +146,12 @@ def run_grader(grader: Grader, subject: GradingSubject) -> Generator[Step, Answe
 
 
 def kind_of(word: str) -> str:
-    """The type that a word names: older suites write underscores."""
+    """The grader type of a name; older suites write underscores."""
     return word.replace("_", "-")
 
 
 def name_of(kind: str, config: JsonObject) -> str:
-    """The name of a grader to which the suite gives none: its type, and what it looks for."""
+    """The name of a grader that has none in the suite: its type and what it looks for."""
     value = next((config[name] for name in _IN_NAMES if name in config), None)
     if isinstance(value, list):
         return f"{kind}-{len(value)}"
@@ -160,7 +161,7 @@ def name_of(kind: str, config: JsonObject) -> str:
 
 
 def _refuse(problems: Sequence[SuiteProblem]) -> Run:
-    """A grader that cannot run: its finding says why."""
+    """A grader that cannot run. Its finding is the reason."""
     first = next(problem for problem in problems if problem.severity == "error")
     finding = finding_without_score(f"it cannot be run: {first.path}: {first.message}")
     return at_once(lambda _subject: finding)
@@ -169,9 +170,9 @@ def _refuse(problems: Sequence[SuiteProblem]) -> Run:
 def read_graders(
     owner: Node, keys: tuple[str, ...], findings: SuiteFindings, *, is_turn: bool = False
 ) -> tuple[GraderSpec, ...]:
-    """The graders under these keys. Bare texts are the criteria of one rubric, where the first of them stands.
+    """The graders under these keys. Plain strings become the criteria of one rubric, at the place of the first.
 
-    As in AgentV it weighs as much as they are many, and in a turn as much as one.
+    As in AgentV, its weight is the number of criteria, and 1 in a turn.
     """
     specs: list[GraderSpec] = []
     for name in keys:
@@ -182,7 +183,7 @@ def read_graders(
 
 
 def read_list(node: Node, name: str, findings: SuiteFindings, *, is_turn: bool = False) -> list[GraderSpec]:
-    """The graders of one list, which is called `name`."""
+    """The graders of one list, which is called `name` in messages."""
     specs: list[GraderSpec | None] = []
     criteria: list[Json] = []
     rubric: tuple[int, Node] | None = None
@@ -207,9 +208,9 @@ def read_list(node: Node, name: str, findings: SuiteFindings, *, is_turn: bool =
 
 
 class GraderConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What all types of graders have in common; `config` is what belongs to one type, which reads it itself.
+    """The keys that all grader types share. `config` holds the keys of one type, which reads them itself.
 
-    AgentV drops a floor of 0. Here 0 is a number like any other: it is always reached, but the grader has to run.
+    AgentV drops a `min_score` of 0. Here 0 is a number like any other: it is always reached, but the grader has to run.
     """
 
     TITLE: ClassVar[str] = "a grader"

@@ -1,7 +1,7 @@
-"""What a command or a function gets of a case: one object, with the names that AgentV's graders read.
+"""The JSON object that a command or a function gets for a case, with the names that AgentV's graders read.
 
-Its SDK refuses the whole object for one value of another shape: where it wants none, there is no null, and roles are
-the four that it knows.
+AgentV's SDK rejects the whole object if one value has an unexpected type: where it accepts no null, there is none, and
+roles are the four that it knows.
 """
 
 from collections import Counter
@@ -21,10 +21,10 @@ from sightline.wire.jsontext import decode
 
 
 def payload_of(subject: GradingSubject, config: JsonObject | None) -> JsonObject:
-    """All of it. What is not known is null."""
+    """The complete payload. Unknown values are null."""
     observation, grading = subject.observation, subject.grading
     before = _before(subject)
-    # A call of the history may have the id of a later one, and what came of that one is not its result.
+    # A call in the history may have the same id as a later one, whose result is not its own.
     messages = [*_messages(before, ()), *_messages(observation.messages, observation.tools)]
     milliseconds = None if observation.seconds is None else observation.seconds * 1000
     trace: JsonObject = {"messages": messages, "events": _events(before, observation), **_counts(observation)}
@@ -55,13 +55,13 @@ def _messages_before(subject: GradingSubject) -> tuple[Message, ...]:
 
 
 def _before(subject: GradingSubject) -> tuple[Message, ...]:
-    """The input that goes before what was answered, as in AgentV; a whole conversation begins with its own."""
+    """The input that comes before the answer, as in AgentV; a whole conversation already begins with its input."""
     before = _messages_before(subject)
     return () if subject.observation.messages[: len(before)] == before else before
 
 
 def payload_for_assertion(subject: GradingSubject, reference: str) -> JsonObject:
-    """The little that an inline assertion gets."""
+    """The shorter payload of an inline assertion."""
     grading = subject.grading
     return {
         "input": grading.question or subject.observation.question,
@@ -83,7 +83,7 @@ def _reference_messages(subject: GradingSubject) -> list[Json]:
 
 
 def _outputs(messages: Iterable[CaseMessage]) -> dict[int, str]:
-    """What each expected call is answered with, which graders look for in the call."""
+    """The result of each expected call, because graders look for it in the call."""
     outputs: dict[int, str] = {}
     waiting: list[CallSegment] = []
     for message in messages:
@@ -117,7 +117,7 @@ def _case_message(message: CaseMessage, value: Json, outputs: Mapping[int, str])
 
 
 def _value(text: str) -> Json:
-    """A result as the suite wrote it: an object or a list is given as its JSON."""
+    """A result as it is in the suite: a text that contains an object or a list is decoded."""
     try:
         value = decode(text)
     except Fault:
@@ -194,7 +194,7 @@ def _duration(use: ToolUse) -> JsonObject:
 
 
 def _events(before: Sequence[Message], observation: CaseObservation) -> list[Json]:
-    """Each message with the calls in it, then calls that no message shows, then the answer; in their order."""
+    """Each message with the calls in it, then calls that are in no message, then the answer, with ordinals."""
     events: list[JsonObject] = []
     unseen = list(observation.tools)
     last: JsonObject | None = None

@@ -1,4 +1,4 @@
-"""The criteria of a rubric, and the answer of a judge. It is read strictly: all that was asked for, or nothing."""
+"""The criteria of a rubric, and the answer of a judge, which is read strictly: it must contain everything asked for."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _POINTS = frozenset(map(str, range(MOST_POINTS + 1)))
 
 
 class RangeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer with so many points is like: `{score_range: [0, 3], outcome: bad}`."""
+    """The meaning of a range of points: `{score_range: [0, 3], outcome: bad}`."""
 
     score_range: Annotated[
         tuple[Points, ...],
@@ -41,7 +41,7 @@ class RangeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriterionConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One criterion as a suite writes it. `score_ranges` may also be what an answer is like from so many points on:
+    """One criterion as written in a suite. `score_ranges` may also map the lowest points of each range to its meaning:
     `{0: bad, 5: fair, 9: good}`."""
 
     id: Text = ""
@@ -57,12 +57,12 @@ class CriterionConfig(msgspec.Struct, frozen=True, kw_only=True):
 CriteriaConfig: TypeAlias = tuple[
     Annotated[Text | CriterionConfig, key(hint="Write a sentence, or {outcome: …}.")], ...
 ]
-"""Criteria; a sentence is one that must hold."""
+"""Criteria; a plain sentence is a criterion that must hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What the answer is like if it gets from `low` to `high` points."""
+    """The meaning of a score from `low` to `high` points."""
 
     low: int
     high: int
@@ -71,7 +71,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One criterion. `floor` is the score from 0 to 1 below which the whole grader fails, None where there is none."""
+    """One criterion. `floor` is the score from 0 to 1 below which the whole grader fails, None if there is none."""
 
     id: str
     outcome: str = ""
@@ -90,7 +90,7 @@ class Criterion:
 
 
 def criteria_of(config: Sequence[str | CriterionConfig], name: str, reader: GraderReader) -> tuple[Criterion, ...]:
-    """The criteria that are written under this key; none where the reader has found mistakes in them."""
+    """The criteria under this key. Empty if the reader has found errors."""
     if not reader.is_sound:
         return ()
     found = [_criterion(each, index, f"{name}[{index}]", reader) for index, each in enumerate(config)]
@@ -121,7 +121,7 @@ def _criterion(config: str | CriterionConfig, index: int, path: str, reader: Gra
 
 
 def _floor(config: CriterionConfig, *, is_scored: bool) -> float | None:
-    """A criterion that is met or not has to be met, unless it says otherwise; one with points has to say so."""
+    """The minimum score of a criterion. One without points is required by default; one with points is not."""
     if config.min_score is not None:
         return config.min_score
     if config.required_min_score is not None:
@@ -144,7 +144,7 @@ def _ranges(config: CriterionConfig, path: str, reader: GraderReader) -> tuple[R
 
 
 def _from_bounds(words: dict[str, str], path: str, reader: GraderReader) -> tuple[Range, ...]:
-    """The short form: what the answer is like from so many points on."""
+    """The ranges of the short form, which gives the lowest points of each range."""
     bounds = sorted(int(point) for point in words if point in _POINTS)
     if len(bounds) != len(words) or bounds[:1] != [0]:
         reader.tell(path, "these are no points from 0 to 10 with words", "Write {0: bad, 5: fair, 9: good}.")
@@ -154,7 +154,7 @@ def _from_bounds(words: dict[str, str], path: str, reader: GraderReader) -> tupl
 
 
 def _of(**fields: Json) -> JsonObject:
-    """An object with these fields and no others."""
+    """The schema of an object with these fields and no others."""
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
@@ -166,16 +166,16 @@ FREE: JsonObject = _of(
     assertions={"type": "array", "items": _of(text=_TEXT, passed=_TRUTH, evidence=_TEXT)},
     score={"type": "number", "description": "from 0 to 1"},
 )
-"""A score with what was looked at; the reasons come first, so that the score follows from them."""
+"""A score with the checks. The reasoning comes first, so that the score follows from it."""
 
 
 def checklist_schema(criteria: Sequence[Criterion]) -> JsonObject:
-    """Whether each criterion holds."""
+    """The schema of an answer that says whether each criterion holds."""
     return _checks(_of(id=_id(criteria), reasoning=_TEXT, satisfied=_TRUTH))
 
 
 def points_schema(criteria: Sequence[Criterion]) -> JsonObject:
-    """How many points each criterion gets."""
+    """The schema of an answer that gives each criterion points."""
     points: JsonObject = {"type": "integer", "description": f"from 0 to {MOST_POINTS}"}
     return _checks(_of(id=_id(criteria), reasoning=_TEXT, score=points))
 
@@ -193,11 +193,11 @@ _FENCED = re.compile(r"```[A-Za-z]*[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
 
 
 class MisreadError(Exception):
-    """An answer of a judge that is not understood; says why."""
+    """Raised if the answer of a judge is not understood; its message says why."""
 
 
 def read_free(text: str) -> GraderFinding:
-    """A score from 0 to 1 with what was looked at."""
+    """Read a score from 0 to 1 with its checks. Raises `MisreadError`."""
     value = _object(text)
     score = value.get("score")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
@@ -209,7 +209,8 @@ def read_free(text: str) -> GraderFinding:
 
 
 def read_checklist(text: str, criteria: Sequence[Criterion]) -> GraderFinding:
-    """Which criteria are met: the score is their part by weight, and one that must be met decides the verdict."""
+    """Read which criteria are met. The score is their share by weight, and a required criterion decides the verdict.
+    Raises `MisreadError`."""
     value, found = _answers(text, criteria)
     scores, checks = [], []
     for criterion, answer in zip(criteria, found, strict=True):
@@ -222,7 +223,7 @@ def read_checklist(text: str, criteria: Sequence[Criterion]) -> GraderFinding:
 
 
 def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding:
-    """How many points each criterion gets: the score is their part by weight."""
+    """Read the points of each criterion. The score is their share by weight. Raises `MisreadError`."""
     value, found = _answers(text, criteria)
     scores, checks = [], []
     points: JsonObject = {}
@@ -260,7 +261,8 @@ def _weigh_criteria(
 
 
 def _answers(text: str, criteria: Sequence[Criterion]) -> tuple[JsonObject, list[JsonObject]]:
-    """What is said of each criterion, in their order: of all of them, once, and of nothing else."""
+    """The whole answer, and the entry of each criterion in their order. Raises `MisreadError` unless there is exactly
+    one entry for each criterion, and no other."""
     value = _object(text)
     answers = value.get("checks")
     if not isinstance(answers, list):
@@ -309,5 +311,5 @@ def _once(pairs: list[tuple[str, Json]]) -> JsonObject:
     if len(value) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise MisreadError(f"the key {twice!r} is in it twice")  # such an object says two things
+        raise MisreadError(f"the key {twice!r} is in it twice")  # such an object contradicts itself
     return value

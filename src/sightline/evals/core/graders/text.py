@@ -1,4 +1,4 @@
-"""Graders of the answer's text: phrases, regular expressions, JSON and its schema."""
+"""Graders of the answer's text: phrases, regular expressions, JSON and JSON Schema."""
 
 import re
 import warnings
@@ -38,7 +38,7 @@ from sightline.wire import pointer
 from sightline.wire.jsontext import decode, encode
 
 MOST_STEPS = 20_000_000
-"""Less than a second."""
+"""Takes less than a second."""
 
 _TOKEN = re.compile(
     r"\\(?P<escape>x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|[\s\S])"
@@ -51,7 +51,7 @@ _SPACED = re.compile(r"\(\?[a-zA-Z]*x")
 
 @dataclass(slots=True)
 class _Group:
-    """What stands between two brackets: whether it can go on differently, and in how many ways."""
+    """The content of a group: whether it can match in different ways, and in how many."""
 
     start: int = 0
     varies: bool = False
@@ -59,16 +59,16 @@ class _Group:
 
 
 def compile_quietly(pattern: str, flags: re.RegexFlag) -> re.Pattern[str]:
-    """A pattern, as it is read today and without a word on how it may be read one day."""
+    """Compile a pattern, without the warnings about a future change of its meaning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return re.compile(pattern, flags)
 
 
 def is_bounded(pattern: str, flags: re.RegexFlag, text: str) -> bool:
-    """Whether looking for a pattern in a text is sure to end soon."""
+    """Whether searching a text for a pattern is certain to end soon."""
     if _SPACED.search(pattern):
-        return False  # it may have comments, which look like anything
+        return False  # a verbose pattern may have comments, which look like anything
     if _FLAGS_INSIDE.search(pattern):
         flags |= re.IGNORECASE | re.DOTALL
     ways = _ways(pattern, flags, text)
@@ -76,9 +76,9 @@ def is_bounded(pattern: str, flags: re.RegexFlag, text: str) -> bool:
 
 
 def _ways(pattern: str, flags: re.RegexFlag, text: str) -> float | None:
-    """In how many ways it can go on from one place, None where that is not known."""
+    """In how many ways the pattern can continue from one position, None if that is unknown."""
     open_groups = [_Group()]
-    atom: str | None = ""  # what a repetition repeats, None where it can go on differently
+    atom: str | None = ""  # what a repetition repeats, None if it can match in different ways
     for token in _TOKEN.finditer(pattern):
         group, kind, before = open_groups[-1], token.lastgroup, atom
         atom = token[0]
@@ -118,18 +118,18 @@ def _longest_run(atom: str, flags: re.RegexFlag, text: str) -> int:
     try:
         runs = compile_quietly(f"(?:{atom})+", flags)
     except re.error:
-        return len(text)  # it is part of something longer, such as the sign of another repetition
+        return len(text)  # it is part of something longer, such as the suffix of another repetition
     return max((len(run[0]) for run in runs.finditer(text)), default=0)
 
 
 def _most(token: re.Match[str]) -> int | None:
-    """How often something is repeated at the most, None where there is no end to it."""
+    """The maximum of a repetition, None if it is unbounded."""
     digits = token["high"] if token["comma"] else token["low"]
     return int(digits) if digits and len(digits) < 10 else None
 
 
 class PhraseConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One text; spaces alone are one too."""
+    """One text, which may consist of spaces only."""
 
     value: Annotated[str, key(hint="Give the text to look for, in quotes.", pattern=r"(?s:.)")]
 
@@ -166,7 +166,7 @@ def _several(
 _PHRASES: GraderTypes = {
     "contains": _one("contains", lambda text, value: value in text),
     "icontains": _one("contains (in any case)", lambda text, value: value.lower() in text.lower()),
-    # Spaces around the answer and around the text do not count in these three.
+    # These three ignore spaces around the answer and around the text.
     "starts-with": _one("starts with", lambda text, value: text.strip().startswith(value.strip())),
     "ends-with": _one("ends with", lambda text, value: text.strip().endswith(value.strip())),
     "equals": _one("equals", lambda text, value: text.strip() == value.strip()),
@@ -219,8 +219,8 @@ def _check_pattern(config: PatternConfig, reader: GraderReader) -> None:
 
 
 def _search(config: PatternConfig, subject: GradingSubject) -> Asking:
-    """Searches here if the work is bounded. Any other pattern goes to a process of its own, which can be stopped: one
-    that never ends costs the grader its score, and does not hold up the run."""
+    """Search in this process if the work is bounded. Any other pattern is searched in a process of its own, which can
+    be stopped: a search that does not end leaves the grader without a score, and does not block the run."""
     what = f"matches /{config.value}/{config.flags}"
     pattern, flags = config.pattern
     if is_bounded(pattern, flags, subject.text):

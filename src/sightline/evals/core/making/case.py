@@ -1,4 +1,4 @@
-"""A case of what was recorded, as a value, as YAML, and with the files that it names."""
+"""Make a case from a recording: as a value, as YAML, and with the files that it names."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,23 +22,23 @@ class CaseExchange(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> tuple[Message, ...]:
-        """What was answered, as a message of the conversation; a reply that broke off is none."""
+        """The reply as a message of the conversation; empty if there is none or it was interrupted."""
         if self.reply is None or self.reply.fault is not None or not self.reply.choice.parts:
             return ()
         return (Message("assistant", self.reply.choice.parts),)
 
 
 class RecordedTurn(msgspec.Struct, frozen=True):
-    """What the user says, and all that follows until the user speaks again."""
+    """What the user says, and everything that follows until the user's next message."""
 
     question: tuple[Message, ...]
     answered: tuple[Message, ...]
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """The messages that were sent, what was answered last, and how many earlier messages are no longer among them.
+    """The messages that were sent, the last reply, and how many earlier messages are no longer among them.
 
-    `is_continued`: the provider holds a beginning that is not here.
+    `is_continued`: the provider stores a beginning that is not in these messages.
     """
 
     messages: tuple[Message, ...]
@@ -48,10 +48,10 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 def join_exchanges(exchanges: Sequence[CaseExchange]) -> Conversation:
-    """The conversation of exchanges in their order.
+    """Join exchanges, given in their order, into one conversation.
 
-    A client sends it whole each time, so the last request has it all, unless the provider keeps it: then what came
-    before is put in front.
+    A client sends the whole conversation each time, so the last request contains all of it, unless the provider stores
+    it: then the earlier messages are put in front.
     """
     messages: tuple[Message, ...] = ()
     answer: tuple[Message, ...] = ()
@@ -71,7 +71,7 @@ def join_exchanges(exchanges: Sequence[CaseExchange]) -> Conversation:
 
 
 def turns_of(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[RecordedTurn, ...]]:
-    """What stands before the user speaks for the first time, and the turns."""
+    """The messages before the user's first one, and the turns."""
     starts = [
         place
         for place, message in enumerate(messages)
@@ -86,7 +86,7 @@ def turns_of(messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Re
 
 
 def is_users(message: Message) -> bool:
-    """Whether a person speaks: results of tools travel under the user's name on some wires."""
+    """Whether the message is the user's own: on some wires, tool results have the role of the user."""
     return message.role == "user" and not any(isinstance(part, ToolResult) for part in message.parts)
 
 
@@ -95,7 +95,7 @@ def _key(message: Message) -> bytes:
 
 
 def behind_calls(messages: Sequence[JsonObject], leave: Callable[[str, str], None]) -> list[JsonObject]:
-    """Messages that can be sent: each call with its one result behind it. What is moved or left out is reported."""
+    """The messages in an order that can be sent: each call followed by its one result. Changes are reported."""
     results: dict[str, int] = {}
     for place, message in enumerate(messages):
         name = _call_id_of(message)
@@ -141,8 +141,8 @@ AS_RECORDED = "Each answer does for the user what the expected one does."
 
 
 class MadeCase(msgspec.Struct, frozen=True):
-    """`case` is the value for a suite's `tests`, `text` a suite with this case alone. `files` lie beside the suite,
-    `left` is what the case does not have of the recording."""
+    """`case` is the value for a suite's `tests`, `text` a suite with only this case. `files` belong beside the suite,
+    `left` is what the case lacks of the recording."""
 
     case: JsonObject
     text: str
@@ -158,11 +158,12 @@ def make_case(
     from_turn: int | None = None,
     contains: str = "",
 ) -> MadeCase:
-    """A case of one exchange, or of several of one conversation.
+    """Make a case from one exchange, or from several exchanges of one conversation.
 
-    Without `from_turn` it asks exactly what the last request asked, and the reply is what is expected; with `contains`,
-    the answer must have these words. With `from_turn`, the conversation up to that turn (they count from 1) is fixed,
-    and from there on the user's turns are held live.
+    Without `from_turn`, it asks exactly what the last request asked, and the reply is the expected output; with
+    `contains`, the answer must contain this text. With `from_turn`, the conversation up to that turn (counted from 1)
+    is fixed, and from there on the user's turns are held live. Raises a `Fault` if there is no exchange or no such
+    turn.
     """
     if not exchanges:
         raise Fault(Code.USAGE, "there is no exchange to make a case of", hint="Name at least one exchange.")
@@ -220,7 +221,7 @@ def _turn(turn: RecordedTurn, writer: CaseWriter) -> JsonObject:
 
 
 def _input(messages: list[JsonObject]) -> Json:
-    """One message of the user in words is written as words."""
+    """The messages as `input`. A single user message that is plain text is written as text."""
     if len(messages) == 1 and messages[0].keys() == {"role", "content"} and messages[0]["role"] == "user":
         content = messages[0]["content"]
         if isinstance(content, str):
@@ -229,7 +230,7 @@ def _input(messages: list[JsonObject]) -> Json:
 
 
 def _reference_answer(answer: Sequence[Message], writer: CaseWriter, *, is_graded: bool) -> JsonObject:
-    """What was answered, as what is expected; calls of tools are proposed as a grader besides."""
+    """The reply as the expected output; if it has tool calls, a grader for them is proposed as well."""
     written = writer.messages(answer)
     messages = [each for each in written if each["role"] in ("assistant", "tool")]
     if len(messages) < len(written):
@@ -247,7 +248,7 @@ def _reference_answer(answer: Sequence[Message], writer: CaseWriter, *, is_grade
 
 
 def _portable_tool(tool: Tool, writer: CaseWriter) -> Tool:
-    """A tool as a case declares it, to any model."""
+    """A tool without the fields of one provider, so that a case can declare it to any model."""
     if tool.extras:
         what = f"{', '.join(tool.extras)} of the tool {getattr(tool, 'name', '')}".rstrip()
         writer.leave(what, "only the provider of the recording knows it")
@@ -255,7 +256,7 @@ def _portable_tool(tool: Tool, writer: CaseWriter) -> Tool:
 
 
 def _metadata(request: Request, writer: CaseWriter) -> JsonObject:
-    """How it was asked: a target may ask otherwise, so this is for a person to look at."""
+    """The settings of the recorded request. A target may use others, so these are for the user's information."""
     options = request.options
     metadata: JsonObject = {
         "model": request.model,

@@ -1,4 +1,4 @@
-"""Messages of a recorded conversation as a suite writes them, with placeholders for what differs each time."""
+"""Write the messages of a recorded conversation as in a suite, with placeholders for values that differ each time."""
 
 import re
 from base64 import b64decode
@@ -58,13 +58,13 @@ _PATTERNS = {
     "dir": rf"{_STARTS}/(?:work|workspaces?|srv|mnt|builds?|repos?|projects?|github/workspace)(?=/)"
     r"(?:/[\w-]+(?![\w.-]))?",
 }
-# Words that a suite would take for a reference of its own have to say that they are none.
+# A text that a suite would read as one of its own references has to be escaped.
 _BRACES = r"\$*\{\{(?=\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\})"
 
 
 class Placeholders:
-    """Replaces what is volatile by `{{ name }}`. The same words get the same name; `variables` are what they stand for,
-    in the order in which they were met."""
+    """Replaces volatile values by `{{ name }}`. Equal values get the same name; `variables` are the values by name, in
+    the order of their first occurrence."""
 
     def __init__(self) -> None:
         groups = [f"(?P<braces>{_BRACES})", *(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS.items())]
@@ -78,13 +78,13 @@ class Placeholders:
 
     def text(self, text: str) -> str:
         whole = self._pattern.fullmatch(text.strip())
-        if whole is not None:  # a suite drops the white space around a text that is one name
+        if whole is not None:  # a suite drops the white space around a text that is a single reference
             return self._variable_for(whole.lastgroup or "", text)
         return self._pattern.sub(self._replace, text)
 
     def _replace(self, match: re.Match[str]) -> str:
         if match.start() and match.string[match.start() - 1] == "$":
-            return match[0]  # behind a dollar sign the braces would ask for the environment
+            return match[0]  # after a dollar sign, the braces would refer to the environment
         return self._variable_for(match.lastgroup or "", match[0])
 
     def _variable_for(self, kind: str, words: str) -> str:
@@ -108,14 +108,14 @@ class MadeFile(msgspec.Struct, frozen=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Something of the recording that is not in the case, or not as it was, and why."""
+    """Something in the recording that is not in the case, or was changed, and why."""
 
     what: str
     why: str
 
 
 class CaseWriter:
-    """Writes messages one after the other, and remembers what that takes. Calls get new ids, the same in every run."""
+    """Writes messages one by one, and collects files and omissions. Calls get new ids, the same in every run."""
 
     def __init__(self, folder: str, mask: Callable[[str], str], placeholders: Placeholders) -> None:
         self._folder = folder
@@ -139,26 +139,26 @@ class CaseWriter:
         self._left[LeftOut(what, why)] = None
 
     def text(self, text: str) -> str:
-        """Words without secrets, without halves of characters, and with names for what is volatile."""
+        """The text without secrets and lone surrogates, and with placeholders for volatile values."""
         whole = _SURROGATE.sub("\ufffd", text)
         if whole != text:
             self.leave("half a character", "YAML cannot hold it: U+FFFD is in its place")
         return self._placeholders.text(self._mask(whole))
 
     def json(self, value: Json) -> Json:
-        """The same for every text of a value; keys have no variables."""
+        """The same for every text of a value; keys get no placeholders."""
         return _map_texts(value, self.text, self._plain)
 
     def mask_secrets(self, value: Json) -> Json:
-        """A value without secrets, with everything else as it was: files and notes have no variables."""
+        """A value without secrets, otherwise unchanged: files and notes have no placeholders."""
         return _map_texts(value, self._plain, self._plain)
 
     def _plain(self, text: str) -> str:
         return self._mask(_SURROGATE.sub("\ufffd", text))
 
     def messages(self, messages: Iterable[Message]) -> list[JsonObject]:
-        """The messages. Results are in messages of their own; an assistant that goes on after a call, or only calls,
-        goes on in the message before, for nothing may stand between a call and its result."""
+        """Write the messages. Results become messages of their own. If an assistant continues after a call, or only
+        calls, that is added to its previous message, because nothing may come between a call and its result."""
         made: list[_Spoken] = []
         for message in messages:
             made += [self._result(part) for part in message.parts if isinstance(part, ToolResult)]
@@ -187,7 +187,7 @@ class CaseWriter:
         return spoken
 
     def _call(self, call: ToolCall) -> JsonObject:
-        # Some wires give calls no id: then each is known by its place.
+        # On some wires calls have no id: then each is identified by its position.
         number = len(self._names) + 1
         name = f"call_{number}"
         self._names[name] = call.name
@@ -217,7 +217,7 @@ class CaseWriter:
         return _Spoken("tool", name=tool, call_id=call, content=content)
 
     def _guess_call_id(self, result: ToolResult) -> str:
-        """The call that a result without an id answers: the last one of that tool."""
+        """The call that a result without an id answers: the last one of that tool. Empty if there is none."""
         if result.id:
             self.leave(f"the id {result.id} of a result", "no call in the case has it")
             return ""
@@ -273,13 +273,13 @@ class CaseWriter:
                 assert_never(unreachable)
 
     def keep(self, name: str, data: bytes) -> str:
-        """Have this file written beside the suite; gives its path."""
+        """Add a file to be written beside the suite, and return its path."""
         path = f"{self._folder}/{name}"
         self._files[path] = data
         return path
 
     def _store_file(self, kind: str, media_type: str, title: str, data: bytes) -> str:
-        """The path of a file with these bytes; the same bytes are written once."""
+        """The path of a file with these bytes; equal bytes are written once."""
         for path, known in self._files.items():
             if known == data:
                 return path
@@ -314,7 +314,7 @@ def _text_part(text: str) -> JsonObject:
 
 @dataclass(slots=True)
 class _Spoken:
-    """A message while it is gathered."""
+    """A message that is being assembled."""
 
     role: Role
     name: str = ""
@@ -324,7 +324,7 @@ class _Spoken:
 
     @property
     def is_blank(self) -> bool:
-        """Whether it has words, and none that can be seen."""
+        """Whether it has only text, and that text is only white space."""
         words = [each["value"] for each in self.content if isinstance(each, dict) and each["type"] == "text"]
         return (
             bool(words) and len(words) == len(self.content) and not self.calls and not "".join(map(str, words)).strip()
@@ -345,7 +345,7 @@ class _Spoken:
 
 
 def _simplest(content: Sequence[Json]) -> Json:
-    """Words alone are content as they are; anything else is a list of parts."""
+    """A single text as it is; anything else as a list of parts."""
     only = content[0] if content else _text_part("")
     if len(content) <= 1 and isinstance(only, dict) and only["type"] == "text":
         return only["value"]
@@ -353,7 +353,7 @@ def _simplest(content: Sequence[Json]) -> Json:
 
 
 def _fits_yaml(value: Json) -> bool:
-    """Whether a suite can hold the value as it is: whole numbers of any length are no numbers there."""
+    """Whether a suite can hold the value exactly: integers beyond 64 bits are not numbers there."""
     match value:
         case list():
             return all(map(_fits_yaml, value))

@@ -1,5 +1,5 @@
-"""AgentV's `.agentv/targets.yaml`: who answers, under which name. Each target is looked at only when it is wanted: a
-file names many, and their variables are not all set."""
+"""AgentV's `.agentv/targets.yaml`: targets by name. A target is resolved only when it is needed: a file contains many,
+and not all of their variables are set."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ _ELSEWHERE = {
     ),
     "agentv": "Write provider: openai (or another vendor) and the model that it stands for.",
 }
-"""Providers of AgentV that are not asked here, and what to use instead."""
+"""AgentV's providers that are not supported here, and what to use instead."""
 
 _MOST_STEPS = 8
 Seconds: TypeAlias = Annotated[float, Meta(ge=0.001)]
@@ -58,7 +58,7 @@ Seconds: TypeAlias = Annotated[float, Meta(ge=0.001)]
 
 @dataclass(frozen=True, slots=True)
 class AgentvTargets:
-    """The targets of a file by their names. `variables` are those of the environment that it names."""
+    """The targets of a file by name. `variables` are the environment variables that the file refers to."""
 
     file: str = ""
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class AgentvTarget:
 
     @property
     def provider_name(self) -> str:
-        """How the provider has to be called in the catalogue."""
+        """The name of the provider in the catalogue."""
         return "" if self.spec is None or self.provider is None else self.spec.model.partition("/")[0]
 
 
@@ -103,7 +103,8 @@ def read_targets(data: bytes, file: str) -> AgentvTargets:
 
 
 def resolve_target(targets: AgentvTargets, name: str, environment: Mapping[str, str], catalog: Catalog) -> AgentvTarget:
-    """The target of this name, which the file has. What stands behind `use_target` answers under this name."""
+    """Resolve the target of this name, which must be in the file. If it has a `use_target`, that one answers under its
+    name."""
     findings = SuiteFindings()
     node = _follow_use_target(targets, name, environment, findings)
     if node is None:
@@ -143,7 +144,8 @@ def _variables_in(node: Node) -> set[str]:
 
 
 def _without_key(node: Node) -> Node:
-    """Without the key's reference, which is never looked up here: only its variable's name is kept."""
+    """The node without the reference to the API key, which is never looked up here: only its variable's name is
+    kept."""
     members = {name: each for name, each in node.members.items() if name != "api_key"}
     return Node(members, node.place, node.path, node.keys)
 
@@ -170,7 +172,7 @@ class TargetKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of every target. What a kind does not use is a warning and no mistake: AgentV may well use it."""
+    """The keys of every target. An unused key is a warning, not an error, because AgentV may use it."""
 
     TITLE: ClassVar[str] = "a target"
     UNUSED: ClassVar[Mapping[str, str]] = {"*": "Leave it out, if the cases do without it."}
@@ -183,7 +185,7 @@ class SharedKeys(msgspec.Struct, frozen=True, kw_only=True):
     workers: Count | None = None
     temperature: Amount | None = None
     max_retries: Annotated[int, Meta(ge=0)] | None = None
-    file_form: FileForm | None = None  # ours: AgentV writes files in one form only
+    file_form: FileForm | None = None  # our own key: AgentV writes files in one form only
 
 
 class ModelKeys(SharedKeys, frozen=True, kw_only=True):
@@ -199,7 +201,7 @@ class ModelKeys(SharedKeys, frozen=True, kw_only=True):
 
 
 class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What says whether a command can be used."""
+    """The health check of a command."""
 
     TITLE: ClassVar[str] = "a healthcheck"
     UNUSED: ClassVar[Mapping[str, str]] = {"*": "It has 30 seconds."}
@@ -220,7 +222,7 @@ class CliKeys(SharedKeys, frozen=True, kw_only=True):
 
 
 class AgentKeys(SharedKeys, frozen=True, kw_only=True):
-    """An agent that is run by a command that is known here."""
+    """An agent that is run by a predefined command."""
 
     model: str = ""
     cwd: str = ""
@@ -293,7 +295,7 @@ def _model(
         stream_max_retries=base.stream_max_retries if retries is None else min(100, retries),
     )
     if not api_key and url:
-        # The key of the vendor is not sent to an address of the file.
+        # The vendor's key is not sent to an address from the file.
         provider = replace(provider, key_env="", env_headers={})
     plain = _PLAIN.sub("-", name)
     while plain in catalog.providers:
@@ -302,7 +304,7 @@ def _model(
 
 
 def _azure_url(host: str) -> str:
-    """Azure's address is that of the resource, or its name."""
+    """The base URL for Azure, from the address of a resource or its name."""
     if not host:
         return ""
     host = host if "://" in host else f"https://{host}.openai.azure.com"

@@ -1,4 +1,4 @@
-"""One case of a suite, from its node."""
+"""Read one case of a suite from its node."""
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
@@ -32,7 +32,7 @@ from sightline.wire.jsontext import MISFIT
 
 
 class TargetName(msgspec.Struct, frozen=True, kw_only=True):
-    """A target as AgentV's suites name it. Its hooks are not run."""
+    """A target as named in AgentV's suites. Its hooks are not run."""
 
     TITLE: ClassVar[str] = "a target"
     EXAMPLE: ClassVar[str] = "Write its name."
@@ -44,7 +44,7 @@ class TargetName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecutionConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """`execution` of a suite or a case. Its graders are read with those of its owner."""
+    """The `execution` of a suite or a case. Its graders are read with those of its owner."""
 
     TITLE: ClassVar[str] = "execution"
 
@@ -64,7 +64,7 @@ class ExecutionConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_execution(node: Node | None, target: str, findings: SuiteFindings) -> Execution:
-    """What is written under `execution`; `target` is the one that is named beside it."""
+    """Read `execution`; `target` is the one that is named beside it."""
     config = None if node is None else findings.read(node, ExecutionConfig)
     if node is None or config is None:
         return Execution(targets=(target,) if target else ())
@@ -94,7 +94,7 @@ def _target_names(targets: Iterable[str | TargetName], findings: SuiteFindings) 
         if isinstance(each, str):
             names[each] = None
             continue
-        assert each.node is not None  # it was read of one
+        assert each.node is not None  # it was read from a node
         name = each.use_target or each.name
         if not name:
             findings.wrong(each.node, "the target has no name", "Write name: ….")
@@ -111,8 +111,8 @@ _OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
 
 
 def with_tools(case: Case, owner: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Case]:
-    """The case with its tools. Each name stands once: a model could not say which of two it means. Where their file is
-    missing, this case cannot be sent, and the others can."""
+    """The case with its tools. Each name must be unique, since a model could not say which of two it means. If the file
+    of the tools is missing, only this case cannot be sent."""
     listed = owner.get("tools")
     if listed is None:
         return case
@@ -150,7 +150,7 @@ def _in_file(
 
 
 class FunctionConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as a case declares it, with the names that providers have for its schema."""
+    """A tool as declared in a case, with the key that each provider uses for its schema."""
 
     TITLE: ClassVar[str] = "a tool"
     EXAMPLE: ClassVar[str] = _EXAMPLE
@@ -166,7 +166,7 @@ class FunctionConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool as OpenAI's API has it."""
+    """A tool as in OpenAI's API."""
 
     TITLE: ClassVar[str] = "a tool"
     EXAMPLE: ClassVar[str] = _EXAMPLE
@@ -213,14 +213,14 @@ class TurnConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PromptMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a case's metadata counts: the system prompt. Everything else is the author's."""
+    """The part of a case's metadata that is used: the system prompt. Everything else is the author's."""
 
     system_prompt: Annotated[str, key(aliases=("systemPrompt",))] = ""
     others: Annotated[dict[str, Json], REST] = {}
 
 
 class CaseConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A case as a suite writes it. Messages, graders and tools have readers of their own."""
+    """A case as written in a suite. Messages, graders and tools have readers of their own."""
 
     TITLE: ClassVar[str] = "a test"
     EXAMPLE: ClassVar[str] = "Write {id: …, input: …}."
@@ -262,7 +262,7 @@ class CaseConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What a suite says once for all of its cases. `graders` are the mappings that have them under `assertions`."""
+    """What a suite declares once for all of its cases. `graders` are the mappings that contain lists of graders."""
 
     input: Node | None = None
     files: Node | None = None
@@ -272,8 +272,8 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_case(written: Node, shared: Shared, findings: SuiteFindings) -> Case | None:
-    """The case, with what the suite says in it; None where it cannot be read as one."""
-    # Variables are read before all else: they may be anywhere in the case.
+    """Read a case, with the shared parts of the suite included; None if it cannot be read."""
+    # Variables are read first, because they may be used anywhere in the case.
     given = written.get("vars")
     variables = (None if given is None else findings.read(given, dict[str, Json])) or {}
     node = _fill_variables(written, variables, findings)
@@ -350,7 +350,7 @@ def _messages(
 
 
 def _read_expected(written: Node | None, findings: SuiteFindings) -> tuple[tuple[CaseMessage, ...], Json]:
-    """The messages that are expected, and the value where it is one rather than text."""
+    """The expected messages, and the expected value if it is not text."""
     if written is None:
         return (), None
     is_conversation = "role" in written.members or any("role" in each.members for each in written.items)
@@ -365,7 +365,7 @@ def _read_expected(written: Node | None, findings: SuiteFindings) -> tuple[tuple
 
 
 def _only_value(written: Node) -> Json:
-    """The object that one expected message has for its content."""
+    """The object that is the content of a single expected message, otherwise None."""
     if isinstance(written.value, list) and len(written.value) == 1:
         written = written.value[0]
     content = written.get("content")
@@ -393,7 +393,7 @@ def _turns(node: Node, config: CaseConfig, findings: SuiteFindings) -> tuple[Cas
 
 
 def _read_turn_messages(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
-    """What is said in a turn: text, messages, or the parts of one user message."""
+    """The messages of a turn: text, messages, or the parts of one user message."""
     if node.items and not any("role" in each.members for each in node.items):
         role = Node("user", node.place, node.path)
         message = Node({"role": role, "content": node}, node.place, node.path)
@@ -404,7 +404,7 @@ def _read_turn_messages(node: Node, findings: SuiteFindings) -> tuple[CaseMessag
 def _graders(
     node: Node, shared: Shared, variables: JsonObject, findings: SuiteFindings, *, skips: bool
 ) -> tuple[GraderSpec, ...]:
-    """The case's own graders, then the suite's, which may name the case's variables as well."""
+    """The case's own graders, then the suite's, which may also use the case's variables."""
     holders = [node, *filter(None, [node.get("execution")])]
     if not skips:
         holders += [with_variables(each, variables, findings) for each in shared.graders]
@@ -414,7 +414,7 @@ def _graders(
 def _default_graders(
     node: Node, config: CaseConfig, *, is_judgeable: bool, findings: SuiteFindings
 ) -> tuple[GraderSpec, ...]:
-    """A case that says what is wanted and not how to grade it is graded by a judge."""
+    """The grader of a case without graders: a judge, if the case has criteria or an expected output."""
     if not config.criteria and not is_judgeable:
         hint = "Write assertions, criteria or expected_output."
         findings.wrong(node, "nothing says how the test is graded", hint)

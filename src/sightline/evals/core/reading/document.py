@@ -1,4 +1,4 @@
-"""A value of a document that knows its place, and the problems that are found while documents are read."""
+"""Values of a document that know their places, and the problems that are found while documents are read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Scalar: TypeAlias = str | int | float | bool | None
 Content: TypeAlias = "Scalar | list[Node] | dict[str, Node]"
 
 Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]
-"""Text with something in it."""
+"""Text that is not blank."""
 Texts: TypeAlias = Annotated[str | tuple[str, ...], key(hint="Write one text, or a list of texts.")]
 """One text, or a list of them."""
 Amount: TypeAlias = Annotated[float, Meta(ge=0)]
@@ -28,7 +28,7 @@ KINDS = {dict: "a mapping", list: "a list", str: "text", bool: "true or false", 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A scalar, a list or a mapping. `keys` are the places of a mapping's keys, `path` the way here."""
+    """A scalar, a list or a mapping. `keys` are the places of a mapping's keys, `path` is the path of this node."""
 
     value: Content
     place: SuitePlace
@@ -37,12 +37,12 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """What it is, in words."""
+        """The type of the value, in words."""
         return "nothing" if self.value is None else KINDS[type(self.value)]
 
     @property
     def json(self) -> Json:
-        """The value alone."""
+        """The value without places."""
         match self.value:
             case dict() as members:
                 return {key: node.json for key, node in members.items()}
@@ -57,16 +57,16 @@ class Node:
 
     @property
     def items(self) -> "list[Node]":
-        """The items of a list; of anything else, none."""
+        """The items of a list; empty for anything else."""
         return self.value if isinstance(self.value, list) else []
 
     @property
     def members(self) -> "dict[str, Node]":
-        """The members of a mapping; of anything else, none."""
+        """The members of a mapping; empty for anything else."""
         return self.value if isinstance(self.value, dict) else {}
 
     def get(self, key: str) -> "Node | None":
-        """A member that is there and is not null."""
+        """A member that exists and is not null, otherwise None."""
         node = self.members.get(key)
         return None if node is None or node.value is None else node
 
@@ -79,13 +79,13 @@ def as_tuple(texts: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def last_key(path: Path) -> str:
-    """The last key of a path, with the numbers of items below it: `content[0]` of `tests[2].content[0]`."""
+    """The last key of a path, with the item numbers after it: `content[0]` of `tests[2].content[0]`."""
     keys = [index for index, step in enumerate(path) if isinstance(step, str)]
     return format_path(path[keys[-1] :]) if keys else ""
 
 
 def node_of(value: Json, place: SuitePlace, path: Path) -> Node:
-    """A value from elsewhere, in this place."""
+    """A JSON value as a node at this place."""
     match value:
         case dict():
             members = {key: node_of(each, place, (*path, key)) for key, each in value.items()}
@@ -97,30 +97,30 @@ def node_of(value: Json, place: SuitePlace, path: Path) -> Node:
 
 
 class SuiteFindings:
-    """Collects problems. The same one is kept once, for what a suite says once is read for every case."""
+    """Collects problems. Equal problems are kept once, because the shared parts of a suite are read for every case."""
 
     def __init__(self) -> None:
         self._found: dict[SuiteProblem, None] = {}
 
     @property
     def problems(self) -> tuple[SuiteProblem, ...]:
-        """All of them, in the order of the files and of the lines."""
+        """All problems, in the order of files and lines."""
         return tuple(sorted(self._found, key=lambda each: (each.place.file, each.place.line, each.place.column)))
 
     @property
     def has_errors(self) -> bool:
-        """Whether something keeps the whole suite from running."""
+        """Whether an error keeps the whole suite from running."""
         return any(problem.severity == "error" and not problem.case for problem in self._found)
 
     def add(self, problems: Iterable[SuiteProblem]) -> None:
-        """Take problems that were found elsewhere."""
+        """Add problems that were found elsewhere."""
         self._found |= dict.fromkeys(problems)
 
     def wrong(self, node: Node, message: str, suggestion: str = "", *, severity: Severity = "error") -> None:
         self.wrong_at(node.place, node.path, message, suggestion, severity=severity)
 
     def odd(self, node: Node, message: str, suggestion: str = "") -> None:
-        """A person should know something about this value."""
+        """Report a warning about this value."""
         self.wrong(node, message, suggestion, severity="warning")
 
     def wrong_at(
@@ -133,31 +133,31 @@ class SuiteFindings:
         severity: Severity = "error",
         case: str = "",
     ) -> None:
-        """Something is wrong at this place; with a `case`, only that one cannot be run."""
+        """Report a problem at this place; with a `case`, only that case cannot be run."""
         problem = SuiteProblem(
             place=place, path=format_path(path), message=message, suggestion=suggestion, severity=severity, case=case
         )
         self._found[problem] = None
 
     def read(self, node: Node, kind: type[T]) -> T | None:
-        """The value as one of this type, with all of its mistakes reported; None where nothing can be made of it."""
+        """Read the value as this type, and report all of its problems; None if it cannot be read."""
         return _NodeReader(node, self).read(node, kind, node.path)
 
     def is_mapping(self, node: Node, what: str, suggestion: str = "") -> bool:
-        """Whether it is a mapping; if it is not, that is reported."""
+        """Whether the value is a mapping; if it is not, that is reported."""
         if isinstance(node.value, dict):
             return True
         self.wrong(node, f"{what} must be a mapping, not {node.kind}", suggestion)
         return False
 
     def items(self, node: Node, what: str, suggestion: str = "") -> list[Node]:
-        """The items of a list; if it is none, that is reported."""
+        """The items of a list; if the value is not a list, that is reported."""
         if not isinstance(node.value, list):
             self.wrong(node, f"{what} must be a list, not {node.kind}", suggestion)
         return node.items
 
     def check_keys(self, node: Node, known: Sequence[str], what: str) -> None:
-        """Report every unknown key. One that begins with `x-` is the author's own."""
+        """Report every unknown key. A key that begins with `x-` is the author's own."""
         for name in node.members:
             if name in known or name.startswith("x-"):
                 continue
@@ -166,10 +166,10 @@ class SuiteFindings:
 
 
 class _NodeReader(TypedReader):
-    """Reads a document by types. Problems have the places that the nodes know.
+    """Reads a document by types. Problems get the places of the nodes.
 
-    A struct may have a `TITLE`, which messages call it by, and `UNUSED`: hints for keys that other tools read and we do
-    not, which are warnings. The hint of the key `*` is for all that the struct does not know.
+    A struct may have a `TITLE`, its name in messages, and `UNUSED`: hints for keys that other tools read and we do not,
+    which are warnings. The hint of the key `*` is for all keys that the struct does not have.
     """
 
     mapping = "a mapping"
@@ -192,7 +192,7 @@ class _NodeReader(TypedReader):
         self._findings.wrong_at(self._place(path, is_key=is_key), path, message, hint)
 
     def unknown_key(self, name: str, known: Iterable[str], path: Path, kind: inspect.Type) -> None:
-        """Report a key that the struct does not have, as an error or, where it is only not used here, as a warning."""
+        """Report a key that the struct does not have, as an error, or as a warning if it is only unused here."""
         unused: Mapping[str, str] = getattr(getattr(kind, "cls", None), "UNUSED", {})
         hint = unused.get(name) or unused.get("*")
         if hint is None:

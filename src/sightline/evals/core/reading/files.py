@@ -1,4 +1,4 @@
-"""Files that a suite names: what a reader asks for, where it may be, and `.env` files."""
+"""Files named in a suite: requests for them, where they may be found, and `.env` files."""
 
 import re
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -23,10 +23,11 @@ Wanted: TypeAlias = Literal["content", "presence", "listing"]
 
 
 class Need(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file is asked for, by its path below the folder. It is answered with bytes, or with None if there is none.
+    """A request for a file, by its path below the folder. It is answered with bytes, or with None if the file does not
+    exist.
 
-    `content`: its bytes. `presence`: any bytes will do, for it is not read yet. `listing`: the path is that of
-    a folder, and the answer the paths of the files below it, relative to it, one in a line.
+    `content`: its bytes. `presence`: any bytes, because it is not read yet. `listing`: the path is a folder, and the
+    answer is the paths of the files below it, relative to it, one per line.
     """
 
     path: str
@@ -34,7 +35,7 @@ class Need(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SuiteReading(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A suite, unless an error keeps it from running, and all that was found on the way."""
+    """A suite, unless an error keeps it from running, and all problems that were found."""
 
     suite: Suite | None = None
     problems: tuple[SuiteProblem, ...] = ()
@@ -48,7 +49,7 @@ FILE = "file://"
 def refusal_of(path: str, *, from_top: bool = False) -> tuple[str, str] | None:
     """Why a path cannot be used, and what to write instead; None if it can.
 
-    `from_top`: a path that begins with a slash is one of the repository, as AgentV's suites write it.
+    `from_top`: a path that begins with a slash is relative to the repository, as in AgentV's suites.
     """
     if not path.strip():
         return "the path is empty", "Name a file."
@@ -74,22 +75,22 @@ def is_usable(node: Node, path: str, findings: SuiteFindings, *, from_top: bool 
 
 
 def is_link(path: str) -> bool:
-    """Whether a picture is named by a URL that a provider can fetch or read."""
+    """Whether an image is given as a URL that a provider can fetch or read."""
     return path.startswith(("http://", "https://", "data:"))
 
 
 def folder_of(file: str) -> str:
-    """The folder of a file; empty for the topmost."""
+    """The folder of a file; empty for the top folder."""
     return file.rpartition("/")[0]
 
 
 def display_path(path: str) -> str:
-    """The path as it is shown to a model: as the suite names it, without what says `here`."""
+    """The path as shown to a model: as in the suite, without `.` steps."""
     return "/".join(step for step in path.split("/") if step not in (".", ""))
 
 
 def join_path(folder: str, path: str) -> str | None:
-    """A path from a folder, with `..` followed; None where that leads out of the topmost folder."""
+    """A path relative to a folder, with `..` resolved; None if it leads out of the top folder."""
     steps = folder.split("/") if folder else []
     for step in path.split("/"):
         if step == "..":
@@ -102,7 +103,7 @@ def join_path(folder: str, path: str) -> str | None:
 
 
 def candidates(path: str, *files: str) -> list[str]:
-    """Where a file may lie that these files name: beside each, then in the folders above it, up to the topmost."""
+    """Where a file that these files name may be: beside each of them, then in the folders above, up to the top."""
     found: dict[str, None] = {}
     for file in files:
         folders = file.split("/")[:-1]
@@ -115,7 +116,7 @@ def candidates(path: str, *files: str) -> list[str]:
 def first_of(
     paths: Iterable[str], wanted: Wanted = "content"
 ) -> Generator[Need, bytes | None, tuple[str, bytes] | None]:
-    """The first of these files that is there, with what was wanted of it."""
+    """The first of these files that exists, with its answer. None if none exists."""
     for path in paths:
         data = yield Need(path, wanted)
         if data is not None:
@@ -129,9 +130,9 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def read_variables(data: bytes, wanted: Collection[str]) -> dict[str, str]:
-    """The variables of these names. What is not wanted is not even kept, for such files are full of keys.
+    """The variables with these names. Others are not even kept, because such files are full of keys.
 
-    Of a name that is set twice the last one counts, as in a shell. Nothing in a value is replaced.
+    If a name is set twice, the last value counts, as in a shell. Nothing within a value is expanded.
     """
     found: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines():
@@ -151,7 +152,7 @@ def _value(text: str) -> str:
 
 
 def files_of(case: Case) -> tuple[str, ...]:
-    """The files that a case needs to be sent, each once, where they were found."""
+    """The resolved paths of the files that a case needs to be sent, each once."""
     return tuple(
         dict.fromkeys(
             segment.resolved
@@ -165,8 +166,8 @@ def files_of(case: Case) -> tuple[str, ...]:
 def with_files(
     cases: Sequence[Case], paths: Mapping[SuitePlace, Path], file: str, findings: SuiteFindings
 ) -> Generator[Need, bytes | None, tuple[Case, ...]]:
-    """The cases with every file's place in them: seen from the file that names it, then from the suite. `paths` are the
-    ways to the cases, by their places."""
+    """The cases with the resolved path of every file: relative to the file that names it, then to the suite. `paths`
+    are the paths of the cases, by place."""
     resolved: dict[tuple[str, str], str] = {}
     placed: list[Case] = []
     for case in cases:
@@ -183,7 +184,7 @@ def with_files(
 
 
 def _files_of(case: Case) -> Iterator[FileSegment | ImageSegment]:
-    """Every file that a case names, also in what it expects."""
+    """Every file that a case names, including those in what it expects."""
     held = ((case.messages, case.expected), *((turn.messages, turn.expected) for turn in case.turns))
     for message in (message for pair in held for messages in pair for message in messages):
         for segment in message.segments:
@@ -216,7 +217,7 @@ def _report_missing(
     segment: FileSegment | ImageSegment, tried: Sequence[str], path: Path, case: str, findings: SuiteFindings
 ) -> None:
     name = quote_word(segment.path)
-    # A path that leads out is a mistake of the suite; a file may be missing on this machine only.
+    # A path that leads out of the folder is an error of the suite; a file may be missing on this machine only.
     message = f"there is no file {name}" if tried else f"the path {name} leads out of the folder"
     hint = f"Looked for {', '.join(tried[:5])}." if tried else "Put the file into the folder."
     findings.wrong_at(segment.place, path, message, hint, case=case if tried else "")

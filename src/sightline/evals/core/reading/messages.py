@@ -1,4 +1,4 @@
-"""Messages as a suite writes them: in full, as parts, or in one of the short forms."""
+"""Messages as written in a suite: in full, as parts, or in one of the short forms."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
@@ -21,7 +21,7 @@ Arguments: TypeAlias = Annotated[dict[str, Json] | str | None, key(aliases=("inp
 
 
 class FunctionKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """The function of a call as OpenAI's API has it."""
+    """The function of a call, as in OpenAI's API."""
 
     TITLE: ClassVar[str] = "function"
     EXAMPLE: ClassVar[str] = _EXAMPLE
@@ -31,7 +31,7 @@ class FunctionKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """A call as a suite writes it, in any of the common forms. `output` is its result."""
+    """A call as written in a suite, in any of the common forms. `output` is its result."""
 
     TITLE: ClassVar[str] = "a call"
     EXAMPLE: ClassVar[str] = _EXAMPLE
@@ -48,7 +48,7 @@ class CallKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_calls(message: Node, findings: SuiteFindings) -> tuple[tuple[CallSegment, ...], tuple[CaseMessage, ...]]:
-    """The calls, and a tool message for each of them whose output stands with it."""
+    """The calls of a message, and a tool message for each call that is written with its output."""
     node = message.get("tool_calls")
     calls: list[CallSegment] = []
     results: list[CaseMessage] = []
@@ -129,7 +129,7 @@ class FilePart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class ImagePart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="image"):
-    """The path or the URL of a picture."""
+    """The path or the URL of an image."""
 
     TITLE: ClassVar[str] = "a part of type image"
     KEY_HINTS: ClassVar[Mapping[str, str]] = {"path": 'Did you mean "value"?'}
@@ -144,7 +144,7 @@ class ImageUrl(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImageUrlPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="image_url"):
-    """A picture as OpenAI's API has it: a URL, or an object with one."""
+    """An image as in OpenAI's API: a URL, or an object with one."""
 
     TITLE: ClassVar[str] = "a part of type image_url"
 
@@ -152,18 +152,18 @@ class ImageUrlPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
 
 
 class CallPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_call"):
-    """A call of a tool, with the keys of one."""
+    """A tool call, with the keys of `CallKeys`."""
 
     others: Annotated[dict[str, Json], REST] = {}
 
 
 Part: TypeAlias = TextPart | FilePart | ImagePart | ImageUrlPart | CallPart
-# The reader takes a union of structs, which is no `type` to mypy: it is cast where it is read.
+# The reader accepts a union of structs, which is not a `type` for mypy: it is cast where it is used.
 _AnyPart = Annotated[Part, key(hint="Write text, or {type: text, value: …}.", instead=_OTHER_PARTS)]
 
 
 def read_messages(node: Node, role: Role, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
-    """The messages of a value: a list of them, one alone, or a text or object that `role` says."""
+    """The messages of a value: a list of messages, a single one, or a text or object as a message of `role`."""
     match node.value:
         case list() as items:
             return tuple(message for each in items for message in _read_message(each, findings))
@@ -191,7 +191,7 @@ def read_files(nodes: list[Node], findings: SuiteFindings) -> tuple[Segment, ...
 
 
 def _read_message(node: Node, findings: SuiteFindings) -> tuple[CaseMessage, ...]:
-    """A message, and behind it the results that its calls bring with them."""
+    """A message, followed by the results that are written with its calls."""
     keys = findings.read(node, MessageKeys)
     if keys is None:
         return ()
@@ -233,7 +233,7 @@ def _content(node: Node, findings: SuiteFindings) -> tuple[Segment, ...]:
 
 
 def _as_json(node: Node) -> TextSegment:
-    """An object in place of text is sent as JSON."""
+    """An object in place of text, as JSON."""
     return TextSegment(msgspec.json.format(jsontext.encode(node.json)).decode(), node.place)
 
 
@@ -271,8 +271,8 @@ def _file(node: Node, path: str, findings: SuiteFindings) -> tuple[Segment, ...]
 
 
 def check_pairing(case: Case, path: Path, findings: SuiteFindings) -> None:
-    """Calls without a result are errors, for no provider takes them; so are results that name a call that is not
-    there. A result without any call before it is a warning: a call is put in front of it."""
+    """Report calls without a result as errors, because no provider accepts them, and results that name a missing call.
+    A result without any call before it is a warning: a call is inserted before it."""
     waiting: list[CallSegment] = []
     for message in case.all_messages:
         if message.role == "tool":
@@ -286,7 +286,7 @@ def check_pairing(case: Case, path: Path, findings: SuiteFindings) -> None:
 
 
 def find_call(message: CaseMessage, waiting: Iterable[CallSegment]) -> CallSegment | None:
-    """The call that a tool message answers: by id, else by name, else the oldest."""
+    """The call that a tool message answers: by id, otherwise by name, otherwise the oldest. None if there is none."""
     calls = list(waiting)
     if message.call_id:
         return next((call for call in calls if call.id == message.call_id), None)

@@ -1,5 +1,5 @@
-"""Suites in promptfoo's form: prompts × tests with variables. What has a counterpart here becomes one; what has none is
-an error that says what to write instead, or a warning where the answers are the same without it."""
+"""Suites in promptfoo's format: prompts × tests with variables. What has a counterpart here is converted; anything else
+is an error that says what to write instead, or a warning if it does not affect the answers."""
 
 import re
 from collections.abc import Generator, Mapping
@@ -31,7 +31,7 @@ _MOST_CASES = 100_000
 
 
 class RunKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """`evaluateOptions` of a suite."""
+    """The `evaluateOptions` of a suite."""
 
     TITLE: ClassVar[str] = "evaluateOptions"
     UNUSED: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -45,7 +45,7 @@ class RunKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SuiteKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite as promptfoo writes it."""
+    """A suite in promptfoo's format."""
 
     TITLE: ClassVar[str] = "a promptfoo suite"
     UNUSED: ClassVar[Mapping[str, str]] = {
@@ -72,7 +72,7 @@ class SuiteKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """A test, or what holds for all of them."""
+    """A test, or `defaultTest`, which applies to all tests."""
 
     TITLE: ClassVar[str] = "a test"
     EXAMPLE: ClassVar[str] = "Of files with tests, YAML and JSON are read."
@@ -119,7 +119,7 @@ def is_promptfoo(document: Node) -> bool:
 def as_suite(
     document: Node, file: str, findings: SuiteFindings
 ) -> Generator[Need, bytes | None, tuple[Node, tuple[SuiteTarget, ...]]]:
-    """The same suite in our form, each value where it was found, and the targets that it describes itself."""
+    """The same suite in our format, each value at the place where it was found, and the targets that it defines."""
     suite = findings.read(document, SuiteKeys)
     assert suite is not None  # it is a mapping, and no key of it is required
     providers = PromptfooProviders(findings)
@@ -139,7 +139,7 @@ def as_suite(
 
 
 def _tags(node: Node) -> Node:
-    """promptfoo's tags are pairs, and ours are words."""
+    """promptfoo's tags are pairs, ours are words."""
     if not node.members:
         return node
     words: list[Node] = [Node(f"{key}:{each.json}", each.place, each.path) for key, each in node.members.items()]
@@ -147,7 +147,7 @@ def _tags(node: Node) -> Node:
 
 
 def _as_text(node: Node) -> Node:
-    """A number or a truth as text: promptfoo fills templates with words, also where they are all of a prompt."""
+    """A number or a boolean as text: promptfoo fills templates with text, even if the value is the whole prompt."""
     if not isinstance(node.value, int | float):
         return node
     return Node(jsontext.encode(node.value).decode(), node.place, node.path)
@@ -176,7 +176,7 @@ def _execution(options: RunKeys) -> JsonObject:
 
 @dataclass
 class _Tests:
-    """Reads tests, each once for every prompt and every value of a list."""
+    """Reads tests, each once for every prompt and every combination of listed values."""
 
     file: str
     findings: SuiteFindings
@@ -220,7 +220,7 @@ class _Tests:
         metadata = {**default.metadata, **test.metadata}
         if metadata:
             shared["metadata"] = Node(metadata, place, (*path, "metadata"))
-        # Where each assertion has to pass for itself, there is nothing left for their mean to decide.
+        # If each assertion has to pass by itself, nothing is left for their mean to decide.
         shared["execution"] = node_of({"threshold": 0 if threshold is None else threshold}, place, path)
         cases: list[Node] = []
         for suffix, variables in variants:
@@ -245,7 +245,7 @@ class _Tests:
     def _variants(
         self, default: CaseKeys, test: CaseKeys, options: dict[str, Node]
     ) -> Generator[Need, bytes | None, list[tuple[str, dict[str, Node]]]]:
-        """The variables of a test, once for every combination of the values that lists give, as promptfoo does."""
+        """The variables of a test, once for every combination of listed values, as in promptfoo."""
         values = {**default.vars, **test.vars}
         for key, each in values.items():
             values[key] = _as_text((yield from read_text(each, self.file, self.findings)))
@@ -268,7 +268,7 @@ class _Tests:
         return found
 
     def _with_prefix_and_suffix(self, prompt: Node, options: dict[str, Node]) -> Node:
-        """A prompt with the words that are said before and after every one."""
+        """A prompt with the prefix and suffix of the options."""
         around = [options.get(key) for key in ("prefix", "suffix")]
         if not any(each is not None and each.value for each in around):
             return prompt
@@ -330,7 +330,7 @@ class _Tests:
         if kind == "is-json" and value is not None:
             return grader | {"type": kind, "schema": value.json}
         if kind in _AS_LIST:
-            # The texts of a list from files keep the path of the one value, so they are read by their own nodes.
+            # The texts of a list from files have the path of the one value, so they are read by their own nodes.
             read = None if value is None else findings.read(value, cast(type[str | tuple[str, ...]], Texts))
             return grader | {"type": kind, "value": [*as_tuple(read or ())]}
         if kind in _AS_VALUE:

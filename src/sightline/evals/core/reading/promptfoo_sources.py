@@ -1,5 +1,5 @@
-"""promptfoo's providers (`openai:chat:gpt-4o-mini` and the like, with their `config`) as targets of ours, and its
-prompts as messages."""
+"""promptfoo's providers (`openai:chat:gpt-4o-mini` and the like, with `config`) as targets, and its prompts as
+messages."""
 
 import re
 from collections.abc import Generator, Mapping
@@ -23,7 +23,7 @@ from sightline.evals.core.target import SuiteTarget
 from sightline.wire import jsontext
 
 _SPEAK = frozenset({"openai", "azure"})
-"""Vendors of which promptfoo's ids name one of several APIs."""
+"""Vendors for which promptfoo's ids name one of several APIs."""
 _PLAIN = frozenset({"chat", "messages"})
 _OTHER_APIS = frozenset(
     {
@@ -49,7 +49,7 @@ Seed: TypeAlias = Annotated[int, Meta(ge=-(2**53))]
 
 
 class SamplingKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """How freely a model answers."""
+    """Sampling settings of a model."""
 
     TITLE: ClassVar[str] = "generationConfig"
     UNUSED: ClassVar[Mapping[str, str]] = {"*": "Do without it."}
@@ -61,7 +61,7 @@ class SamplingKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReasoningKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a model thinks."""
+    """Reasoning settings of a model."""
 
     TITLE: ClassVar[str] = "reasoning"
     UNUSED: ClassVar[Mapping[str, str]] = {"*": "Do without it."}
@@ -70,7 +70,7 @@ class ReasoningKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigKeys(SamplingKeys, frozen=True, kw_only=True):
-    """`config` of a provider. A key of it that is not carried over is a warning."""
+    """The `config` of a provider. A key that is not carried over is a warning."""
 
     TITLE: ClassVar[str] = "a provider's config"
     UNUSED: ClassVar[Mapping[str, str]] = {"*": "Set it for the target in the configuration, or do without it."}
@@ -87,7 +87,7 @@ class ConfigKeys(SamplingKeys, frozen=True, kw_only=True):
 
 
 class ProviderKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider as promptfoo's suites write it."""
+    """A provider as written in promptfoo's suites."""
 
     TITLE: ClassVar[str] = "a provider"
     EXAMPLE: ClassVar[str] = "Write its id, such as openai:gpt-4o-mini."
@@ -107,13 +107,13 @@ class ProviderKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class PromptfooProviders:
-    """Reads providers; `targets` are those that need more than a name of ours."""
+    """Reads providers; `targets` are those that need more than a name from the configuration."""
 
     findings: SuiteFindings
     targets: dict[str, SuiteTarget] = field(default_factory=dict)
 
     def name_of(self, node: Node) -> str:
-        """The target that a provider is here, by its name; empty where it is none, which is reported."""
+        """The name of the target for a provider. Empty if there is none, which is reported."""
         node = _unwrap(node)
         if node.text is not None:
             return self._add_model(node, node.text, "", None)
@@ -128,7 +128,7 @@ class PromptfooProviders:
         model, dialect = found
         vendor = model.partition("/")[0]
         if dialect is None and vendor == "openai" and (config.api_base_url or config.api_host):
-            # promptfoo asks a bare `openai:MODEL` over Chat Completions, and a relay often has nothing else.
+            # promptfoo calls a bare `openai:MODEL` over Chat Completions, and a relay often supports nothing else.
             dialect = WIRE_APIS["chat"]
         target = self._target(config, vendor, label or name, model, dialect)
         if not target.has_own_provider and not label and target == SuiteTarget(name=name, model=model):
@@ -190,7 +190,8 @@ class PromptfooProviders:
         return {name: value for name, value in config.headers.items() if not _SECRET.search(name)}
 
     def _model(self, node: Node, name: str) -> tuple[str, DialectName | None] | None:
-        """The model in our words, and the API that its name asks for."""
+        """The model as in our configuration, and the API that the id asks for; None, with a report, if it cannot be
+        used."""
         if name.startswith(_PROGRAMS):
             self.findings.wrong(node, f"{quote_word(name)} is a program, which promptfoo runs itself", _NO_PROGRAM)
             return None
@@ -221,16 +222,16 @@ class PromptfooProviders:
             hint = 'Write [evals.targets.NAME] with mock = "…" for fixed words, and name that here.'
             self.findings.wrong(node, f"{quote_word(name)} is promptfoo's own, and not here", hint)
             return None
-        return name, None  # a target or a model, as the configuration calls it
+        return name, None  # a target or a model, as named in the configuration
 
 
 def _unwrap(node: Node) -> Node:
-    """A provider that is the only key of a mapping, with its options below it, written as `id` beside them."""
+    """Rewrite a provider that is the only key of a mapping, with its options below it, to `id` beside the options."""
     if len(node.members) != 1 or node.get("id") is not None:
         return node
     ((name, options),) = node.members.items()
     if f"{name}:" in _PROGRAMS and options.text is not None:
-        return Node(f"{name}: {options.text}", node.place, node.path)  # without quotes, YAML makes a mapping of it
+        return Node(f"{name}: {options.text}", node.place, node.path)  # without quotes, YAML reads it as a mapping
     if name in ("id", "label", "config") or not isinstance(options.value, dict):
         return node
     place = node.key_place(name)
@@ -245,7 +246,7 @@ _ENVIRONMENT = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
 def read_prompts(document: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[Node]]:
-    """All prompts in their order: a text is what the user says, a list is a conversation."""
+    """All prompts in their order: a text is a user message, a list is a conversation."""
     node = document.get("prompts")
     if node is None:
         findings.wrong(document, "the suite has no prompts", "Write prompts: and a list of texts.")
@@ -266,7 +267,7 @@ def read_prompts(document: Node, file: str, findings: SuiteFindings) -> Generato
 
 
 def load_file(node: Node, file: str, findings: SuiteFindings, what: str) -> Generator[Need, bytes | None, Node]:
-    """What `file://` and a YAML or JSON file stands for; anything else as it is."""
+    """The content of the YAML or JSON file that a `file://` value names; any other value unchanged."""
     if node.text is None or not node.text.startswith(FILE) or not node.text.endswith((".yaml", ".yml", ".json")):
         return node
     if what == "prompts" and not node.text.endswith((".yaml", ".yml")):
@@ -280,7 +281,7 @@ def load_file(node: Node, file: str, findings: SuiteFindings, what: str) -> Gene
 
 
 def read_text(node: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Node]:
-    """A value that may be `file://` and a path: then what is in that file, as text."""
+    """The text of the file that a `file://` value names; any other value unchanged."""
     if node.text is None or not node.text.startswith(FILE):
         return node
     path = node.text.removeprefix(FILE)
@@ -299,7 +300,7 @@ def read_text(node: Node, file: str, findings: SuiteFindings) -> Generator[Need,
 def _names_a_file(text: str) -> bool:
     if text.startswith((FILE, "exec:")):
         return True
-    # A sentence may end in the name of a file; promptfoo would look for a file of that whole name.
+    # A sentence may end with a file name; promptfoo would look for a file with that whole name.
     return not re.search(r"\s", text) and text.lower().endswith((*_TEXTS, *_PROGRAM_ENDINGS))
 
 
@@ -330,7 +331,7 @@ def _decode_file(data: bytes, path: str, findings: SuiteFindings) -> str | None:
 
 
 def _prompts_of(text: str, path: str, findings: SuiteFindings) -> list[Node]:
-    """The prompts of one file: `---` in a line of its own separates those of a text file, and nothing in Markdown."""
+    """The prompts of one file. In a text file, lines of `---` separate them; a Markdown file is one prompt."""
     here = Node(None, SuitePlace(path, 1, 1), ("prompts",))
     ending = path.lower().rpartition(".")[2]
     if ending == "txt":
@@ -351,7 +352,7 @@ def _prompts_of(text: str, path: str, findings: SuiteFindings) -> list[Node]:
 
 
 def _parse_prompt(prompt: Node, text: str, findings: SuiteFindings) -> Node:
-    """A prompt that is a conversation in JSON is one; any other is what the user says."""
+    """A prompt that is a JSON conversation as messages; any other as the text of a user message."""
     found = Node(text, prompt.place, prompt.path)
     if text.lstrip().startswith("["):
         try:
@@ -365,7 +366,7 @@ def _parse_prompt(prompt: Node, text: str, findings: SuiteFindings) -> Node:
 
 
 def _check_template(node: Node, findings: SuiteFindings) -> None:
-    """Report what promptfoo would compute and what would be sent as it is written here."""
+    """Report templates that promptfoo would evaluate, and that would be sent unchanged here."""
     for each in (*node.members.values(), *node.items):
         _check_template(each, findings)
     if node.text is None:

@@ -1,4 +1,4 @@
-"""The whole of a suite from several files: variables filled in, lists of graders included, tests from other files."""
+"""Assemble a suite from several files: fill in variables, include lists of graders, read tests from other files."""
 
 import re
 from collections.abc import Callable, Generator, Mapping
@@ -21,13 +21,14 @@ _GRADERS = frozenset({"assertions", "evaluators", "assert"})
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]+)?")
 
 GRADERS_OWN = frozenset({*NAMES, *ALIASES})
-"""Names that a grader's prompt is filled with when it is graded; a variable of a case does not take their place."""
+"""Names that are filled in when a grader's prompt is used; a variable of the case does not replace them."""
 
 
 def with_environment(node: Node, environment: Mapping[str, str], findings: SuiteFindings) -> Node:
-    """The tree with the environment's values. A text that is one reference becomes the number or truth that it names.
+    """The tree with environment variables filled in. A text that is a single reference becomes the number or boolean
+    that it names.
 
-    A name that is not set is an error: an empty text in its place would be sent and believed.
+    A name that is not set is an error: otherwise an empty text would be sent and go unnoticed.
     """
 
     def fill(node: Node, text: str) -> Node:
@@ -46,10 +47,11 @@ def with_environment(node: Node, environment: Mapping[str, str], findings: Suite
 
 
 def with_variables(node: Node, variables: JsonObject, findings: SuiteFindings) -> Node:
-    """The tree with a case's variables. A text that is one reference becomes the value itself, whatever its type.
+    """The tree with a case's variables filled in. A text that is a single reference becomes the value itself, whatever
+    its type.
 
-    Without variables nothing is a reference. With them, a name that is not among them stays as it is, and that is
-    reported. Within graders, the names that their own prompts are filled with are left alone.
+    Without variables, nothing is a reference. With them, an unknown name stays as it is, and is reported. Within
+    graders, the names that their own prompts use are left alone.
     """
     if not variables:
         return node
@@ -79,7 +81,7 @@ def _has(variables: JsonObject, name: str) -> bool:
 
 
 def _value(variables: JsonObject, name: str) -> Json:
-    """What a name with dots leads to; a variable that is null is none."""
+    """The value at a dotted name. None if there is none; a null variable counts as missing."""
     value: Json = variables
     for step in name.split("."):
         value = value.get(step) if isinstance(value, dict) else None
@@ -95,7 +97,7 @@ def _parse_scalar(text: str) -> str | int | float | bool:
 
 
 def _map_texts(node: Node, filled: Callable[[Node, str], Node], sign: str) -> Node:
-    """The tree with every text that has the sign in it filled; what has none stays the same object."""
+    """The tree with every text that contains the sign filled in; a subtree without one stays the same object."""
     match node.value:
         case str() as text:
             return filled(node, text) if sign in text else node
@@ -112,7 +114,7 @@ def _map_texts(node: Node, filled: Callable[[Node, str], Node], sign: str) -> No
 
 
 LISTS = ("assertions", "assert", "evaluators")
-"""What lists of graders are called, today and in older suites."""
+"""The keys of lists of graders, in current and older suites."""
 
 DEEPEST = 3
 _TEMPLATES = ".agentv/templates/"
@@ -120,7 +122,7 @@ _KEYS = ("assertions", "name", "description", "$schema")
 
 
 class Includes:
-    """Takes in what the graders of one suite name."""
+    """Expands the `include` entries in the graders of one suite."""
 
     def __init__(self, file: str, environment: Mapping[str, str], findings: SuiteFindings) -> None:
         self._file = file
@@ -129,7 +131,7 @@ class Includes:
         self._read: dict[str, Node | None] = {}
 
     def expand(self, holder: Node, chain: tuple[str, ...] = ()) -> Generator[Need, bytes | None, Node]:
-        """A suite, a case, a turn or a grader with all of its lists in full."""
+        """A suite, a case, a turn or a grader, with the includes in all of its lists expanded."""
         members = dict(holder.members)
         for key, each in holder.members.items():
             if key in LISTS and isinstance(each.value, list):
@@ -173,7 +175,7 @@ class Includes:
         return (yield from self._items(listed.items, (*chain, path)))
 
     def _find_file(self, named: Node, name: str) -> Generator[Need, bytes | None, str | None]:
-        """The file that is meant: a bare name is that of a template."""
+        """The path of an included file, None if there is none; a bare name is that of a template."""
         is_bare = "/" not in name and not name.startswith(".")
         names = [f"{_TEMPLATES}{name}{ending}" for ending in (".yaml", ".yml")] if is_bare else [name]
         places = dict.fromkeys((named.place.file, self._file))
@@ -212,7 +214,8 @@ _EXAMPLE = "Write a list of tests, or the path of a file that has one."
 def read_tests(
     written: Node, file: str, environment: Mapping[str, str], findings: SuiteFindings
 ) -> Generator[Need, bytes | None, list[Node]]:
-    """The nodes of all tests, from here and elsewhere, in their order. `written` is a list, or a suite without."""
+    """The nodes of all tests, from here and from other files, in their order. `written` is a list of tests or a path,
+    or the suite if it has no tests."""
     if isinstance(written.value, dict):
         findings.wrong(written, "the suite has no tests", _EXAMPLE)
         return []
@@ -233,7 +236,7 @@ def read_tests(
 def files_at(
     item: Node, path: str, file: str, findings: SuiteFindings
 ) -> Generator[Need, bytes | None, list[tuple[str, bytes]]]:
-    """The files that a path means, which starts at the suite, with their contents. One that is missing is reported."""
+    """The files of a path or pattern relative to the suite, with their contents. A missing file is reported."""
     files: list[tuple[str, bytes]] = []
     for found in (yield from _paths_of(item, path, file, findings)):
         data = yield Need(found)
@@ -245,7 +248,7 @@ def files_at(
 
 
 def _paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[str]]:
-    """One path, those of a pattern, or those of a folder."""
+    """One path, or the paths of a pattern or a folder."""
     if not is_usable(item, path, findings):
         return []
     if is_glob(path) or path.endswith("/"):
@@ -258,7 +261,7 @@ def _paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> Gene
 
 
 def _list_files(item: Node, path: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[str]]:
-    """The files of a folder (one folder a case, as AgentV has it) or of a pattern."""
+    """The files of a folder (with one folder per case, as in AgentV) or of a pattern."""
     head = path[: path.rindex("/")] if path.endswith("/") else _folder_before_glob(path)
     pattern = f"*/{{{','.join(_CASE_FILES)}}}" if path.endswith("/") else path[len(head) :].lstrip("/")
     folder = join_path(folder_of(file), head)
@@ -278,7 +281,7 @@ def _list_files(item: Node, path: str, file: str, findings: SuiteFindings) -> Ge
 
 
 def _folder_before_glob(pattern: str) -> str:
-    """The folders in front of the first one that is a pattern."""
+    """The folders before the first one that is a pattern."""
     steps = pattern.split("/")
     first = next(index for index, step in enumerate(steps) if is_glob(step))
     return "/".join(steps[:first])
@@ -309,7 +312,7 @@ def _tests_of(data: bytes, path: str, findings: SuiteFindings) -> list[Node]:
 
 
 def _with_folder_name(document: Node, path: str) -> Node:
-    """A case in a folder of its own has the folder's name, if it gives itself none."""
+    """Give a case that is in a folder of its own the folder's name, if it has no id."""
     if document.get("id") is not None:
         return document
     name = Node(folder_of(path).rpartition("/")[2], document.place, ("id",))

@@ -1,4 +1,4 @@
-"""A suite, from the text of its file. Other files that it names are asked for."""
+"""Read a suite from the text of its file. Other files that it names are requested."""
 
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _EVAL_KEYS = {
 
 
 def as_suite_of_skill(document: Node, findings: SuiteFindings) -> Node:
-    """The same suite in our form; each value stands where it was found."""
+    """The same suite in our format, each value at the place where it was found."""
     findings.check_keys(document, _KEYS, "evals of a skill")
     listed = document.members["evals"]
     tests = [_test(each, document.get("skill_name"), findings) for each in findings.items(listed, "evals")]
@@ -65,8 +65,8 @@ _MOST_CIRCLES = 20
 
 
 def check_dependencies(cases: Sequence[Case], paths: Mapping[SuitePlace, Path], findings: SuiteFindings) -> None:
-    """Report ids that stand twice, dependencies on nothing, and circles, each at the place of its case. `paths` are the
-    ways to the cases, by their places."""
+    """Report duplicate ids, dependencies on missing cases, and circles, each at the place of its case. `paths` are the
+    paths of the cases, by place."""
 
     def tell(case: Case, message: str, suggestion: str) -> None:
         findings.wrong_at(case.place, paths[case.place], message, suggestion)
@@ -91,7 +91,7 @@ def check_dependencies(cases: Sequence[Case], paths: Mapping[SuitePlace, Path], 
 
 
 def _circles(cases: dict[str, Case]) -> Iterator[list[str]]:
-    """Each circle once. One that is found is opened, so that the next one shows."""
+    """Each circle once. A circle that was found is broken, so that the next one can be found."""
     waits = {name: [each for each in dict.fromkeys(case.depends_on) if each in cases] for name, case in cases.items()}
     for _ in range(_MOST_CIRCLES):
         try:
@@ -110,7 +110,7 @@ _Graded = TypeVar("_Graded", Case, CaseTurn)
 
 
 def with_own_graders(cases: Sequence[Case], file: str) -> Generator[Need, bytes | None, tuple[Case, ...]]:
-    """The cases, with each grader that is such a script as the command that runs it."""
+    """The cases, with each grader that is a script of the repository as the command that runs it."""
     scripts: dict[str, str] = {}
     for kind in dict.fromkeys(kind_of(spec.type) for case in cases for spec in case.all_graders):
         if kind not in GRADERS and kind not in RENAMED and "/" not in kind and refusal_of(kind) is None:
@@ -124,10 +124,10 @@ def with_own_graders(cases: Sequence[Case], file: str) -> Generator[Need, bytes 
 
 
 def _find_script(kind: str, file: str) -> Generator[Need, bytes | None, str]:
-    """Where the script lies, seen from the suite's folder, in which it is run; empty where there is none."""
+    """The path of the script relative to the suite's folder, where it is run; empty if there is none."""
     for folder in FOLDERS:
         for ending in ENDINGS:
-            # Below the suite's folder, and below each folder above it: none of these leads out.
+            # Below the suite's folder and each folder above it: none of these leads out.
             for up, path in enumerate(candidates(f"{folder}/{kind}{ending}", file)):
                 if (yield Need(path, "presence")) is not None:
                     return "../" * up + f"{folder}/{kind}{ending}"
@@ -146,7 +146,7 @@ ABOUT = ("$schema", "category", "version", "author", "license", "requires", "gov
 
 
 class SuiteConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite as its file has it. What belongs to its cases has readers of its own."""
+    """A suite as in its file. The parts of its cases have readers of their own."""
 
     TITLE: ClassVar[str] = "a suite"
     KEY_HINTS: ClassVar[Mapping[str, str]] = {
@@ -186,7 +186,7 @@ _ENDINGS = re.compile(r"(?:\.eval)?\.(?:ya?ml|jsonl?)$", re.IGNORECASE)
 def read_suite(
     text: bytes, file: str, environment: Mapping[str, str] | None = None
 ) -> Generator[Need, bytes | None, SuiteReading]:
-    """The suite in a text. `file` is its path below the folder, `environment` what `${{ NAME }}` may name."""
+    """Read the suite in a text. `file` is its path below the folder, `environment` the variables for `${{ NAME }}`."""
     findings = SuiteFindings()
     document = _document(text, file, findings)
     suite = None
@@ -196,7 +196,7 @@ def read_suite(
 
 
 def _document(text: bytes, file: str, findings: SuiteFindings) -> Node | None:
-    """The whole file as one mapping. Lines of JSON, and a bare list, are its tests."""
+    """The whole file as one mapping. JSON lines, or a bare list, are its tests."""
     place = SuitePlace(file, 1, 1)
     if file.lower().endswith(".jsonl"):
         lines, problems = read_json_lines(text, file)
@@ -259,7 +259,7 @@ def _parts_for_cases(document: Node, config: SuiteConfig, findings: SuiteFinding
 
 
 def _holding_graders(document: Node) -> Iterator[Node]:
-    """The suite and its execution, with nothing but their graders."""
+    """The suite and its execution, with only their graders."""
     for holder in (document, document.get("execution")):
         if holder is not None:
             members = {key: each for key, each in holder.members.items() if key in LISTS}

@@ -1,4 +1,4 @@
-"""A changed value in the text of a suite. Everything else, comments and spacing included, stays byte for byte."""
+"""Change one value in the text of a suite. Everything else, comments and spacing included, stays byte for byte."""
 
 import json
 import re
@@ -25,7 +25,7 @@ STEP = "  "
 
 
 class YamlLines(NamedTuple):
-    """What stands on the line of its key, and the lines below it, indented as if the key stood at the margin."""
+    """The text on the line of the key, and the lines below it, indented as if the key were at the left margin."""
 
     header: str
     body: tuple[str, ...] = ()
@@ -53,20 +53,20 @@ def document_text(value: Json) -> str:
 
 
 def inline(value: Json) -> str:
-    """A value in one line; what is not a plain word is JSON, which is YAML as well."""
+    """A value on one line; anything but a plain word is JSON, which is also YAML."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
         return value
     return in_flow(value)
 
 
 def in_flow(value: Json) -> str:
-    """A value within brackets: JSON alone, for there a plain word could have a comma or a brace in it."""
+    """A value within brackets: always JSON, because a plain word could contain a comma or a brace."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def is_block(text: str) -> bool:
-    """Whether a literal block can hold the text exactly: several lines, of which the first begins with a letter."""
+    """Whether a literal block can hold the text exactly: it has several lines, and does not start with white space."""
     return (
         "\n" in text
         and not text[0].isspace()
@@ -93,7 +93,7 @@ def _items(value: list[Json]) -> list[str]:
 
 
 def item_lines(value: Json) -> YamlLines:
-    """A value behind a dash: a mapping or a list begins on the same line."""
+    """A value after a dash: a mapping or a list begins on the same line."""
     header, body = write_yaml(value)
     return YamlLines(header, body) if header else YamlLines(body[0].removeprefix(STEP), body[1:])
 
@@ -105,7 +105,7 @@ _HEADER = re.compile(r"[|>][-+0-9]*")
 
 
 class EditedText:
-    """A text with one change. The library tells where values stand; only their characters are replaced."""
+    """A text with one change. The YAML library locates the values; only their characters are replaced."""
 
     def __init__(self, data: bytes, file: str) -> None:
         self._mark = jsontext.BOM if data.startswith(jsontext.BOM) else b""
@@ -118,7 +118,7 @@ class EditedText:
         return self._mark + self._text.encode("utf-8")
 
     def set(self, path: Path, value: Json) -> None:
-        """Put a value at a path that leads somewhere; the last key of it may be new."""
+        """Set the value at an existing path; its last key may be new. Raises a `Fault` if that is not possible."""
         if not path:
             raise refusal(path, "the whole document cannot be replaced")
         holder, flows = self._walk(path)
@@ -130,7 +130,7 @@ class EditedText:
             else:
                 self._write(dash + 1, end, _column(self._text, dash), item_lines(value))
             return
-        assert isinstance(holder, MappingNode)  # the tree has been walked before
+        assert isinstance(holder, MappingNode)  # the path was checked in the tree before
         entry = next((pair for pair in holder.value if pair[0].value == step), None)
         if entry is None:
             self._add(holder, str(step), value, flows=flows)
@@ -144,7 +144,7 @@ class EditedText:
             self._write(start, end, key.start_mark.column, self._align_list(old, key, value))
 
     def append(self, path: Path, case: JsonObject, *, is_empty: bool) -> None:
-        """Put a case behind the last one of the list at a path."""
+        """Append a case to the list at a path."""
         if is_empty:
             self.set(path, [case])
             return
@@ -160,7 +160,7 @@ class EditedText:
         self._insert_lines(end, _column(self._text, dash), (f"- {header}", *body))
 
     def _walk(self, path: Path) -> tuple[Composed, bool]:
-        """The collection that holds the last step, and whether it stands within brackets."""
+        """The collection that contains the last step, and whether it is in flow style."""
         node = self._root
         flows = _flows(node)
         for step in path[:-1]:
@@ -185,7 +185,7 @@ class EditedText:
         return found.end()
 
     def _item(self, sequence: SequenceNode, index: int) -> tuple[int, int]:
-        """Where an item's dash stands, or the item itself within brackets, and where it ends."""
+        """The position of an item's dash, or of the item itself in flow style, and the position of its end."""
         at = sequence.start_mark.index
         if sequence.flow_style:
             item = sequence.value[index]
@@ -203,8 +203,8 @@ class EditedText:
         return dash, end
 
     def _end(self, node: Composed, start: int, above: int) -> int:
-        """Where the characters of a value end. `start` is where it may begin, `above` where its key or dash stands."""
-        if node.start_mark.index <= above:  # an alias: its value stands further up
+        """The end position of a value. `start` is where it may begin, `above` is the position of its key or dash."""
+        if node.start_mark.index <= above:  # an alias: its value is further up
             found = _ALIAS.match(self._text, start)
             return found.end() if found is not None else start
         if isinstance(node, ScalarNode) and node.style in ("|", ">"):
@@ -218,7 +218,7 @@ class EditedText:
         return max(after, self._end(value, after, key.start_mark.index))
 
     def _align_list(self, old: Composed, key: ScalarNode, value: Json) -> YamlLines:
-        """The value, with a list where the list before stood: beneath its key or indented."""
+        """The value as lines. A list is placed like the old list: at the column of its key, or indented."""
         new = write_yaml(value)
         is_beneath = isinstance(old, SequenceNode) and old.start_mark.column == key.start_mark.column
         if is_beneath and not _flows(old) and isinstance(value, list):
@@ -235,7 +235,7 @@ class EditedText:
         self._insert_lines(self._end(mapping, 0, -1), mapping.value[0][0].start_mark.column, lines)
 
     def _insert_lines(self, after: int, column: int, lines: Sequence[str]) -> None:
-        """Put lines below the one that this place is on."""
+        """Insert lines below the line of this position."""
         end = self._line_end(after)
         indented = (" " * column + line if line else "" for line in lines)
         self._replace(end, end, self._end_of_line + self._end_of_line.join(indented))
@@ -246,7 +246,7 @@ class EditedText:
         return found.end()
 
     def _write(self, start: int, end: int, column: int, new: YamlLines) -> None:
-        """Replace what stands behind a colon or a dash. A comment on its line stays there."""
+        """Replace the value after a colon or a dash. A comment on its line stays there."""
         line_end = self._line_end(start)
         last = self._line_end(end)
         tail = self._text[end:last].rstrip()
@@ -269,7 +269,7 @@ def refusal(path: Path, why: str) -> Fault:
 
 
 def _flows(node: Composed) -> bool:
-    """Whether it is a collection in brackets."""
+    """Whether a node is a collection in flow style."""
     return isinstance(node, CollectionNode) and bool(node.flow_style)
 
 
@@ -281,7 +281,7 @@ _TESTS = ("tests", "eval_cases", "evalcases")
 
 
 def case_path(data: bytes, file: str, name: str) -> Path | None:
-    """The way to the case with this id; None where the file has none."""
+    """The path of the case with this id; None if the file has none."""
     if file.lower().endswith(".jsonl"):
         for number, line in enumerate(data.split(b"\n")):
             value = jsontext.decode(line) if line.strip() else None
@@ -297,7 +297,7 @@ def case_path(data: bytes, file: str, name: str) -> Path | None:
 
 
 def cases_in(data: bytes, file: str) -> dict[str, Json]:
-    """The cases of a text by their ids, each as it is written; of two with one id the first."""
+    """The cases of a text by id, each as it is written; if an id occurs twice, the first case counts."""
     if file.lower().endswith(".jsonl"):
         found = [jsontext.decode(line) for line in data.split(b"\n") if line.strip()]
     else:
@@ -307,9 +307,10 @@ def cases_in(data: bytes, file: str) -> dict[str, Json]:
 
 
 def write_value(data: bytes, file: str, path: Path, value: Json) -> bytes:
-    """The text with this value at this path. A key that is not there yet is added to its mapping.
+    """The text with this value at this path. A missing key is added to its mapping. Raises a `Fault` if that is not
+    possible.
 
-    In a file of JSON lines the path begins with the number of the line, counted from 0.
+    In a file of JSON lines, the path begins with the number of the line, counted from 0.
     """
     if file.lower().endswith(".jsonl"):
         lines = data.split(b"\n")
@@ -326,7 +327,7 @@ def write_value(data: bytes, file: str, path: Path, value: Json) -> bytes:
 
 
 def append_case(data: bytes, file: str, case: JsonObject) -> bytes:
-    """The text with one more case at the end of its tests."""
+    """The text with one more case at the end of its tests. Raises a `Fault` if the tests are in another file."""
     if file.lower().endswith(".jsonl"):
         end = b"" if not data or data.endswith(b"\n") else b"\n"
         return data + end + jsontext.encode(case) + b"\n"
@@ -343,7 +344,7 @@ def append_case(data: bytes, file: str, case: JsonObject) -> bytes:
 
 
 def _tests_in(root: Node) -> tuple[Path, Node]:
-    """The way to the tests of a suite, and the tests."""
+    """The path of the tests in a suite, and the tests."""
     if isinstance(root.value, list):
         return (), root
     found = [key for key in _TESTS if key in root.members]

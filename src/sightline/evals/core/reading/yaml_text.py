@@ -1,7 +1,7 @@
 """YAML 1.2 text as a tree of nodes that know their places. Every mistake is a problem, never an exception.
 
-Words are what the core schema of YAML 1.2 says: `yes`, `no`, `on`, `off`, dates and `1_000` are text. Aliases are
-followed and `<<` is merged; what JSON could not hold (NaN, other tags, keys that are collections) is refused.
+Scalars follow the core schema of YAML 1.2: `yes`, `no`, `on`, `off`, dates and `1_000` are text. Aliases are followed
+and `<<` is merged. Anything that JSON cannot represent (NaN, other tags, keys that are collections) is rejected.
 """
 
 import re
@@ -28,7 +28,7 @@ from sightline.wire import jsontext
 from sightline.wire.spans import Span, layout_of
 
 MOST_NODES = 1_000_000
-"""Values that a file may have when its aliases are followed."""
+"""The most values that a file may have with its aliases followed."""
 
 DEPTH = 100
 
@@ -53,7 +53,7 @@ _MOST_DIGITS = 20
 
 
 class _Refused(Exception):
-    """A value that cannot be read; carries the problem."""
+    """Raised for a value that cannot be read; `problem` describes it."""
 
     def __init__(self, place: SuitePlace, path: Path, message: str, suggestion: str) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class _Refused(Exception):
 
 
 class _Parser(Parser):
-    """Knows its scanner. The library's own asks for it twice for each token, which takes a tenth of all the time."""
+    """Caches its scanner. The library's own parser looks it up twice per token, which takes a tenth of the time."""
 
     @cached_property
     def scanner(self) -> Scanner:
@@ -70,7 +70,7 @@ class _Parser(Parser):
 
 
 class _ShallowComposer(Composer):
-    """Stops at the first value that is too deep, for the library takes ever longer to get to the next."""
+    """Stops at the first value that is nested too deep, because the library takes ever longer for each level."""
 
     _depth = 0
 
@@ -90,7 +90,7 @@ class _ShallowComposer(Composer):
 
 
 def read_yaml(data: bytes, file: str) -> Node | SuiteProblem:
-    """The one document of a text, or what is wrong with it."""
+    """The only document of a text, or the problem that keeps it from being read."""
     text = decode_text(data, file)
     if isinstance(text, SuiteProblem):
         return text
@@ -104,7 +104,7 @@ def read_yaml(data: bytes, file: str) -> Node | SuiteProblem:
 
 
 def read_document(data: bytes, file: str, findings: SuiteFindings) -> Node | None:
-    """The one document of a text; None where it cannot be read, which is reported."""
+    """The only document of a text; None if it cannot be read, which is reported."""
     document = read_yaml(data, file)
     if isinstance(document, SuiteProblem):
         findings.add([document])
@@ -113,7 +113,7 @@ def read_document(data: bytes, file: str, findings: SuiteFindings) -> Node | Non
 
 
 def decode_text(data: bytes, file: str) -> str | SuiteProblem:
-    """The text of a file in UTF-8, without its byte order mark."""
+    """The text of a UTF-8 file, without its byte order mark."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -123,10 +123,10 @@ def decode_text(data: bytes, file: str) -> str | SuiteProblem:
 
 
 def compose_yaml(text: str, file: str) -> Composed:
-    """The one document as the library composes it."""
+    """The only document of a text, as composed by the library."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an anchor may be named anew; YAML has a rule for it
+            warnings.simplefilter("ignore")  # an anchor may be redefined; YAML has a rule for it
             library = YAML(typ="safe", pure=True)
             library.Parser, library.Composer = _Parser, _ShallowComposer
             documents = list(library.compose_all(text))
@@ -136,7 +136,7 @@ def compose_yaml(text: str, file: str) -> Composed:
         raise _Refused(place, (), message, "Write it as an escape in double quotes, or remove it.") from None
     except MarkedYAMLError as error:
         raise _refusal_at_mark(error, text, file) from None
-    except (OverflowError, ValueError):  # how the library takes an escape that is beyond all characters
+    except (OverflowError, ValueError):  # what the library raises for an escape beyond the last character
         found = next((match for match in _LONG_ESCAPE.finditer(text) if int(match[1], 16) > _LAST_CHARACTER), None)
         place = _place_of_index(text, found.start() if found else 0, file)
         hint = "Correct it, or write the character itself."
@@ -151,12 +151,12 @@ def compose_yaml(text: str, file: str) -> Composed:
 
 
 def is_whole(text: str) -> bool:
-    """Whether every character in it is one, and none is half of a pair."""
+    """Whether the text has no lone surrogates."""
     return not _HALF.search(text)
 
 
 def place_of(mark: StringMark, file: str) -> SuitePlace:
-    """A mark of the library, counted from 1."""
+    """The library's mark as a place, counted from 1."""
     return SuitePlace(file, mark.line + 1, mark.column + 1)
 
 
@@ -182,8 +182,8 @@ class _Builder:
         self._file = file
 
     def check_size(self, source: Composed, known: dict[int, int]) -> int:
-        """How many values it is with its aliases followed, each counted once: a few lines of them can stand for more
-        than could ever be walked through. A value inside of itself is reported by the code that walks the tree."""
+        """Count the values with their aliases followed, each node visited once: a few lines of aliases can stand for
+        more values than could ever be visited. A value inside itself is reported by the code that walks the tree."""
         if id(source) in known:
             return known[id(source)]
         known[id(source)] = 1
@@ -284,7 +284,7 @@ class _Builder:
         return text
 
     def _whole_text(self, text: str, place: SuitePlace, path: Path) -> str:
-        """The text with each character whole that two escapes made, as JSON writes them."""
+        """The text with surrogate pairs joined, since JSON writes such a character as two escapes."""
         if is_whole(text):
             return text
         try:
@@ -306,7 +306,7 @@ def _whole(text: str) -> int | None:
 
 
 def read_json_lines(data: bytes, file: str) -> tuple[list[Node], list[SuiteProblem]]:
-    """The values of the lines that can be read, and what is wrong with the others."""
+    """The values of the readable lines, and the problems of the others."""
     nodes: list[Node] = []
     problems: list[SuiteProblem] = []
     for number, line in enumerate(data.removeprefix(jsontext.BOM).split(b"\n"), 1):

@@ -1,3 +1,3 @@
-"""What may be said of numbers: means with their errors, intervals, exact tests of differences, and sentences that say
-when the data cannot tell. It takes plain numbers, imports only `errors`, gets its randomness handed in, and never
-counts a value that was not measured."""
+"""Statistics: means with their errors, intervals, exact tests of differences, and sentences that say when the data is
+not conclusive. It takes plain numbers, imports only `errors`, is handed its randomness, and never counts a value that
+was not measured."""

@@ -13,7 +13,7 @@ UPPER = (1 + LEVEL) / 2
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """From `low` to `high`, made such that `level` of all intervals made so hold the true value."""
+    """The interval from `low` to `high`. `level` of all intervals computed in this way contain the true value."""
 
     low: float
     high: float
@@ -21,21 +21,21 @@ class Interval(msgspec.Struct, frozen=True):
     method: str
 
     def holds(self, value: float) -> bool:
-        """Whether the value lies in it; its ends do."""
+        """Whether the value is in the interval, ends included."""
         return self.low <= value <= self.high
 
     def of_scores(self) -> "Interval":
-        """The part of it that a mean of scores can lie in: they are from 0 to 1, however few they are."""
+        """The interval clamped to 0 to 1, the range of scores, which it may exceed if there are few."""
         return msgspec.structs.replace(self, low=max(0.0, self.low), high=min(1.0, self.high))
 
 
 NORMAL = NormalDist()
 _NEARLY_NORMAL = 2000
-"""From so many degrees of freedom on, an expansion around the normal distribution is exact to the last digits."""
+"""From this many degrees of freedom on, an expansion around the normal distribution is exact to the last digits."""
 
 
 def t_cdf(value: float, freedom: int) -> float:
-    """The share of Student's distribution below this value, as the finite sum that whole degrees of freedom allow."""
+    """The cumulative distribution function of Student's t, as the finite sum that integer degrees of freedom allow."""
     angle = atan(value / sqrt(freedom))
     square = cos(angle) ** 2
     is_odd = freedom % 2
@@ -53,7 +53,7 @@ def t_cdf(value: float, freedom: int) -> float:
 
 
 def t_quantile(probability: float, freedom: int) -> float:
-    """The value below which this share of Student's distribution lies."""
+    """The quantile of Student's t for this probability."""
     if probability < 0.5:
         return -t_quantile(1 - probability, freedom)
     if freedom == 1:
@@ -61,8 +61,8 @@ def t_quantile(probability: float, freedom: int) -> float:
     normal = NORMAL.inv_cdf(probability)
     if freedom >= _NEARLY_NORMAL:
         return _cornish_fisher(normal, freedom)
-    # The distribution function is concave above its middle and the normal quantile lies below the one that is looked
-    # for, so each step comes nearer from the same side.
+    # The distribution function is concave above its median, and the normal quantile is below the value searched for, so
+    # each Newton step approaches it from the same side.
     value = normal
     while True:
         step = (probability - t_cdf(value, freedom)) / _t_density(value, freedom)
@@ -92,9 +92,9 @@ def _cornish_fisher(z: float, freedom: int) -> float:
 
 
 def clusters_of(groups: Sequence[str], count: int) -> list[list[int]]:
-    """The places of the values of each group, in the order in which groups first appear.
+    """The indices of the values of each group, in the order in which groups first appear.
 
-    A value without a group stands alone, and without groups every value does.
+    A value without a group is a cluster of its own; without groups, every value is.
     """
     gathered: dict[str | int, list[int]] = {}
     for place, group in enumerate(groups or [""] * count):
@@ -109,14 +109,14 @@ def sums_of(values: Sequence[float], groups: Sequence[str]) -> tuple[list[float]
 
 
 ROUNDING = 1e-12
-"""How far apart two numbers may be, for their size, that would be the same if computers counted without end."""
+"""The relative difference below which two numbers are equal except for rounding."""
 
 
 class Mean(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`error` is the standard error, None where one value or one group is all there is.
+    """`error` is the standard error, None if there is only one value or one group.
 
-    There is no interval either where all values, or the means of all groups, are the same: then `error` is 0, and says
-    nothing about what was not seen.
+    If all values, or the means of all groups, are equal, there is no interval either: then `error` is 0, and says
+    nothing about unseen cases.
     """
 
     value: float
@@ -127,12 +127,12 @@ class Mean(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def mean_of(values: Sequence[float], groups: Sequence[str] = ()) -> Mean | None:
-    """The mean of values, None where there are none.
+    """The mean of values, None if there are none.
 
-    The error is that of the sample, clustered by group where groups are given: the sandwich estimator with the
-    correction C/(C-1) for few clusters (CR1, as inspect_ai has it; Miller 2024 leaves the correction out, CR0). With
-    every value in a cluster of its own that is s/sqrt(n). The interval is Student's, with one degree of freedom less
-    than there are clusters.
+    The error is that of the sample, clustered by group if groups are given: the sandwich estimator with the correction
+    C/(C-1) for few clusters (CR1, as in inspect_ai; Miller 2024 leaves the correction out, CR0). If every value is a
+    cluster of its own, that is s/sqrt(n). The interval is Student's, with one degree of freedom less than there are
+    clusters.
     """
     if not values:
         return None
@@ -150,13 +150,13 @@ def mean_of(values: Sequence[float], groups: Sequence[str] = ()) -> Mean | None:
 
 
 def cluster_error(values: Sequence[float], clusters: Sequence[Sequence[int]], mean: float) -> float:
-    """The standard error of the mean, with at least two clusters."""
+    """The standard error of the mean, for at least two clusters."""
     squares = fsum(fsum(values[place] - mean for place in cluster) ** 2 for cluster in clusters)
     return sqrt(squares * len(clusters) / (len(clusters) - 1)) / len(values)
 
 
 def quantile_of(values: Sequence[float], share: float) -> float:
-    """The value below which this share of at least one value lies, between two of them in proportion."""
+    """The quantile of at least one value, interpolated linearly."""
     ordered = sorted(values)
     place = share * (len(ordered) - 1)
     below = int(place)
@@ -165,7 +165,7 @@ def quantile_of(values: Sequence[float], share: float) -> float:
 
 
 Draw: TypeAlias = Callable[[int, int], Sequence[int]]
-"""`draw(below, count)`: so many whole numbers from 0 up to, and without, `below`, each as likely as any other."""
+"""`draw(below, count)`: `count` integers from 0 up to but not including `below`, uniformly distributed."""
 
 RESAMPLES = 2000
 _FEWEST_RESAMPLES = 499
@@ -175,8 +175,8 @@ _MOST_DRAWS = 1_000_000
 def bootstrap_interval(
     values: Sequence[float], draw: Draw, *, groups: Sequence[str] = (), resamples: int = RESAMPLES
 ) -> Interval | None:
-    """The interval of the mean, whole clusters being drawn. None where the values leave nothing to draw from, or where
-    nothing is to be drawn."""
+    """The bootstrap interval of the mean, resampling whole clusters. None if there are fewer than two clusters, if
+    their means are all equal, or if `resamples` is 0."""
     sums, sizes = sums_of(values, groups)
     if not resamples or len(sums) < 2 or _are_same(sums, sizes):
         return None
@@ -192,12 +192,12 @@ def _are_same(sums: Sequence[float], sizes: Sequence[int]) -> bool:
 
 
 def within_work(resamples: int, units: int) -> int:
-    """How many samples are drawn: fewer where each is large, for then each says more."""
+    """How many samples to draw: fewer if each is large, since each is then more informative."""
     return min(resamples, max(_FEWEST_RESAMPLES, _MOST_DRAWS // units))
 
 
 def resample_means(sums: Sequence[float], sizes: Sequence[int], draw: Draw, resamples: int) -> list[float]:
-    """The means of so many samples, each of as many clusters as there are."""
+    """The means of this many resamples, each of as many clusters as there are."""
     clusters = len(sums)
     means = []
     for _ in range(resamples):
@@ -207,15 +207,15 @@ def resample_means(sums: Sequence[float], sizes: Sequence[int], draw: Draw, resa
 
 
 def percentile_interval(means: Sequence[float]) -> Interval:
-    """What lies between the outer shares of the drawn means."""
+    """The interval between the outer quantiles of the resampled means."""
     return Interval(quantile_of(means, 1 - UPPER), quantile_of(means, UPPER), LEVEL, "percentile")
 
 
 def bca_interval(means: Sequence[float], estimate: float, without: Sequence[float]) -> Interval:
-    """The percentile interval, corrected for bias and for an error that changes with the mean (Efron 1987).
+    """The percentile interval, corrected for bias and for an error that changes with the mean (BCa, Efron 1987).
 
-    `without` are the means with one cluster left out each. Where the drawn means lie all on one side of the estimate
-    there is no correction to be had, and the percentile interval is returned under its own name.
+    `without` are the means with one cluster left out each. If the resampled means are all on one side of the estimate,
+    no correction is possible, and the percentile interval is returned under its own name.
     """
     below = sum(mean < estimate for mean in means) + sum(mean <= estimate for mean in means)
     share = below / (2 * len(means))
@@ -224,7 +224,7 @@ def bca_interval(means: Sequence[float], estimate: float, without: Sequence[floa
     bias = NORMAL.inv_cdf(share)
     centre = fsum(without) / len(without)
     widest = max(abs(centre - mean) for mean in without)
-    # In units of the widest: the powers of very small differences would be 0.
+    # In units of the largest: the powers of very small differences would be 0.
     apart = [(centre - mean) / widest for mean in without] if widest else []
     squares = fsum(each**2 for each in apart)
     acceleration = fsum(each**3 for each in apart) / (6 * squares**1.5) if apart else 0.0
@@ -236,7 +236,7 @@ def bca_interval(means: Sequence[float], estimate: float, without: Sequence[floa
 
 
 def wilson_interval(passes: int, count: int) -> Interval:
-    """The interval of a share, which stays between 0 and 1 and does not collapse where all or none pass."""
+    """The interval of a proportion, which stays between 0 and 1 and does not collapse if all or none pass."""
     z = NORMAL.inv_cdf(UPPER)
     share, square = passes / count, z * z / count
     centre = (share + square / 2) / (1 + square)
@@ -247,10 +247,10 @@ def wilson_interval(passes: int, count: int) -> Interval:
 
 
 def pass_at_k(passes: int, trials: int, k: int) -> float:
-    """How likely at least one of `k` tries passes, without bias from `trials` of them (Chen 2021)."""
+    """The probability that at least one of `k` trials passes, without bias, from `trials` of them (Chen 2021)."""
     return 1 - comb(trials - passes, k) / comb(trials, k)
 
 
 def pass_hat_k(passes: int, trials: int, k: int) -> float:
-    """How likely all of `k` tries pass (pass^k), without bias from `trials` of them."""
+    """The probability that all of `k` trials pass (pass^k), without bias, from `trials` of them."""
     return comb(passes, k) / comb(trials, k)

@@ -1,6 +1,5 @@
-"""Two sides on the same cases: the difference, its interval, exact tests of it, and what all of that says in
-sentences for a person, above all when it says nothing.
-"""
+"""Two sides on the same cases: the difference, its interval, exact tests of it, and sentences that explain them to the
+user, above all when they are not conclusive."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -26,31 +25,31 @@ from sightline.evals.core.statistics.intervals import (
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """How likely so uneven a count is, or a more uneven one, if a win and a loss are equally likely; ties say nothing.
+    """The probability of a count at least as uneven as this, if a win and a loss are equally likely; ties do not count.
 
-    With wins for the cases that only one side passes, and losses for those that only the other does, this is the
-    exact test of McNemar.
+    With wins for the cases that only one side passes, and losses for those that only the other does, this is McNemar's
+    exact test.
     """
     count = wins + losses
     ways = tail = 1
     for fewer in range(min(wins, losses)):
-        # Each number of ways comes from the one before: thousands of cases would take minutes otherwise.
+        # Each number of ways is computed from the previous one: thousands of cases would take minutes otherwise.
         ways = ways * (count - fewer) // (fewer + 1)
         tail += ways
     return min(1.0, 2 * tail / (1 << count))
 
 
 def least_p(units: int) -> float:
-    """The smallest probability that a two-sided exact test of so many differing units can come to."""
+    """The smallest p that a two-sided exact test can reach with this many differing units."""
     return min(1.0, 2.0 ** (1 - units))
 
 
 FLIPS = 4999
 MOST_SUMS = 1_000_000
-"""Where more sums have to be followed chance takes over; the verdicts of a thousand cases are within it."""
+"""With more sums than this, signs are drawn at random. The verdicts of a thousand cases are within this limit."""
 
 _STEPS = 10**12
-"""Differences that are no simple fractions are counted in these parts of 1, each rounded by half a part at most."""
+"""Differences that are not simple fractions are counted in units of this fraction of 1, rounded to the nearest."""
 
 _LARGEST_DENOMINATOR = 1000
 _MOST_PARTS = 10**6
@@ -58,7 +57,7 @@ _ROUNDING = 1e-9
 
 
 class Permutation(msgspec.Struct, frozen=True):
-    """`p` of both sides. `monte_carlo`: `count` flips were drawn; `exact`: all of them were counted."""
+    """`p` is two-sided. `monte_carlo`: `count` sign flips were drawn; `exact`: all were counted."""
 
     p: float
     method: Literal["exact", "monte_carlo"]
@@ -68,15 +67,16 @@ class Permutation(msgspec.Struct, frozen=True):
 def permutation_test(
     differences: Sequence[float], draw: Draw, *, groups: Sequence[str] = (), resamples: int = FLIPS
 ) -> Permutation:
-    """If the two sides were alike, each difference could as well have had the other sign. Groups change sign as one.
+    """Test the differences by flipping signs: if the two sides were alike, each difference could as well have the other
+    sign. The differences of a group flip together.
 
-    All sums that the signs can make are counted as long as they are few, which they are for verdicts and for scores
-    in steps; otherwise signs are drawn, and the observed ones count among them.
+    All sums that the signs can produce are counted if there are few, as for verdicts and for scores in steps; otherwise
+    signs are drawn, and the observed ones are counted among them.
     """
     parts = _parts(differences)
     steps = [round(difference * (parts or _STEPS)) for difference in differences]
     sums = [round(total) for total in sums_of(steps, groups)[0] if total]
-    # A sum that only rounding makes smaller than the observed one is as large as it.
+    # A sum that is smaller than the observed one only because of rounding counts as equal to it.
     observed = abs(sum(sums)) - (0 if parts else len(steps))
     if _are_few(sums):
         extreme = sum(ways for total, ways in _count_sums(sums).items() if abs(total) >= observed)
@@ -88,8 +88,7 @@ def permutation_test(
 
 
 def _parts(differences: Sequence[float]) -> int | None:
-    """Into how many parts 1 has to fall for every difference to be a whole number of them, as the shares of tries do;
-    None where that takes too many."""
+    """The common denominator of all differences, which are often shares of trials; None if it is too large."""
     parts = 1
     for difference in differences:
         if abs(difference * parts - round(difference * parts)) <= _ROUNDING:
@@ -102,7 +101,7 @@ def _parts(differences: Sequence[float]) -> int | None:
 
 
 def _are_few(sums: Sequence[int]) -> bool:
-    """Whether all sums that signs can make can be counted: each part doubles them, unless they fall together."""
+    """Whether all sums that the signs can produce can be counted: each value doubles them, unless they coincide."""
     step = gcd(*sums)
     reach = followed = 0
     for place, part in enumerate(sums):
@@ -112,7 +111,7 @@ def _are_few(sums: Sequence[int]) -> bool:
 
 
 def _count_sums(sums: Sequence[int]) -> dict[int, int]:
-    """Each sum that signs can make, and in how many ways."""
+    """Each sum that the signs can produce, and in how many ways."""
     ways = {0: 1}
     for part in sums:
         more: dict[int, int] = {}
@@ -127,25 +126,25 @@ POWER = 0.8
 
 
 def smallest_effect(error: float) -> float:
-    """The true difference that would be found with this probability, given the standard error (Miller 2024)."""
+    """The true difference that would be found with the probability `POWER`, given the standard error (Miller 2024)."""
     return (NORMAL.inv_cdf(UPPER) + NORMAL.inv_cdf(POWER)) * error
 
 
 def cases_needed(effect: float, error: float, count: int) -> int:
-    """How many cases, grouped as these, it takes to find such a difference where `count` of them have this error."""
+    """How many cases, grouped like these, it takes to find such a difference if `count` of them have this error."""
     return ceil(count * (smallest_effect(error) / effect) ** 2)
 
 
 NOISE = 1e-9
-"""Scores that differ by no more than this are the same number, from two computations."""
+"""Scores that differ by no more than this are the same number, computed in two ways."""
 
 
 class Paired(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`difference` is the second side less the first. `wins` are the second's. `differing` are the clusters whose
-    differences do not cancel out.
+    """`difference` is the second side minus the first. `wins` are those of the second. `differing` are the clusters
+    whose differences do not cancel out.
 
     `smallest` is the true difference that these cases would have shown four times out of five; `needed` is how many
-    cases it would take for the difference that was seen.
+    cases the observed difference would take.
     """
 
     difference: Mean
@@ -169,8 +168,8 @@ def compare_pairs(
     tolerance: float = 0.0,
     resamples: int = RESAMPLES,
 ) -> Paired | None:
-    """What the pairs say; None where there is no pair. `tolerance` is how far apart two scores may be and tie; it
-    touches nothing but the count of wins. Without `resamples` there is no bootstrap interval."""
+    """Compare the pairs; None if there are none. Two scores tie if they differ by at most `tolerance`, which affects
+    only the count of wins, losses and ties. If `resamples` is 0, there is no bootstrap interval."""
     apart = [second - first for first, second in zip(before, after, strict=True)]
     differences = [0.0 if abs(each) <= NOISE else each for each in apart]
     mean = mean_of(differences, groups)
@@ -197,11 +196,11 @@ def compare_pairs(
 
 
 Finding: TypeAlias = Literal["better", "worse", "cannot_tell", "nothing"]
-"""Of the second side, compared with the first; `nothing`: there is no pair."""
+"""The second side compared with the first; `nothing`: there are no pairs."""
 
 
 def number(value: float) -> str:
-    """A number for a sentence: three decimals, without the zeros at its end."""
+    """A number for a sentence: three decimals, without trailing zeros."""
     text = f"{value:.3f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
@@ -216,7 +215,7 @@ def describe_interval(interval: Interval) -> str:
 
 
 def describe_mean(mean: Mean | None) -> str:
-    """A mean score with what may be believed of it."""
+    """A sentence with a mean score and its uncertainty."""
     if mean is None:
         return "No case has a score."
     many = pluralize(mean.count, "case")
@@ -233,12 +232,12 @@ def describe_mean(mean: Mean | None) -> str:
 
 
 def describe_unknown_costs(unknown: int, known: int, noun: str) -> str:
-    """How many costs are not known; empty where all are."""
+    """How many costs are unknown; empty if none is."""
     return f"What {unknown} of {pluralize(unknown + known, noun)} cost is not known." if unknown else ""
 
 
 def describe_estimates(estimated: int, answers: int) -> str:
-    """How many answers the provider did not count; empty where it counted all."""
+    """For how many answers the provider did not report token counts; empty if for none."""
     counted = f"{estimated} of {pluralize(answers, 'answer')}"
     return f"The provider did not count {counted}: tokens and cost are an estimate there." if estimated else ""
 
@@ -246,7 +245,7 @@ def describe_estimates(estimated: int, answers: int) -> str:
 def describe_excluded(
     reasons: Iterable[Literal["error", "not_graded", "skipped"]], bounds: tuple[float, float] | None, what: str
 ) -> str:
-    """What is left out of a number, and how far it could move that; empty where nothing is left out."""
+    """What is left out of a number, and how far it could change that number; empty if nothing is left out."""
     excluded = list(reasons)
     if not excluded:
         return ""
@@ -260,7 +259,7 @@ def describe_excluded(
 
 
 def finding_of(paired: Paired | None) -> Finding:
-    """What may be said of the second side. The interval and the exact test have to agree, or it is not said."""
+    """What can be concluded about the second side: a difference only if the interval and the exact test agree."""
     if paired is None:
         return "nothing"
     interval, difference = paired.difference.interval, paired.difference.value
@@ -270,7 +269,7 @@ def finding_of(paired: Paired | None) -> Finding:
 
 
 def describe_difference(paired: Paired | None, first: str, second: str, ends: tuple[float, float]) -> str:
-    """Which of two sides is better, or why that is not known. `ends` are the lowest and highest score of a case."""
+    """Which of two sides is better, or why that is unknown. `ends` are the lowest and highest score of a case."""
     if paired is None:
         return f"{first} and {second} have no graded case in common: nothing can be compared."
     difference = paired.difference

@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 class HostLine:
-    """Messages arrive in the order in which they were sent."""
+    """The connection of a host to home. Messages arrive in the order in which they were sent."""
 
     def __init__(self) -> None:
         self._outbox = messages.Outbox()
@@ -65,7 +65,7 @@ class HostLine:
         return True
 
     async def next(self, seconds: float) -> bytes:
-        """The messages queued since the last call; an empty batch after so many seconds without any."""
+        """The messages queued since the last call; an empty batch after this many seconds without any."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._outbox.next()
@@ -287,7 +287,7 @@ class Host:
             self._do(message)
 
     async def next(self, seconds: float = POLL) -> bytes:
-        """The next batch for home. Each call is also home's sign of life."""
+        """The next batch for home. Each call is also a sign that home is alive."""
         self._last_poll = self._clock.monotonic()
         sending = await self.line.next(seconds)
         self._last_poll = self._clock.monotonic()

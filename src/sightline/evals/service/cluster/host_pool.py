@@ -138,7 +138,7 @@ class RayHostPool:
         self._host = host
         self._ours = ours
         self._import_ray = import_ray
-        # Ray answers by threads of its own, but hands calls over only once the cluster has taken them.
+        # Ray delivers answers in its own threads, but starting a call blocks until the cluster has accepted it.
         self._threads: ThreadPoolExecutor | None = None
         self._ray: Any = None
         self._actors: Any = None
@@ -171,10 +171,10 @@ class RayHostPool:
     async def start_host(self) -> "RayHost":
         try:
             return RayHost(self, await self._apart(lambda: self._actor_class().remote()))
-        except (ImportError, AttributeError):  # raised there, where our class is looked for
+        except (ImportError, AttributeError):  # raised on the cluster, where our class is looked up
             raise self._without_us() from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
-            # Another host would not be had either.
+            # Starting another host would fail too.
             hint = "Finished cases are saved: continue with --resume RUN once it is back."
             raise Fault(Code.NETWORK, f"the cluster {self.address} is lost: {_first_line(error)}", hint=hint) from None
 
@@ -186,7 +186,7 @@ class RayHostPool:
                 async with asyncio.timeout(_LEFT_IN):
                     await self._apart(self._ray.shutdown)
             except TimeoutError:
-                pass  # the cluster sees by itself that we are gone
+                pass  # the cluster notices by itself that we are gone
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
@@ -209,7 +209,7 @@ class RayHostPool:
 
         try:
             pending = await self._apart(lambda: self._actor_class() and call().future())
-            # Ray's own future must not be cancelled: it could not tell its answer then, and says so loudly.
+            # Ray's own future must not be cancelled: it could not deliver its answer then, and logs an error.
             pending.add_done_callback(came)
             return await answer
         except self._ray.exceptions.RayActorError as error:
@@ -243,7 +243,7 @@ class RayHostPool:
         except OSError as error:
             raise self._unreachable(f"cannot be reached: {error.strerror or error}") from None
         writer.close()
-        with suppress(OSError):  # it is closed, one way or the other
+        with suppress(OSError):  # it is closed in any case
             await writer.wait_closed()
 
     def _connect(self) -> None:
@@ -253,11 +253,11 @@ class RayHostPool:
             self._init_ray(TRIES)
         except ImportError:
             raise _not_installed() from None
-        except ConnectionAbortedError as error:  # its own words come last, behind where it happened
+        except ConnectionAbortedError as error:  # its message comes last, after the traceback
             raise self._unreachable(f"does not accept the connection: {_last_line(error)}") from None
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise self._unreachable(f"does not accept the connection: {_first_line(error)}") from None
-        # What the cluster's own process logs would come here past all settings.
+        # Otherwise the logs of the cluster's process would be printed here, whatever the settings.
         logging.getLogger("ray.util.client.logsclient").disabled = True
         self._actors = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=_THREADS)(self._host)
 

@@ -1,7 +1,7 @@
 """The messages between a host and home, their encoding, and the files that home packs and a host unpacks.
 
-The bundle holds the whole folder of the suite, and whatever cases, graders, targets and toolsets name below the root.
-Hidden files and generated folders are left out: the former may hold keys, the latter are large.
+The bundle contains the whole folder of the suite, and all files below the root that cases, graders, targets and
+toolsets name. Hidden files and generated folders are left out: the former may contain keys, the latter are large.
 """
 
 import asyncio
@@ -61,9 +61,9 @@ class Introduction(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", kw_only=True):
-    """All that a host needs to begin, besides files. `began` is the first fact of the run, `process` the name of the
-    driving process, `config` where the configuration file would be below the suites' folder. `variables` hold keys;
-    `masks` are those active at home."""
+    """Everything that a host needs to begin, except files. `began` is the first fact of the run, `process` the name of
+    the driving process, `config` where the configuration file would be below the suites' folder. `variables` contain
+    keys; `masks` are those active at home."""
 
     run: str
     began: bytes
@@ -81,7 +81,7 @@ class Begin(msgspec.Struct, frozen=True, omit_defaults=True, tag="begin", kw_onl
 
 
 class Keys(msgspec.Struct, frozen=True, tag="keys"):
-    """The variables for the `Begin` that follows. They hold keys and are sent separately because a cluster may store
+    """The variables for the `Begin` that follows. They contain keys and are sent separately because a cluster may store
     large messages (a suite) on disk, but not small ones."""
 
     variables: dict[str, str]
@@ -91,7 +91,7 @@ class Keys(msgspec.Struct, frozen=True, tag="keys"):
 
 
 class RunCase(msgspec.Struct, frozen=True, tag="run"):
-    """Run a case, which is called `n` from here on."""
+    """Run a case, which later messages refer to as `n`."""
 
     n: int
     key: Key
@@ -180,7 +180,7 @@ Logs: TypeAlias = tuple[Log, ...]
 
 
 class HostReady(msgspec.Struct, frozen=True, omit_defaults=True, tag="ready"):
-    """The host can run cases, or the fault why it cannot."""
+    """The host can run cases; otherwise `fault` is why it cannot."""
 
     fault: HostFault | None = None
 
@@ -235,7 +235,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed"):
 
 
 class Learned(msgspec.Struct, frozen=True, tag="learned"):
-    """Report a provider's token count for an estimated request."""
+    """A provider's token count for an estimated request."""
 
     provider: str
     model: str
@@ -336,7 +336,7 @@ def _read(data: bytes, decoder: "msgspec.json.Decoder[Value]", form: object) -> 
 
 
 LARGEST = 256 << 20
-"""Bytes of files that are sent to a cluster."""
+"""The most bytes of files that are sent to a cluster."""
 
 _PREFIX = "sightline-host-"
 _OWNER = "owner"
@@ -410,7 +410,7 @@ def _paths(files: SuiteFiles, began: EvalBegan, others: Sequence[str]) -> Iterat
 
 
 def _of_target(files: SuiteFiles, target: TargetSpec) -> Iterator[str]:
-    """The files named by a command, and the folder it runs in, unless that is the root: it would be too much."""
+    """The files named by a command, and the folder it runs in, unless that is the root, which would be too large."""
     if target.cli is None:
         return
     folder = join_path(target.cli.cwd, ".") if target.cli.cwd else ""

@@ -32,7 +32,7 @@ from sightline.wire.cache import BoundedCache
 _LOG = logging.getLogger(__name__)
 
 MOST_REMEMBERED = 4096
-"""How many requests of a host can still be settled; older ones have been by then."""
+"""How many requests of a host are remembered to be settled; older ones have been settled by then."""
 
 
 _ENDLESS = 1e12
@@ -245,7 +245,7 @@ class HostHandle:
                 await self._desk.handle(message)
 
     def _on_task_end(self, task: "asyncio.Task[None]") -> None:
-        """One of the two tasks has ended: fail everything that still waits for the host."""
+        """Called when one of the two tasks has ended: fail everything that still waits for the host."""
         trouble = None if task.cancelled() else task.exception() or LostError("it has left")
         self._left.set()
         if trouble is None or self._is_over:
@@ -260,7 +260,7 @@ class HostHandle:
 
 
 MOST_HOSTS = 3
-"""How many hosts a case may lose before it is given up: it probably kills them."""
+"""How many hosts a case may lose before it is given up: it probably crashes them."""
 
 FIRST_HOST = 120.0
 """Seconds in which a cluster must start its first host."""
@@ -415,7 +415,7 @@ def _check(theirs: messages.Introduction, ours: messages.Introduction) -> None:
 
 @asynccontextmanager
 async def open_worker(run: EvalRun) -> AsyncIterator[tuple[Worker, dict[str, int]]]:
-    """Open the worker of a run: this process, or a cluster if one is configured and any target needs it. With it comes
+    """Open the worker of a run: this process, or a cluster if one is configured and any target needs it. Also yields
     how many cases each target takes at once."""
     began, there = run.began, run.context.elsewhere
     if there is None or all(_is_here(spec) for spec in began.targets):
