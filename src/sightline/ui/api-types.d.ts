@@ -1008,7 +1008,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are an estimate, because the provider did not count them. */
+/** One line about an exchange. `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's own request (for a title, or a choice of model). `method` is that of a raw request. `transport` is http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is how much more the tokens from the cache would have cost, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are estimates, because the provider did not count them. */
 export interface Line {
   id: string;
   at: number;
@@ -1281,7 +1281,7 @@ export interface ProviderShown {
   why: string;
 }
 
-/** The proxy of a run. `url` has its password, `certificate` is what its children are to trust, as PEM; `hosts` are those whose connections are opened. */
+/** The proxy of a run. `url` contains its password, `certificate` is the PEM certificate that the run's child processes have to trust; `hosts` are those whose connections are decrypted. */
 export interface ProxyShown {
   url: string;
   certificate: string;
@@ -1361,14 +1361,14 @@ export interface RefusalBlock {
   text: string;
 }
 
-/** A client did not accept our certificate for this host; `why` is what its TLS said. With `is_tunnelled` its further connections there are tunnelled. */
+/** A client rejected our certificate for this host; `why` is its TLS alert. With `is_tunnelled`, its further connections to the host are tunnelled. */
 export interface RefusalShown {
   host: string;
   why: string;
   is_tunnelled: boolean;
 }
 
-/** The hosts for which the clients of a run did not accept our certificate. */
+/** The hosts for which the clients of a run rejected our certificate. */
 export interface RefusalsShown {
   refused: RefusalShown[];
 }
