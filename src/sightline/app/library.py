@@ -86,7 +86,7 @@ async def run_async(
     hooks: Sequence[Hook] = (),
     heard: EventObserver | None = None,
     max_tokens: int | None = None,
-    timeout: float = 60.0,  # noqa: ASYNC109 - each call of a function has it, and this one none
+    timeout: float = 60.0,  # noqa: ASYNC109 - it applies to each call of a function, not to this call
     config: str | None = None,
     data: str | None = None,
     apart: bool = False,
@@ -261,7 +261,7 @@ def _complete(request: Request, choice: ModelChoice) -> Request:
 async def _equipment(
     tools: Sequence[ToolSource],
     loaded: Configuration,
-    timeout: float,  # noqa: ASYNC109 - handed on
+    timeout: float,  # noqa: ASYNC109 - passed on
     stack: AsyncExitStack,
 ) -> tuple[list[Tools], tuple[ApprovalRule, ...]]:
     """All tools, and the rules for calls that need no approval. Tools that the caller has opened stay open."""

@@ -249,7 +249,7 @@ class ServingWorker:
             await asyncio.sleep(_LATE)
             self._memory.add_late()
 
-    # --- what the main process calls ---
+    # --- calls of the main process ---
 
     async def _watch(self, data: bytes) -> bytes:
         """Send facts from now on, all of them or those for brief watchers; or stop sending."""

@@ -98,7 +98,7 @@ class WorkerMemory:
         self._map.close()
         os.close(self.file)
 
-    # --- whether the main process has to see everything ---
+    # --- the flag ---
 
     @property
     def wants_all(self) -> bool:

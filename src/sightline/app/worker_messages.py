@@ -165,7 +165,7 @@ class Peer:
             data = await self._calls[call.name](call.data)
         except Fault as fault:
             self.send(ConnectionReturned(call.number, fault=write_fault(fault)))
-        except Exception:  # noqa: BLE001 - the other process must not wait for ever
+        except Exception:  # noqa: BLE001 - the other process must not wait forever
             _LOG.exception("the call %s of another process failed", call.name)
             self.send(ConnectionReturned(call.number, fault=write_fault(process_ended())))
         else:

@@ -200,7 +200,7 @@ class Workers:
         for each in self._running:
             each.memory.set_wants_all(wants_all=not self._parts.holds.is_idle)
 
-    # --- what is known of them ---
+    # --- facts and counts of the workers ---
 
     def count_in(self) -> None:
         for each in self._running:
@@ -250,7 +250,7 @@ class Workers:
         answers = await asyncio.gather(*calls, return_exceptions=True)
         return [each for each in answers if isinstance(each, bytes)]  # a worker that is gone has nothing to answer
 
-    # --- their lives ---
+    # --- starting and ending ---
 
     def begin_end(self) -> None:
         """Tell the workers to end as soon as their clients have their answers. They are told only once: a second
@@ -411,7 +411,7 @@ class Workers:
             if not exchanges:
                 return
 
-    # --- the embedded model ---
+    # --- calls of a worker ---
 
     def calls_for(self, worker: _Running) -> dict[str, messages.Serve]:
         """The calls that a worker may make."""

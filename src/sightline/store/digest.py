@@ -78,8 +78,8 @@ def mark_messages(messages: Iterable[Message], before: Iterable[Mark] = ()) -> l
 
 
 def is_errand(request: Request) -> bool:
-    """Whether the client sends the request for its own purposes: to get a title for a conversation, or to choose a
-    model.
+    """Whether this is a side request, which the client makes for itself: for the title of a conversation, or to choose
+    a model.
 
     Such a request offers no tools and contains little besides the user's words. It either asks for output that follows
     a schema, or its instructions ask for a title.
@@ -177,7 +177,7 @@ def digest_of(name: str, body: bytes, read: "Callable[[Dialect, bytes], Digest]"
         return (texts and _read_texts(texts)) or read(spoken, body)
     except Fault:
         return _unread(body)
-    except Exception:  # noqa: BLE001 - a mistake of ours in reading one body must not end the recording of all
+    except Exception:  # noqa: BLE001 - a bug in reading one body must not stop all recording
         _LOG.exception("a request could not be read for search; it is on record all the same")
         return _unread(body)
 
@@ -191,7 +191,7 @@ def _may_want_title(instructions: str) -> bool:
 
 def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
     """The result of `digest_request` for a request of these texts, without tools and options; None if it may be a
-    client's own request (see `is_errand`)."""
+    side request (see `is_errand`)."""
     system: list[str] = []
     new: list[str] = []
     thread: list[bytes] = []

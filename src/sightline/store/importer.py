@@ -139,7 +139,7 @@ class Importer:
         except Fault as fault:
             note_trouble(self._folder, fault)
             raise
-        except Exception:  # noqa: BLE001 - recording must not end because of what another process has left
+        except Exception:  # noqa: BLE001 - what another process has left must not stop recording
             _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")
         for slot in dead:
             self._remove(slot)
@@ -227,7 +227,7 @@ class Importer:
             sink.apply(list(chain.from_iterable(batch)), slot)
         except Fault:
             raise
-        except Exception as error:  # noqa: BLE001 - what is wrong with one record must not keep back others
+        except Exception as error:  # noqa: BLE001 - an error in one record must not block others
             _LOG.warning("a batch of %d records was refused and is brought in one by one: %r", len(batch), error)
             for record in batch:
                 self._import_record(sink, record, slot)
@@ -270,7 +270,7 @@ def _damage_fault(torn: Torn) -> Fault:
     )
 
 
-# --- what processes tell each other ---
+# --- signals between processes ---
 
 
 class _Trouble(msgspec.Struct, frozen=True):

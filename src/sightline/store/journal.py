@@ -208,7 +208,7 @@ def put_aside(*paths: Path) -> None:
     try:
         if not lock(guard):
             return  # a scrub is in progress; the next look at the journals puts them aside
-        taken = set(os.listdir(folder))  # noqa: PTH208 - one call to the system in place of one for each spare
+        taken = set(os.listdir(folder))  # noqa: PTH208 - one system call in place of one for each spare
         free = [name for number in range(_MOST_SPARES) if (name := spare_name(number)) not in taken]
         for path in paths:
             with suppress(FileNotFoundError):  # another process has removed it

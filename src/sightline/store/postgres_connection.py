@@ -43,7 +43,7 @@ class PostgresConnection(Protocol):
         self,
         query: str,
         *arguments: object,
-        timeout: float | None = None,  # noqa: ASYNC109 # so the driver calls it
+        timeout: float | None = None,  # noqa: ASYNC109 # the driver's name for it
     ) -> str:
         """Run a statement, for at most `timeout` seconds; returns the server's status tag."""
 

@@ -49,8 +49,8 @@ from sightline.tokens.estimate import cost_of, savings_of
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One line about an exchange. `at` is when it was received; `status` what the client got; token counts are the
-    provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's own
-    request (for a title, or a choice of model). `method` is that of a raw request. `transport` is http, websocket or
+    provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a side request of
+    the client (for a title, or to choose a model). `method` is that of a raw request. `transport` is http, websocket or
     tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is how much more the
     tokens from the cache would have cost, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`:
     tokens and cost are estimates, because the provider did not count them."""

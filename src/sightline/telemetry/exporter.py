@@ -143,7 +143,7 @@ class Exporter:
         self._running: asyncio.Task[None] | None = None
         self._is_closing = False
 
-    # --- what is recorded ---
+    # --- collecting ---
 
     def took(self, entries: Sequence[KeptEntry]) -> None:
         """Take entries that were recorded. This only remembers those that are needed."""
@@ -203,7 +203,7 @@ class Exporter:
             for event in events:
                 self._logs.put(event)
 
-    # --- and sent ---
+    # --- sending ---
 
     async def __aenter__(self) -> Self:
         self._running = asyncio.get_running_loop().create_task(self._run())

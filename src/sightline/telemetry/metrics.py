@@ -133,7 +133,7 @@ class Metrics:
         self._groups: dict[tuple[str, ...], _Group] = {}
         self._is_new = False
 
-    # --- what is recorded ---
+    # --- counting ---
 
     def took(self, entries: Sequence[KeptEntry]) -> None:
         if not self.is_counting:
@@ -289,7 +289,7 @@ class Metrics:
         one.total += value
         self._is_new = True
 
-    # --- added up with those of other processes ---
+    # --- merging with other processes ---
 
     def pack(self) -> bytes:
         return msgspec.msgpack.encode({name: list(series.items()) for name, series in self._series.items()})
@@ -304,7 +304,7 @@ class Metrics:
             one.count += other.count
             one.total += other.total
 
-    # --- and written out ---
+    # --- output ---
 
     def export_new(self, now: float) -> list[Json] | None:
         """All metrics as OTLP; None if nothing was added since the last call."""

@@ -1008,7 +1008,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** One line about an exchange. `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's own request (for a title, or a choice of model). `method` is that of a raw request. `transport` is http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is how much more the tokens from the cache would have cost, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are estimates, because the provider did not count them. */
+/** One line about an exchange. `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a side request of the client (for a title, or to choose a model). `method` is that of a raw request. `transport` is http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is how much more the tokens from the cache would have cost, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are estimates, because the provider did not count them. */
 export interface Line {
   id: string;
   at: number;
@@ -1705,7 +1705,7 @@ export interface SessionShown {
   threads: SessionThread[];
 }
 
-/** Requests that continue each other, in order: a conversation, a sub-agent's conversation, a client's own request, or a replay. `requests` and `cost` include everything below. */
+/** Requests that continue each other, in order: a conversation, a sub-agent's conversation, a side request, or a replay. `requests` and `cost` include everything below. */
 export interface SessionThread {
   kind: "agent" | "conversation" | "replay" | "side";
   title: string;

@@ -83,7 +83,7 @@ class TurnExaminer:
         return found
 
     async def find_turns(self, session: str, wanted: str) -> list[Summary]:
-        """The turns, newest first: requests that a provider counted, without a client's own requests and without
+        """The turns, newest first: requests that a provider counted, without side requests and without
         requests that only count tokens."""
         terms = [TURNS, "input>0"]
         if wanted:

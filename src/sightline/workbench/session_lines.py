@@ -16,7 +16,7 @@ from sightline.web.bodies import Query
 from sightline.workbench.costs import add_up, list_filter, only_counts
 
 TURNS: Final = "!side:yes"
-"""The filter for requests that are not a client's own, such as for a title."""
+"""The filter that excludes side requests of a client, such as for a title."""
 _LOOKED_AT = 20
 """Among so many of the latest requests there is a turn, unless a client only counts tokens."""
 

@@ -32,7 +32,7 @@ MOST_REQUESTS: Final = 5_000
 MOST_TURNS: Final = 20
 """How many turns' details are read in one call: each may have a body of several megabytes."""
 _ERRAND_SECONDS = 600
-"""A client's own request belongs to the nearest turn of its session, if it is within so many seconds."""
+"""A side request belongs to the nearest turn of its session, if it is within so many seconds."""
 _REMEMBERED = 2_000
 _FILE_READERS = frozenset({"read", "read_file", "view", "view_file", "cat", "open_file", "read_many_files"})
 
@@ -63,7 +63,7 @@ class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionThread(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests that continue each other, in order: a conversation, a sub-agent's conversation, a client's own request,
+    """Requests that continue each other, in order: a conversation, a sub-agent's conversation, a side request,
     or a replay. `requests` and `cost` include everything below."""
 
     kind: ThreadKind
@@ -121,7 +121,7 @@ class SessionPlace(msgspec.Struct, frozen=True, kw_only=True):
     above: str
 
 
-# --- the turns, from the lines of the record ---
+# --- the turns, from the summaries in the record ---
 
 
 @dataclass(slots=True, eq=False)
@@ -147,7 +147,7 @@ def arrange(summaries: Iterable[Summary]) -> tuple[SessionThread, ...]:
 
 
 def _threads(lines: Sequence[Summary]) -> list[_Thread]:
-    """The threads of these requests. A client's own requests and replays are separate threads; all others are grouped
+    """The threads of these requests. Side requests and replays are separate threads; all others are grouped
     by their first request."""
     known = {line.id: line for line in lines}
     roots: dict[str, str] = {}
@@ -161,7 +161,7 @@ def _threads(lines: Sequence[Summary]) -> list[_Thread]:
 
 
 def _place(thread: _Thread, threads: Sequence[_Thread]) -> None:
-    """Find the turn that caused a thread: the replayed one, the nearest one for a client's own request, or the one
+    """Find the turn that caused a thread: the replayed one, the nearest one for a side request, or the one
     whose tool calls were pending when a sub-agent began."""
     first = thread.lines[0]
     others = [other for other in threads if other is not thread]
