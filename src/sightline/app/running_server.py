@@ -33,7 +33,7 @@ _HEALTH_TIMEOUT_S = 5
 
 
 def announce(folder: Path, url: str) -> None:
-    """Write the address at which a server of this data folder listens to a file there."""
+    """Announce a server of this data folder: write its URL to a file in the folder."""
     path = _file(folder, url)
     try:
         with replacing(path) as file:

@@ -137,7 +137,7 @@ class WorkerMemory:
         start = _START + at
         self._map[start + _LENGTH.size : start + size] = data
         _LENGTH.pack_into(self._map, start, len(data))
-        _NUMBER.pack_into(self._map, _WRITTEN, written + size)  # last: only now the change is visible
+        _NUMBER.pack_into(self._map, _WRITTEN, written + size)  # last: this makes the change visible
         return True
 
     def take(self) -> list[Change]:

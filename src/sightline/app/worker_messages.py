@@ -121,7 +121,7 @@ class Peer:
         self.send(Call(0, name, data))
 
     async def call(self, name: str, data: bytes = b"") -> bytes:
-        """Call the peer and return its answer. Raises the peer's Fault, or one of its own if the peer is gone."""
+        """Call the peer and return its answer. Raises the Fault of the peer, or a 503 Fault if it is gone."""
         self._count += 1
         number = self._count
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()

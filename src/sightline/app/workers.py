@@ -398,7 +398,7 @@ class Workers:
         worker.exchanges.clear()
 
     async def _show_ends(self, exchanges: list[str]) -> None:
-        """Show how the exchanges of a lost worker have ended, once the recorder has written it."""
+        """Show how the exchanges of a lost worker have ended, once the recorder has recorded it."""
         parts = self._parts
         for _ in range(int(_MOST_LATE / _LOOK)):
             await asyncio.sleep(_LOOK)

@@ -283,7 +283,7 @@ class _Trouble(msgspec.Struct, frozen=True):
 
 
 def note_trouble(folder: Path, fault: Fault | None) -> None:
-    """Tell all processes why records do not reach the database; None if they do."""
+    """Write for all processes why records do not reach the database; None if they do."""
     path = folder / _TROUBLE
     if fault is None:
         path.unlink(missing_ok=True)

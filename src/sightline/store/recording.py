@@ -87,7 +87,7 @@ class JournaledStore(ABC):
         self.append(encode_entries(entries))
 
     def append(self, data: bytes) -> None:
-        """Record entries that are already encoded, as `join_entries` does it."""
+        """Record entries that are already encoded; see `store.whole.join_entries`."""
         try:
             self._journal.append(data)
         except Fault as fault:

@@ -38,16 +38,16 @@ from sightline.store.words import END, Name, find_blocks, read_names, split_bloc
 _MOST_IDS = 10_000
 """How many exchanges are listed at once for an export: each query about words scans all of them again."""
 _PAGE, _MOST_PAGE = 1000, 4000
-"""How many exchanges are searched together: the first page, and the largest. Each page is twice as large as the one
-before it."""
+"""How many exchanges the first page of a search has, and the largest one. Each page is twice as large as the one before
+it."""
 _FEW = 8
 """If fewer than one in so many exchanges of a page contain the words, only those are queried; otherwise the whole
 page."""
 _ROWS = 200
 """How many exchanges are checked together."""
 _BLOCKS, _MOST_BLOCKS = 8, 64
-"""How many blocks of words are fetched together: the first time, and at most, which is up to two megabytes. The number
-doubles with each query."""
+"""How many blocks of words the first query fetches, and the most that one fetches, which is up to two megabytes. The
+number doubles with each query."""
 _KINDS = ("state", "provider", "model", "path", "is_estimated")
 """The columns that sums of exchanges are always grouped by."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
