@@ -52,7 +52,7 @@ class Configuration:
         return price_list(self.catalog)
 
     def choice(self, wanted: str) -> ModelChoice:
-        """The model to use: the one named, else the configured one, else one that can answer."""
+        """The model to use: the named one, otherwise the configured one, otherwise one that can answer."""
         wanted = wanted or self.settings.ask.model
         if wanted:
             return choose(self.catalog, wanted, has_key=self.has_key)
@@ -65,7 +65,7 @@ def configuration(named: str | None) -> Configuration:
 
 
 def default_configuration(path: Path) -> Configuration:
-    """What Sightline brings along, without the user's file and environment. Other files are sought beside `path`."""
+    """The built-in configuration, without the user's file and environment. Other files are looked up next to `path`."""
     loaded = load(default_catalogue(), {}, Settings, _mistakes, dialects=PROVIDER_DIALECTS).require_sound()
     return Configuration(loaded.catalog, loaded.settings, path, {})
 
@@ -76,7 +76,8 @@ def load_with_problems(named: str | None) -> Configuration:
 
 
 def config_file(named: str | None) -> Path | None:
-    """The configuration file to use: the one named, else the one in the current folder, else the user's."""
+    """The configuration file to use: the named one, otherwise the one in the current folder, otherwise the user's. None
+    if there is none."""
     named = named or os.environ.get("SIGHTLINE_CONFIG", "").strip()
     if named:
         return Path(named)
@@ -95,7 +96,7 @@ def data_folder(named: str | None) -> Path:
 
 
 def data_home() -> Path:
-    """The folder for the user's data where none is named."""
+    """The folder for the user's data if none is named."""
     return _user_folder("data")
 
 
@@ -106,7 +107,7 @@ def _load(named: str | None, check: Callable[[LoadedConfig[Settings]], LoadedCon
         documents.append(TomlText(str(path), _text(path)))
     read = load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS)
     plugins = load_named(read.settings.plugins, None if path is None else path.absolute().parent)
-    if plugins is not None:  # what they add may be what the file is about, so it is read once more
+    if plugins is not None:  # the file may refer to what plug-ins add, so it is read again
         documents[len(_BUILT_IN) : len(_BUILT_IN)] = plugins.catalogues(documents[: len(_BUILT_IN)])
         plugins.stand_in(documents[-1].text)
         read = load(documents, os.environ, Settings, _mistakes, dialects=PROVIDER_DIALECTS)
@@ -132,14 +133,14 @@ def _plugin_problems(plugins: "Plugins | None", catalog: Catalog, path: Path | N
 
 
 def plugins_named(loaded: Configuration) -> tuple[tuple[str, ...], str]:
-    """The names of the plug-ins and the folder of their files, for a process that is to load the same."""
+    """The names of the plug-ins and the folder of their files, for another process that has to load the same ones."""
     if loaded.plugins is None:
         return (), ""
     return loaded.plugins.names, str(loaded.plugins.folder or "")
 
 
 def load_named(settings: PluginSettings, folder: Path | None) -> "Plugins | None":
-    """The plug-ins that the settings name, whose files are in `plugins/` of this folder; None where none is named."""
+    """Load the plug-ins that the settings name, whose files are in `plugins/` of this folder; None if none is named."""
     if not settings.use:
         return None
     from sightline.plugins.loading import load_plugins
@@ -148,13 +149,13 @@ def load_named(settings: PluginSettings, folder: Path | None) -> "Plugins | None
 
 
 def default_catalogue() -> list[TomlText]:
-    """Sightline's own tables of providers and models."""
+    """The built-in tables of providers and models."""
     folder = files("sightline.catalog") / "data"
     return [TomlText(name, (folder / name).read_text("utf-8"), builtin=True) for name in _BUILT_IN]
 
 
 def _mistakes(settings: Settings) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """What is wrong although each value has the right type, the filters of caps among it."""
+    """Mistakes in settings whose values have the right type, including the filters of caps."""
     yield from settings.mistakes()
     if not settings.caps:
         return

@@ -1,4 +1,4 @@
-"""Build what sends and what records: engines, relays and stores for commands and for the server."""
+"""Build engines, relays and stores, for commands and for the server."""
 
 import asyncio
 import random
@@ -114,8 +114,8 @@ def http_client(loaded: Configuration) -> HttpClient:
 async def open_configured_store(
     loaded: Configuration, folder: Path, url: str, clock: SystemClock, *, has_recorder: bool = False
 ) -> "Store":
-    """The record. With `has_recorder`, a process of its own brings in what is recorded."""
-    has_recorder = has_recorder and HAS_NAMED_PIPES  # it is woken by one
+    """Open the record. With `has_recorder`, a separate process imports what is recorded."""
+    has_recorder = has_recorder and HAS_NAMED_PIPES  # a named pipe wakes it
     prices = loaded.prices
     url = url or loaded.settings.store.url
     fsync = loaded.settings.store.fsync
@@ -155,8 +155,8 @@ class RelayResources:
 
 
 def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack, store: str = "") -> RelayResources:
-    """Make what relays share. Nothing starts before it is needed; the stack closes it. `store` is the URL of a database
-    that replaces the configured one."""
+    """Create what relays share. Nothing starts before it is needed; the stack closes it. `store` is the URL of a
+    database that replaces the configured one."""
     memory = Memory(folder, SystemClock().now)
     caps = make_caps(loaded, folder, memory, stack, store)
     means = RelayResources(memory, make_embedded_model(loaded), http_client(loaded), caps)
@@ -169,8 +169,8 @@ def means_of(loaded: Configuration, folder: Path, stack: AsyncExitStack, store: 
 def make_caps(
     loaded: Configuration, folder: Path, memory: Memory, stack: AsyncExitStack, store: str = ""
 ) -> "Caps | None":
-    """The configured caps; None if there are none. They are counted where the record is: in the data folder, or in the
-    database that replicas share."""
+    """The configured caps; None if there are none. The counts are stored where the record is: in the data folder, or in
+    the database that replicas share."""
     settings, url = loaded.settings.caps, store or loaded.settings.store.url
     if not settings:
         return None
@@ -203,10 +203,10 @@ async def make_relay(
     metrics: "Metrics | None" = None,
     append: "Append | None" = None,
 ) -> tuple["Relay", "Hub"]:
-    """A relay to the providers, and the hub that publishes what it does. With `is_observed`, a collector gets it
-    too; with `metrics`, it is counted there. The rules and masks of `interception` apply. With `unattended`, no one can
-    release what a rule would hold: it is sent, and this is called for each such request. `append` is `record` for
-    entries that are encoded, and is used where nothing else looks at them."""
+    """A relay to the providers, and the hub that publishes its exchanges. With `is_observed`, they are also exported to
+    a collector; with `metrics`, they are counted there. The rules and masks of `interception` apply. With `unattended`,
+    no one can release a request that a rule would hold: it is sent, and `unattended` is called. `append` is `record`
+    for encoded entries, and is used if nothing else looks at them."""
     from sightline.exchange.hub import Hub
     from sightline.exchange.interception.holds import Holds
 
@@ -215,7 +215,7 @@ async def make_relay(
         from sightline.plugins.hooks import open_hooks
 
         record, append = _record_and_observe(record, stack.enter_context(open_hooks(loaded.plugins))), None
-    observer = exporter or metrics  # the exporter counts as well
+    observer = exporter or metrics  # the exporter also counts
     if observer is not None:
         record = _record_and_observe(record, observer.took)
         append = None if exporter is not None or metrics is None else metrics.append_or_count(append, record)
@@ -249,7 +249,7 @@ def relay_of(
 
 
 def _signers(loaded: Configuration, client: HttpClient) -> "dict[str, Signer]":
-    """What signs the requests of providers that name it under `sign`."""
+    """The signers for providers that name one under `sign`."""
     if not any(provider.sign for provider in loaded.catalog.providers.values()):
         return {}
     from sightline.plugins.loading import Plugins
@@ -263,7 +263,7 @@ def _signers(loaded: Configuration, client: HttpClient) -> "dict[str, Signer]":
 
 
 def _record_and_observe(record: "Record", took: "Record") -> "Record":
-    """Record first, then tell: what an observer hears of is on record."""
+    """Record first, then notify the observer, so that everything it sees is on record."""
 
     def record_both(entries: Sequence["KeptEntry"]) -> None:
         record(entries)
@@ -279,8 +279,8 @@ def nowhere(_entries: Sequence["KeptEntry"]) -> None:
 async def open_exporter(
     loaded: Configuration, client: HttpClient, stack: AsyncExitStack, metrics: "Metrics | None" = None
 ) -> "Exporter | None":
-    """The exporter to the configured OpenTelemetry collector; None where none is configured. Without `metrics` it
-    counts in its own."""
+    """The exporter to the configured OpenTelemetry collector; None if none is configured. Without `metrics`, it uses
+    its own."""
     if not loaded.settings.telemetry.otlp_endpoint:
         return None
     from importlib.metadata import version
@@ -309,8 +309,8 @@ Notice = Callable[[str], None]
 
 
 async def running_server(folder: Path, stack: AsyncExitStack, *, apart: bool) -> "RunningServer | None":
-    """The server to send through; None if none runs with this data folder, or with `apart`. A server shared by runs
-    stays up as long as the stack."""
+    """The server to send through; None with `apart`, or if none runs with this data folder. A server that was started
+    for runs stays up as long as the stack is open."""
     if apart:
         return None
     from sightline.app.running_server import find_server, keep_server
@@ -334,7 +334,7 @@ async def engine_through(
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.remote_relay import RemoteRelay
 
-    # The server keeps the count of what was used, and this process must not add the same to it once more.
+    # The server counts what was used, so this process must not add it a second time.
     stack.callback(means.memory.ledger.mark_saved)
 
     def on_hold(link: str) -> None:
@@ -371,8 +371,8 @@ async def engine_here(
     notice: Notice,
     is_observed: bool = True,
 ) -> tuple["Engine", "Hub"]:
-    """An engine of this process, and the hub that publishes what it does. The masks and rules of the data folder apply.
-    No one can release what a rule would hold, so it is sent and the user gets one notice."""
+    """An engine in this process, and the hub that publishes its exchanges. The masks and rules of the data folder
+    apply. No one can release a request that a rule would hold, so it is sent, and the user gets one notice."""
     from sightline.exchange.engine import Engine
     from sightline.exchange.interception.store import KeptInterception
 
@@ -396,12 +396,12 @@ def _say_nothing(_line: str) -> None:
 
 
 def counter(data: str | None) -> RequestCounter:
-    """Estimates the tokens of requests, with the calibration of this data folder."""
+    """A counter that estimates the tokens of requests, with the calibration of this data folder."""
     return RequestCounter(Memory(data_folder(data), SystemClock().now))
 
 
 def with_kept_edits(prepared: "Prepared", data: str | None, *, session: str) -> "Prepared":
-    """The request as an engine of this data folder would send it: with the kept edits applied. Opens nothing."""
+    """The request as an engine of this data folder would send it, with the kept edits applied. Opens nothing."""
     from sightline.exchange.interception.kept_edits import final_body
     from sightline.exchange.interception.store import KeptInterception
 
@@ -419,9 +419,9 @@ async def open_engine(
     apart: bool = False,
     notice: Callable[[str], None] = _say_nothing,
 ) -> AsyncIterator["Engine"]:
-    """An engine that is ready to send, closed with all that it started. If a server runs with this data folder, it
-    sends the requests, unless `apart`. If the record cannot be opened, the engine works without it and reports why.
-    `notice` takes lines for the user."""
+    """An engine that is ready to send; everything that it started is closed afterwards. If a server runs with this data
+    folder, it sends the requests, unless `apart`. If the record cannot be opened, the engine works without it and
+    reports why. `notice` takes lines for the user."""
     from dataclasses import replace
 
     clock, folder = SystemClock(), data_folder(data)
@@ -448,7 +448,8 @@ async def open_engine(
 
 @asynccontextmanager
 async def open_record(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Store"]:
-    """The record, which a server may be writing to. `store` is the URL of a database that replaces the folder's own."""
+    """The record, to which a server may be writing. `store` is the URL of a database that replaces the configured
+    one."""
     record = await open_configured_store(loaded, data_folder(data), store, SystemClock())
     try:
         await record.settle()
@@ -459,7 +460,7 @@ async def open_record(loaded: Configuration, data: str | None, store: str = "") 
 
 @asynccontextmanager
 async def open_viewer(loaded: Configuration, data: str | None, store: str = "") -> AsyncIterator["Viewer"]:
-    """Shows and measures what is on record, for a command that only reads it."""
+    """A viewer that shows and measures recorded exchanges, for a command that only reads them."""
     from sightline.exchange.interception.holds import Holds
     from sightline.exchange.interception.viewer import Viewer
     from sightline.exchange.recording.records import Records
@@ -475,7 +476,7 @@ async def open_relay(
     loaded: Configuration, data: str | None, *, store: str = "", unattended: Callable[[], None] | None = None
 ) -> AsyncIterator[tuple["Relay", "Store"]]:
     """A relay without a server, and the record that it writes to. With `unattended`, a request that a rule would hold
-    is sent, and this is called."""
+    is sent, and `unattended` is called."""
     from sightline.exchange.interception.store import KeptInterception
     from sightline.exchange.recording.records import Records
 

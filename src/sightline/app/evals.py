@@ -1,4 +1,4 @@
-"""Builds runs of suites from an engine, a logbook and the configuration, here and on the machines of a cluster."""
+"""Builds runs of suites from an engine, a logbook and the configuration, on this machine and on those of a cluster."""
 
 import asyncio
 import importlib
@@ -63,8 +63,8 @@ def random_draws() -> Draw:
 
 
 def root_of(file: Path) -> Path:
-    """The folder below which a suite may read files: its repository, else the current folder if the suite is below it,
-    else the suite's own folder."""
+    """The folder below which a suite may read files: its repository, otherwise the current folder if the suite is below
+    it, otherwise the suite's own folder."""
     path, here = file.resolve(), Path.cwd()
     for folder in path.parents:
         if (folder / ".git").exists():
@@ -73,7 +73,7 @@ def root_of(file: Path) -> Path:
 
 
 def configuration_for(loaded: Configuration, root: Path, began: EvalBegan) -> Configuration:
-    """The configuration with the providers that AgentV's file beside the suite defines for the targets of this run."""
+    """The configuration with the providers that AgentV's file next to the suite defines for the targets of this run."""
     known = targets_for(loaded, SuiteFiles(root), began.suite.file)
     known.describe(began.suite)
     for spec in (*began.targets, *began.judges):
@@ -104,8 +104,8 @@ def evaluation_of(
     client: HttpClient | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Evaluation:
-    """What runs of suites need. `root` is the folder that holds the suites and their files. With `elsewhere`, cases run
-    on other machines."""
+    """An `Evaluation`, which runs suites. `root` is the folder that contains the suites and their files. With
+    `elsewhere`, cases run on other machines."""
     around = replace(
         _context(loaded, root),
         store=store,
@@ -152,8 +152,7 @@ async def open_evaluation(
     notice: Notice = _LOG.warning,
 ) -> AsyncIterator[Evaluation]:
     """An evaluation for a command; see `open_recorded_engine`. `cluster` is the address of a cluster that runs the
-    cases; its machines send by themselves, because they cannot reach a server that listens on this machine's
-    loopback."""
+    cases. Its machines send requests themselves, because they cannot reach a server on this machine's loopback."""
     host_pool = _host_pool(cluster)
     apart = apart or host_pool is not None
     async with AsyncExitStack() as stack:
@@ -169,7 +168,7 @@ async def open_evaluation(
 
 
 def elsewhere(loaded: Configuration, host_pool: HostPool, record: Record, root: Path) -> Elsewhere:
-    """The pool of other machines, with what they need of this configuration."""
+    """The pool of other machines, with the parts of this configuration that they need."""
     config, top = (loaded.path or Path("sightline.toml")).resolve(), root.resolve()
     return Elsewhere(
         host_pool,
@@ -190,18 +189,17 @@ def _host_pool(cluster: str) -> HostPool | None:
 
 
 def import_ray() -> Any:
-    """Import Ray. Raises ImportError where it is not installed."""
-    # Or Ray would start a cluster of its own on this machine, once the connection to the named one is lost.
+    """Import Ray. Raises an ImportError if it is not installed."""
+    # Otherwise Ray would start its own cluster on this machine when the connection to the named one is lost.
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     return importlib.import_module("ray")
 
 
 def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
-    """What a toolset needs on another machine: its files below the folder of the suites, and the variables that its MCP
-    servers use."""
+    """What a toolset needs on another machine: its files below `root`, and the variables that its MCP servers use."""
     around = tool_surroundings(loaded)
     paths = [around.path(text).resolve() for text in (table.python, table.mcp, table.folder, table.hooks) if text]
-    # A file of functions has others beside it that it imports; the topmost folder is too much to mean all of it.
+    # A file of functions may import others next to it. The topmost folder is not included as a whole: it is too much.
     beside = [path.parent for path in paths if path.suffix == ".py" and path.parent != root]
     files = tuple(found for path in (*paths, *beside) if (found := _below(path, root)) is not None)
     mcp = around.path(table.mcp) if table.mcp else None
@@ -214,7 +212,7 @@ def _below(path: Path, root: Path) -> str | None:
 
 
 def suites_place(loaded: Configuration) -> tuple[Path, str]:
-    """The folder below which suites may read files, and the suites' folder as a path relative to it."""
+    """The folder below which suites may read files, and the folder of the suites, relative to it."""
     base = Path.cwd() if loaded.path is None else loaded.path.resolve().parent
     place = (base / loaded.settings.evals.folder).resolve()
     root = root_of(base / "sightline.toml")
@@ -227,8 +225,8 @@ def suites_place(loaded: Configuration) -> tuple[Path, str]:
 def evaluation_for(
     loaded: Configuration, evaluation: Evaluation, relaying: Callable[[Configuration], Relay], grown: Configuration
 ) -> Evaluation:
-    """The evaluation for the configuration `grown`. If AgentV's file beside the suite, or the suite, defines providers
-    that the configuration does not have, it gets a relay that knows them; everything else is shared."""
+    """The evaluation for the configuration `grown`. If the suite, or AgentV's file next to it, defines providers that
+    the configuration does not have, the evaluation gets a relay that knows them; everything else is shared."""
     around = evaluation.surroundings
     if grown.catalog is loaded.catalog:
         return evaluation
@@ -257,7 +255,7 @@ def evals_of(
     *,
     relaying: Callable[[Configuration], Relay],
 ) -> EvalCalls:
-    """The handlers of the page's eval calls; the caller closes them. `relaying` makes relays for other
+    """The handlers of the page's eval calls; the caller closes them. `relaying` creates relays for other
     configurations."""
     make = partial(evaluation_for, loaded, evaluation, relaying)
     parts = EvalParts(
@@ -326,8 +324,9 @@ class HostProcess:
     """A process on another machine of a cluster: a host with its own event loop, which the cluster can call from any
     thread. It stores nothing, and calls `end` when the main process no longer listens.
 
-    It has no coroutine among its methods: with a single one, Ray calls all of them by one thread, and what the main
-    process tells waits until `listen` has given up."""
+    None of its methods is a coroutine: if one were, Ray would call all of them on one thread, and messages of the main
+    process would wait until `listen` returns.
+    """
 
     def __init__(self, end: Callable[[int], object] = os._exit) -> None:
         self._end = end

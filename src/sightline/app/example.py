@@ -1,8 +1,8 @@
-"""The example: a small record that comes with the package, for users who have no traffic of their own yet.
+"""The example: a small record that is part of the package, for users who have no traffic of their own yet.
 
-The page shows it below `/example/`. It has a folder and a configuration of its own and no environment, so that nothing
-in it can reach a key of the user, and nothing of it gets into the user's record, costs, limits or learned estimates.
-`python -m tools.example` makes the file.
+The page shows it below `/example/`. It has its own folder and configuration and no environment, so that it cannot reach
+the user's keys, and does not affect the user's record, costs, limits or learned estimates. `python -m tools.example`
+writes the file.
 """
 
 import re
@@ -37,7 +37,7 @@ _TIME: Final = re.compile(r'"at":(\d{10}(?:\.\d+)?)')
 
 
 class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="log"):
-    """A line of a log beside the record: of the chat, of a run or of an eval."""
+    """A line of a log beside the record: of a chat, a run or an eval."""
 
     name: str
     at: float
@@ -45,12 +45,12 @@ class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="log"):
 
 
 ExampleEntry: TypeAlias = Entry | LogLine
-"""What a line of the file is, from the second one on."""
+"""A line of the file after the first one."""
 
 
 class ExampleHeading(msgspec.Struct, frozen=True):
-    """The first line. `places` are ids by the names under which the tour looks for them; `latest` is the time of the
-    last entry. `files` are written beside the record; `held` is held when the example is opened."""
+    """The first line. `places` are ids by the names under which the tour looks them up; `latest` is the time of the
+    last entry. `files` are written next to the record; `held` is held when the example is opened."""
 
     places: dict[str, str]
     latest: float
@@ -66,7 +66,7 @@ class ExampleShown(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_example(folder: Path, access: Access, address: str, guard: OriginGuard) -> AsyncIterator[Workbench]:
-    """The workbench of the example, in a new folder below this one, which is removed at the end."""
+    """The workbench of the example, in a new folder below `folder`, which is removed at the end."""
     heading, entries = read_example()
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -107,7 +107,7 @@ def _calls(places: dict[str, str]) -> Calls:
 
 
 def read_example() -> tuple[ExampleHeading, list[ExampleEntry]]:
-    """What the file holds."""
+    """Read the file."""
     text = zstandard.ZstdDecompressor().decompress(FILE.read_bytes(), max_output_size=_LARGEST)
     first, *lines = text.split(b"\n")
     decoder: msgspec.json.Decoder[ExampleEntry] = msgspec.json.Decoder(ExampleEntry)
@@ -115,7 +115,7 @@ def read_example() -> tuple[ExampleHeading, list[ExampleEntry]]:
 
 
 async def _load(record: Store, entries: list[ExampleEntry], later: float) -> None:
-    """Record all of it as if it had happened so many seconds later: just now."""
+    """Record all entries with their times shifted by `later` seconds, so that they seem to have just happened."""
     batch: list[Entry] = []
     logs: dict[str, list[LogLine]] = {}
     for entry in entries:
@@ -135,7 +135,7 @@ async def _load(record: Store, entries: list[ExampleEntry], later: float) -> Non
 
 @contextmanager
 def _temporary_folder(above: Path) -> Iterator[Path]:
-    """A new folder. Those that killed processes have left are removed."""
+    """A new folder, which is removed at the end. Folders that killed processes have left are removed, too."""
     for left in above.glob(f"{_PREFIX}*"):
         owner = left / _OWNER
         if owner.is_file() and not is_alive(owner.read_text("utf-8")):

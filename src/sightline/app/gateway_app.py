@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application, to be mounted in another one or run by any ASGI server."""
+"""The gateway as an ASGI application, for mounting in another one or running with any ASGI server."""
 
 import asyncio
 import logging
@@ -24,13 +24,13 @@ AsgiSend: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 class GatewayApp:
-    """The gateway without the page: clients of all dialects at the paths that `sightline serve` has, relayed and
-    recorded as there. Enter it with `async with` where the application starts; a server that runs it alone does that by
-    the lifespan protocol.
+    """The gateway without the page: it serves clients of all dialects at the same paths as `sightline serve`, and
+    relays and records their requests in the same way. Enter it with `async with` when the application starts; a server
+    that runs it on its own does that through the lifespan protocol.
 
-    `config` and `data` are as on the command line. `hosts` are the names by which clients may call it: others, and
-    pages of other origins than `[server] allowed_origins`, are refused, so that no web page can spend your keys. Rules
-    that would hold a request for a person do not: there is no page to decide on.
+    `config` and `data` are as on the command line. `hosts` are the names by which clients may call it. Other hosts, and
+    pages of origins that are not in `[server] allowed_origins`, are refused, so that no web page can spend your keys.
+    Rules that would hold a request for a person do not hold it, because there is no page to release it.
     """
 
     def __init__(self, *, config: str | None = None, data: str | None = None, hosts: Sequence[str] = LOOPBACK) -> None:
@@ -55,7 +55,7 @@ class GatewayApp:
         await self._stack.aclose()
 
     async def __call__(self, scope: AsgiMessage, receive: AsgiReceive, send: AsgiSend) -> None:
-        """Answer one request, or follow the server through its life."""
+        """Handle one request, or the lifespan of the server."""
         match scope["type"]:
             case "lifespan":
                 await self._live(receive, send)
@@ -98,13 +98,14 @@ class GatewayApp:
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(serve())
             leaving = tasks.create_task(client.wait_until_gone())
-            # A provider must not go on for a client that has left: most servers swallow what is sent to it.
+            # The request to the provider must end when the client has gone: most servers silently discard what is sent
+            # to it.
             leaving.add_done_callback(lambda _task: serving.cancel())
             serving.add_done_callback(lambda _task: leaving.cancel())
 
 
 class _Client:
-    """The other side of a request: its body, and after that the word that it has gone."""
+    """The client of a request: its body, and after that its disconnect."""
 
     def __init__(self, receive: AsgiReceive) -> None:
         self._receive = receive
@@ -118,16 +119,17 @@ class _Client:
         return event
 
     async def wait_until_gone(self) -> None:
-        """Return when the client has gone. No one else may receive by then."""
+        """Return when the client has gone. It receives only after the body has ended, because two may not receive at
+        once."""
         await self._has_body.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
 
 def _scope_within(scope: AsgiMessage) -> asgi.AsgiScope:
-    """The request as the gateway takes it: with the path below the place where it is mounted."""
+    """The request as the gateway takes it, with the path relative to where the application is mounted."""
     root = str(scope.get("root_path") or "").rstrip("/")
-    # The path as it was sent; servers need not say, and what they decoded is then written again.
+    # The raw path; servers need not provide it, and then the decoded path is encoded again.
     raw = scope.get("raw_path") or quote(scope["path"], safe="/:@!$&'()*+,;=~-._").encode()
     path = raw.decode("latin-1")
     if root and (path == root or path.startswith(f"{root}/")):
@@ -146,8 +148,8 @@ def _note_unheld() -> None:
 
 
 class _PlainWriter:
-    """Writes a response through the `send` of any ASGI server, which takes one message at a time. What is written
-    without waiting is kept until the next wait, and asks for one."""
+    """Writes a response through the `send` of any ASGI server, which takes one message at a time. Data that is written
+    without waiting is kept until the next wait; meanwhile the writer is paused."""
 
     def __init__(self, send: AsgiSend) -> None:
         self._send = send
@@ -168,11 +170,11 @@ class _PlainWriter:
         """None: the other server frames the body."""
 
     def take_body(self) -> bytes | None:
-        """Nothing: the body comes from the other server, piece by piece."""
+        """None: the body arrives from the other server in pieces."""
         return None
 
     def write_interim(self, status: int, headers: asgi.Headers, /) -> None:
-        """ASGI has no responses of 1xx, and they change nothing in the one that follows."""
+        """Do nothing: ASGI has no 1xx responses, and they do not change the final one."""
 
     async def until_writable(self) -> None:
         kept, self._kept = self._kept, []
@@ -180,6 +182,6 @@ class _PlainWriter:
             await self._send(message)
 
     async def __call__(self, message: asgi.ResponseStart | asgi.ResponseChunk, /) -> None:
-        """Send a message behind what is kept."""
+        """Send a message after the kept ones."""
         await self.until_writable()
         await self._send(message)

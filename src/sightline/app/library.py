@@ -1,4 +1,4 @@
-"""Sightline as a library: one call runs the tool loop, one a suite, one counts, one reads the record."""
+"""Sightline as a library: calls that run the tool loop, run a suite, count tokens, and read the record."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -56,11 +56,11 @@ ToolSource: TypeAlias = Callable[..., object] | str | Tools
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run. `why` is how it ended: `answered`, or the reason it has no answer; `reached` is the limit
-    that ended it.
+    """The result of a run. `why` is how it ended: `answered`, or the reason why there is no answer; `reached` is the
+    limit that ended it.
 
-    `cost` is in US dollars, None where the prices are not known. `request` holds the whole conversation; with a further
-    message it can be the prompt of another run. `run` is the run's id: `sightline runs` shows it.
+    `cost` is in US dollars, None if the prices are not known. `request` is the whole conversation; with a further
+    message it can be the prompt of another run. `run` is the run's id, for `sightline runs`.
     """
 
     text: str
@@ -86,17 +86,18 @@ async def run_async(
     hooks: Sequence[Hook] = (),
     heard: EventObserver | None = None,
     max_tokens: int | None = None,
-    timeout: float = 60.0,  # noqa: ASYNC109 - each call of a function has it, and this one none
+    timeout: float = 60.0,  # noqa: ASYNC109 - it applies to each call of a function, not to this call
     config: str | None = None,
     data: str | None = None,
     apart: bool = False,
 ) -> RunResult:
     """Ask a model that may use tools.
 
-    `system` replaces the base instructions of the model's family; `instructions` follow either. A Request has its own.
-    `approve` decides about calls that no toolset allows: "yes", or a function that takes the call. `heard` gets each
-    event of the model's answers. `timeout` applies to one call of a function in `tools`. `config`, `data` and `apart`
-    are as on the command line. Raises the Fault of a provider that fails; a run that a limit ends raises nothing.
+    `system` replaces the base instructions of the model's family; `instructions` are added to either. A Request has its
+    own. `approve` decides about calls that no toolset allows: "yes", or a function that takes the call. `heard` gets
+    each event of the model's answers. `timeout` applies to one call of a function in `tools`. `config`, `data` and
+    `apart` are as on the command line. Raises the Fault of a provider that fails; a run that a limit ends raises
+    nothing.
     """
     loaded = configuration(config)
     choice = loaded.choice(model)
@@ -145,9 +146,9 @@ def count_tokens(
     config: str | None = None,
     data: str | None = None,
 ) -> Estimate:
-    """Estimate the tokens of a request at a model, without asking anyone. A text is one message of the user, bytes are
-    a body in this dialect, by default the model's own. What was learned of the model in the data folder is used. Raises
-    a Fault for a model that is not known or a body that cannot be read."""
+    """Estimate the tokens of a request for a model, without sending anything. A string is one user message; bytes are a
+    body in this dialect, by default the model's own. The estimate uses what was learned about the model in the data
+    folder. Raises a Fault if the model is unknown or the body cannot be read."""
     choice = configuration(config).choice(model)
     if isinstance(request, bytes):
         request = dialect_of(dialect or choice.dialect).read_request(decode(request))
@@ -163,7 +164,7 @@ async def find_exchanges_async(
     config: str | None = None,
     data: str | None = None,
 ) -> tuple[Summary, ...]:
-    """The newest recorded exchanges that a filter takes, newest first. Raises a Fault for a filter that is none."""
+    """The latest recorded exchanges that match a filter, newest first. Raises a Fault if the filter is not valid."""
     loaded = configuration(config)  # first: plug-ins add fields to filters
     wanted = parse(filter)
     async with open_record(loaded, data) as store:
@@ -172,7 +173,7 @@ async def find_exchanges_async(
 
 @dataclass(frozen=True, slots=True)
 class EvalOutcome:
-    """The outcome of a suite. `run` is its id: `sightline eval show` shows it. `why` is how it ended."""
+    """The outcome of a suite. `run` is its id, for `sightline eval show`. `why` is how it ended."""
 
     run: str
     why: str
@@ -180,7 +181,7 @@ class EvalOutcome:
 
     @property
     def is_passed(self) -> bool:
-        """Whether it was finished and every case passed."""
+        """Whether the run was finished and every case passed."""
         return self.why == "finished" and all(each.status == "ok" for each in self.results)
 
 
@@ -225,7 +226,8 @@ def _read_suite(path: Path, loaded: Configuration) -> tuple[Path, KnownTargets, 
 
 
 def _blocking(call: Callable[P, Coroutine[None, None, R]]) -> Callable[P, R]:
-    """The same call for a program without an event loop. Where one runs, as in notebooks, it is refused."""
+    """A blocking version of the call, for programs without an event loop. It raises a Fault if one is running, as in
+    notebooks."""
     name = call.__name__
 
     @wraps(call)
@@ -244,13 +246,13 @@ def _blocking(call: Callable[P, Coroutine[None, None, R]]) -> Callable[P, R]:
 run = _blocking(run_async)
 """Ask a model that may use tools, and wait for its answer. In a program with an event loop, await `run_async`."""
 find_exchanges = _blocking(find_exchanges_async)
-"""The newest recorded exchanges that a filter takes. In a program with an event loop, await `find_exchanges_async`."""
+"""The latest recorded exchanges that match a filter. In a program with an event loop, await `find_exchanges_async`."""
 evaluate = _blocking(evaluate_async)
 """Run a suite of cases, and wait for its end. In a program with an event loop, await `evaluate_async`."""
 
 
 def _complete(request: Request, choice: ModelChoice) -> Request:
-    """The program's own request, completed with the defaults of our requests."""
+    """The caller's request, completed with Sightline's defaults."""
     conversation = conversation_of(choice.model, Prompt(request.messages))
     support = dialect_of(choice.dialect).support
     return complete(request, provider=choice.provider, facts=choice.facts, support=support, conversation=conversation)
@@ -259,7 +261,7 @@ def _complete(request: Request, choice: ModelChoice) -> Request:
 async def _equipment(
     tools: Sequence[ToolSource],
     loaded: Configuration,
-    timeout: float,  # noqa: ASYNC109 - handed on
+    timeout: float,  # noqa: ASYNC109 - passed on
     stack: AsyncExitStack,
 ) -> tuple[list[Tools], tuple[ApprovalRule, ...]]:
     """All tools, and the rules for calls that need no approval. Tools that the caller has opened stay open."""

@@ -1,4 +1,4 @@
-"""The system's clock, randomness, commands and process names, and the ids made of them."""
+"""The system's clock, randomness, commands and process names, and the ids made from them."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from sightline.platform.processes import is_running, start_time
 class SystemClock:
     """The system's clock."""
 
-    # Asked for at every step of every exchange, so that there is nothing between.
+    # Called at every step of every exchange, so there is no wrapper.
     now = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
 
@@ -38,14 +38,14 @@ def process_name() -> str:
 
 
 def own_command() -> str:
-    """How a shell starts this program: by its name where the shell finds it, else by the path beside this Python."""
+    """How a shell starts this program: by its name if the shell finds it, otherwise by the path next to this Python."""
     if shutil.which("sightline") is None and (path := shutil.which("sightline", path=sysconfig.get_path("scripts"))):
         return shlex.quote(path)
     return "sightline"
 
 
 def is_alive(process: str) -> bool:
-    """Whether the process of this name runs on this machine. Always False for processes of other machines."""
+    """Whether the process with this name runs on this machine. Always False for processes of other machines."""
     host, _, rest = process.partition(":")
     number, _, started = rest.partition(":")
     if host != socket.gethostname() or not number.isdecimal():
@@ -54,8 +54,8 @@ def is_alive(process: str) -> bool:
 
 
 class Ids:
-    """Ids for exchanges that sort by creation: microseconds since 1970, strictly increasing, and random digits for
-    processes that share a record."""
+    """Ids for exchanges that sort by creation: strictly increasing microseconds since 1970, and random digits to tell
+    apart processes that share a record."""
 
     def __init__(self, nanoseconds: Callable[[], int], digits: Callable[[], str]) -> None:
         self._nanoseconds = nanoseconds

@@ -1,7 +1,7 @@
-"""The calls of the page and the rooms behind them: traffic, chat, runs, evals.
+"""The page's API and the rooms that it serves: traffic, chat, runs, evals.
 
-A server loads this module when the first such call comes (`Parts.open_api`), so that one that only passes requests on
-never has their code in memory.
+A server loads this module with the first such call (`Parts.open_api`), so that one that only relays requests never has
+this code in memory.
 """
 
 import time
@@ -64,7 +64,7 @@ from sightline.workbench.sharing import SharingCalls
 
 @dataclass(frozen=True, slots=True)
 class _OwnRequests:
-    """The rooms that send requests of their own."""
+    """The rooms that send their own requests."""
 
     chat: ChatParts
     runs: Runs
@@ -74,7 +74,8 @@ class _OwnRequests:
 
 @dataclass(frozen=True, slots=True)
 class OpenRooms:
-    """The API, and what has to be closed. A server that answers from recorded exchanges sends nothing (`own` None)."""
+    """The API, and what has to be closed. `own` is None in a server that answers from recorded exchanges, which sends
+    nothing."""
 
     api: Api
     own: _OwnRequests | None
@@ -172,7 +173,7 @@ def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
 
 
 def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Showing, sharing: SharingCalls) -> Calls:
-    """What is made of the record."""
+    """The calls that read the record."""
     meter = ContextMeter(viewing, parts.now)
     examiner = TurnExaminer(viewing, parts.now)
     caches = CacheReports(examiner)
@@ -194,7 +195,7 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Sho
 
 
 def _settings_calls(parts: Parts) -> Calls:
-    """What a user sets on the page."""
+    """The calls for the user's settings on the page."""
     filters = SavedTrafficFilters(parts.store.logbook, parts.now)
     calls: Calls = {
         **calibration_calls(parts.memory, parts.wait_until_learned),
@@ -210,7 +211,7 @@ def _settings_calls(parts: Parts) -> Calls:
 
 
 def _sending_calls(parts: Parts, sending: Sending) -> Calls:
-    """What is known of providers and requests."""
+    """The calls about providers and metrics."""
     means, loaded = sending.means, parts.loaded
     providers = Providers(
         loaded.catalog,
@@ -226,7 +227,7 @@ def _sending_calls(parts: Parts, sending: Sending) -> Calls:
 
 
 async def _scrape(parts: Parts, metrics: Metrics) -> WebResponse:
-    """The metrics of all processes as Prometheus reads them; they are counted from the first time on."""
+    """The metrics of all processes in the format of Prometheus. Counting begins with the first scrape."""
     metrics.is_counting = True
     if parts.workers is not None:
         together = Metrics(0)

@@ -33,7 +33,7 @@ _HEALTH_TIMEOUT_S = 5
 
 
 def announce(folder: Path, url: str) -> None:
-    """Write down that a server of this data folder listens at this address."""
+    """Announce a server of this data folder: write its URL to a file in the folder."""
     path = _file(folder, url)
     try:
         with replacing(path) as file:
@@ -83,8 +83,8 @@ def knows_token(host: str, port: int, token: str) -> bool | None:
 def call_server(
     server: RunningServer, method: str, path: str, value: Json = None, *, timeout: float | None = 60
 ) -> bytes:
-    """The body of what the server answers to a call of its API; a `value` is sent as JSON. Raises a Fault where it does
-    not answer within `timeout` seconds, or refuses: with its own words, and its status."""
+    """Call the API of the server and return the body of its answer; a `value` is sent as JSON. Raises a Fault if the
+    server does not answer within `timeout` seconds, or if it refuses: then with its message and status."""
     import http.client
 
     at = urlsplit(server.url)
@@ -112,8 +112,8 @@ def call_server(
 
 
 class ProxyShown(msgspec.Struct, frozen=True):
-    """The proxy of a run. `url` has its password, `certificate` is what its children are to trust, as PEM; `hosts` are
-    those whose connections are opened."""
+    """The proxy of a run. `url` contains its password, `certificate` is the PEM certificate that the run's child
+    processes have to trust; `hosts` are those whose connections are decrypted."""
 
     url: str
     certificate: str
@@ -121,8 +121,8 @@ class ProxyShown(msgspec.Struct, frozen=True):
 
 
 class RefusalShown(msgspec.Struct, frozen=True):
-    """A client did not accept our certificate for this host; `why` is what its TLS said. With `is_tunnelled` its
-    further connections there are tunnelled."""
+    """A client rejected our certificate for this host; `why` is its TLS alert. With `is_tunnelled`, its further
+    connections to the host are tunnelled."""
 
     host: str
     why: str
@@ -130,24 +130,24 @@ class RefusalShown(msgspec.Struct, frozen=True):
 
 
 class RefusalsShown(msgspec.Struct, frozen=True):
-    """The hosts for which the clients of a run did not accept our certificate."""
+    """The hosts for which the clients of a run rejected our certificate."""
 
     refused: tuple[RefusalShown, ...]
 
 
 @contextmanager
 def keep_server(folder: Path) -> Iterator[bool]:
-    """Keep a server that was started for runs from ending. Yields whether that was still possible."""
+    """Keep a server that was started for runs from ending. Yields False if it was already too late."""
     path = folder / RUN_LOCK
     if not path.exists() or not is_supported("run"):
-        yield True  # it was started by a person, and ends when they want it to
+        yield True  # it was started by the user, and ends when they stop it
         return
     with hold_lock(path, is_shared=True, waits=False) as is_kept:
         yield is_kept
 
 
 def _list_urls(folder: Path) -> list[str]:
-    """The addresses that are written down, newest first."""
+    """The announced addresses, newest first."""
     found: list[tuple[float, str]] = []
     for path in folder.glob(_PATTERN):
         with contextlib.suppress(OSError, ValueError):

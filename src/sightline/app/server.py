@@ -1,4 +1,4 @@
-"""Build the server and everything that it serves, the proxy for children of `run --tls` included."""
+"""Build the server and everything that it serves, including the proxy for child processes of `run --tls`."""
 
 import asyncio
 import logging
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What sends requests to providers: for clients, for commands beside the server, and for the page. `aside` records
-    nothing."""
+    """What sends requests to providers: for clients, for commands that run next to the server, and for the page.
+    `aside` records nothing."""
 
     folder: Path
     means: RelayResources
@@ -82,7 +82,7 @@ class _Rooms:
         self._lock = asyncio.Lock()
 
     async def open(self, parts: "Parts") -> "OpenRooms":
-        """The rooms. Their code is loaded on a thread, so that clients of the gateway do not wait for it."""
+        """Open the rooms. Their code is loaded on a thread, so that clients of the gateway do not wait for it."""
         async with self._lock:
             if self.opened is None:
                 open_rooms = await asyncio.to_thread(_load_rooms)
@@ -99,8 +99,8 @@ def _load_rooms() -> "Callable[[Parts], OpenRooms]":
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a server. One that answers from recorded exchanges holds and sends nothing: there `sending` and
-    `example` are None. `record_place` says where the record is."""
+    """The parts of a server. One that answers from recorded exchanges holds and sends nothing: its `sending` and
+    `example` are None. `record_place` tells the user where the record is."""
 
     access: Access
     hub: Hub
@@ -118,12 +118,12 @@ class Parts:
     _rooms: _Rooms = field(default_factory=_Rooms)
 
     async def open_api(self) -> "Api":
-        """The calls of the page. The first one loads chat, runs and evals, which are half of the program: a server
-        whose page no one opens has no memory for them."""
+        """The calls of the page. The first use loads chat, runs and evals, which are half of the program, so that a
+        server whose page is never opened does not need the memory."""
         return (await self._rooms.open(self)).api
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
-        """Facts of an exchange under way, here or in a worker, that are not on record yet."""
+        """Facts of an exchange in progress, here or in a worker, that are not on record yet."""
         found = [] if self.sending is None else self.sending.relay.unwritten(exchange)
         return found if found or self.workers is None else await self.workers.unwritten(exchange)
 
@@ -146,7 +146,7 @@ class Parts:
             await self.workers.close(grace)
 
     async def leave_pages(self) -> None:
-        """End the streams of events, which never end by themselves, and the example."""
+        """End the event streams, which never end by themselves, and the example."""
         self.hub.close()
         if self.example is not None:
             await self.example.close()
@@ -158,7 +158,8 @@ class Parts:
 
 
 def make_workbench(parts: Parts) -> Workbench:
-    """The front of the page: its files, live events and commands at once, its calls when the first one comes."""
+    """The workbench of the page. Its files, events and commands are available at once; its API is loaded with the first
+    call."""
 
     def trouble() -> str:
         fault = parts.store.trouble
@@ -182,9 +183,9 @@ async def open_server(
     workers: int = 1,
 ) -> AsyncIterator[tuple[ListeningServer, str]]:
     """A server for sockets at this address, and the link that opens its page. `store` is the URL of a database that
-    replaces the data folder's own. With `replay`, clients get the answers of these recorded exchanges and nothing is
-    sent to a provider; with `fast`, without the recorded delays. With `has_recorder`, a process of its own stores what
-    is recorded. `workers` is how many processes serve clients, this one among them."""
+    replaces the configured one. With `replay`, clients get the answers of these recorded exchanges and nothing is sent
+    to a provider; with `fast`, without the recorded delays. With `has_recorder`, a separate process imports what is
+    recorded. `workers` is how many processes serve clients, including this one."""
     clock, folder = SystemClock(), data_folder(data)
     token = load_token(folder, lambda: secrets.token_urlsafe(24))
     async with AsyncExitStack() as stack:
@@ -204,7 +205,7 @@ async def open_server(
         )
         handler: RequestHandler
         relay: Relay | None
-        # It is asked for when the gateway and the server are there.
+        # It is called only after the gateway and the server exist.
         proxy = make_proxy(loaded, folder, token, lambda: (gateway, listening))
         stack.push_async_callback(proxy.close)
         if replay is None:
@@ -222,7 +223,7 @@ async def open_server(
             served = parts(hub=Hub(record.record), memory=Memory(folder, clock.now))
 
         async def ending() -> None:
-            withdraw(folder, address)  # no command begins now that would be aborted
+            withdraw(folder, address)  # no command may begin now, as it would be aborted
             if served.workers is not None:
                 served.workers.begin_end()
             await served.leave_pages()
@@ -233,21 +234,21 @@ async def open_server(
 
         longest = loaded.settings.server.max_message_mb << 20
         gateway = Gateway(handler, loaded.catalog, loaded.has_key, clock.monotonic, relay, longest)
-        # The relay tells each client that it has to end; only a client that does not react is disconnected.
+        # The relay tells each client to end; only a client that does not react is disconnected.
         app = App(guard, gateway, make_workbench(served))
         listening = ListeningServer(app, ending=ending, grace=GRACE + 2, begin=gateway.begin)
 
         stack.push_async_callback(lambda: served.close(0 if listening.force_exit else GRACE))
         if served.workers is not None:
             await served.workers.start(listening)
-        if replay is None:  # one that answers from the record sends nothing for a command
+        if replay is None:  # a server that answers from the record sends nothing for commands
             announce(folder, address)
             stack.callback(withdraw, folder, address)
         yield listening, f"{address}/?token={token}"
 
 
 def _start_retention(record: Store, clock: SystemClock, keep: StoreSettings, stack: AsyncExitStack) -> Retention:
-    """What forgets old exchanges, from now on until the server ends."""
+    """Start the removal of old exchanges, which runs until the server ends."""
     kept = LoggedValue(record.logbook, RETENTION_LOG, RetentionSettings, clock.now)
     retention = Retention(record, clock, keep.keep_days, keep.keep_mb, kept)
     stack.push_async_callback(_cancel, asyncio.ensure_future(retention.run()))
@@ -255,7 +256,7 @@ def _start_retention(record: Store, clock: SystemClock, keep: StoreSettings, sta
 
 
 def _record_place(url: str, folder: Path) -> str:
-    """Where the record is: its folder, or its database without the password."""
+    """Where the record is: its folder, or the URL of its database without the password."""
     if not url:
         return str(folder.absolute())
     at = urlsplit(url)
@@ -266,7 +267,7 @@ def _entrance(loaded: Configuration, host: str, port: int) -> tuple[str, OriginG
     """The address as a user would type it, and the guard for it."""
     name = host_name(host)
     origins = frozenset(map(str.lower, loaded.settings.server.allowed_origins))
-    # Every address of the machine is none that a browser can open.
+    # A browser cannot open the address for all interfaces.
     shown = {"localhost": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
     address = f"http://{shown}:{port}"
     return address, OriginGuard(port, frozenset({*LOOPBACK, name}), origins)
@@ -276,7 +277,7 @@ def _make_example(folder: Path, access: Access, address: str, guard: OriginGuard
     """The example that this server's page can show."""
 
     def open_workbench() -> AbstractAsyncContextManager[Workbench]:
-        from sightline.app.example import open_example  # few ever ask for it
+        from sightline.app.example import open_example  # rarely used
 
         return open_example(folder, access, address, guard)
 
@@ -295,12 +296,12 @@ async def open_parts(
     workers: int,
     store: str,
 ) -> Parts:
-    """A relay to the providers, and everything that sends through it. `at` is where the server listens."""
+    """Open a relay to the providers, and everything that sends through it. `at` is where the server listens."""
     (loaded, for_worker), own = divide_connections(loaded, workers), frozenset({at})
     clock, means = SystemClock(), means_of(loaded, folder, stack, store)
     stack.callback(asyncio.create_task(save_regularly(means.memory)).cancel)
     kept = KeptInterception(folder)
-    # A collector gets everything from the start; Prometheus what comes after it has asked for the first time.
+    # A collector gets everything from the start; Prometheus gets what is counted after its first scrape.
     is_counting = bool(loaded.settings.telemetry.otlp_endpoint)
     metrics = Metrics(clock.now(), loaded.prices, is_counting=is_counting)
     relay, hub = await make_relay(
@@ -343,7 +344,7 @@ def _make_workers(
     parts: MainParts,
     store: str,
 ) -> Workers:
-    """So many workers with this configuration, for the server that listens at this address."""
+    """A number of workers with this configuration, for the server that listens at this address."""
 
     _, plugin_folder = plugins_named(loaded)
 
@@ -369,7 +370,7 @@ def _make_workers(
 
 
 def _command_calls(loaded: Configuration, means: RelayResources, relay: Relay, hub: Hub, aside: Relay) -> CommandCalls:
-    """What sends the requests of commands that run beside this server."""
+    """The calls that send requests for commands that run next to this server."""
     unrecorded = Hub(nowhere)
 
     def make_relay(name: str, provider: Provider, environment: Mapping[str, str], like: Relay) -> Relay:
@@ -395,7 +396,7 @@ async def _cancel(task: "asyncio.Future[None]") -> None:
 
 
 class ProxyWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A run wants a proxy; `session` labels its traffic."""
+    """The body of a call that opens a proxy for a run; `session` labels its traffic."""
 
     session: str
 
@@ -406,7 +407,7 @@ def hosts_to_open(loaded: Configuration) -> KnownHosts:
     built_in = {
         name: msgspec.convert(table, Provider) for name, table in tomllib.loads(text).get("providers", {}).items()
     }
-    # A provider of the user's may have another address than the vendor, whose clients go there all the same.
+    # The user's provider may have another address than the vendor's, but clients may still use the vendor's.
     named = (
         *addresses_of(loaded.catalog.providers, loaded.environment),
         *addresses_of(built_in, loaded.environment),
@@ -417,7 +418,7 @@ def hosts_to_open(loaded: Configuration) -> KnownHosts:
 def make_proxy(
     loaded: Configuration, folder: Path, token: str, served: Callable[[], tuple[Gateway, ListeningServer]]
 ) -> ProxyServer:
-    """The proxy of this server. `served` is asked when the first run wants it."""
+    """The proxy of this server. `served` is called when the first run needs it."""
     configured = loaded.settings.server
 
     def make_settings() -> ProxySettings:
@@ -441,7 +442,7 @@ def make_proxy(
 
 
 def proxy_calls(proxy: ProxyServer, loaded: Configuration) -> Calls:
-    """The two calls."""
+    """The calls that open the proxy and list rejected certificates."""
 
     async def open_proxy(call: ApiCall) -> ProxyShown:
         wanted = await read_body(call.receive, ProxyWanted)

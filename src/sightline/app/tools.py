@@ -1,4 +1,4 @@
-"""Build runs with tools from an engine, a logbook and the configuration, and find the tools that a run names."""
+"""Build runs with tools from an engine, a logbook and the configuration, and resolve the tools that a run names."""
 
 import logging
 import time
@@ -43,13 +43,14 @@ _LOG = logging.getLogger("sightline")
 def runner_of(
     loaded: Configuration, engine: Engine, logbook: Logbook, *, store: Store | None = None, hub: Hub | None = None
 ) -> Runner:
-    """What starts and resumes runs. `store` has the record of the engine's exchanges; `hub` publishes to the page."""
+    """The runner, which starts and resumes runs. `store` has the record of the engine's exchanges; `hub` publishes to
+    the page."""
     ids = Ids(time.time_ns, random_digits())
     return Runner(engine, logbook, RunnerOptions(loaded.catalog, ids, process_name(), is_alive, store, hub))
 
 
 class RecordedEngine(NamedTuple):
-    """An engine with the record and what its relays share. `hub` is None where a server sends the requests."""
+    """An engine with its record and the resources of its relays. `hub` is None if a server sends the requests."""
 
     engine: Engine
     record: Store
@@ -91,8 +92,8 @@ def secret_names(catalog: Catalog) -> frozenset[str]:
 
 
 def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSurroundings:
-    """Where tools are opened. Paths are relative to `base`, else to the configuration file, else to the current folder.
-    Tools do not get providers' keys."""
+    """The context in which tools are opened. Paths are relative to `base`, otherwise to the configuration file,
+    otherwise to the current folder. Tools do not get the keys of providers."""
     here = Path.cwd()
     file = loaded.path
     where = base or (here if file is None else file.resolve().parent)
@@ -101,7 +102,7 @@ def tool_surroundings(loaded: Configuration, base: Path | None = None) -> ToolSu
 
 
 def _network(loaded: Configuration) -> McpNetwork:
-    """The trust and proxies for servers elsewhere, the same as for providers."""
+    """The trust and proxies for remote MCP servers, the same as for providers."""
     proxies = Proxies.of(loaded.environment)
 
     def proxy(url: str) -> tuple[str, str] | None:
@@ -125,12 +126,12 @@ def toolsets_of(loaded: Configuration, folder: Path | None = None) -> Toolsets:
 
 BUILTIN: tuple[BuiltinName, ...] = get_args(BuiltinName)
 ORIGIN = "tools"
-"""The key in a run's origin. Toolsets alone are under `toolsets`, as in runs of the page."""
+"""The key in a run's origin. If there are only toolsets, they are under `toolsets`, as in runs of the page."""
 
 
 class ToolsWanted(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`toolsets` are names in the configuration; everything else is an absolute path. `here` is the folder in which
-    tools run."""
+    """The tools of a run. `toolsets` are names in the configuration; everything else is an absolute path. `here` is the
+    folder in which tools run."""
 
     here: str
     toolsets: tuple[str, ...] = ()
@@ -142,7 +143,7 @@ class ToolsWanted(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
     @property
     def origin(self) -> JsonObject:
-        """What a run stores, so that it can be resumed with the same tools."""
+        """The value that a run stores, so that it can be resumed with the same tools."""
         if self == ToolsWanted(here=self.here, toolsets=self.toolsets):
             return {"toolsets": list(self.toolsets), "here": self.here}
         return {ORIGIN: msgspec.to_builtins(self)}
@@ -158,7 +159,8 @@ def parse_tools(
     hooks: Sequence[str] = (),
     here: Path | None = None,
 ) -> ToolsWanted:
-    """Parse the names of tools. Each of `tools` is a toolset of the configuration, else a Python file."""
+    """Parse the names of tools. Each of `tools` is a toolset of the configuration, otherwise a Python file. Raises a
+    Fault for an unknown name."""
     here = (here or Path.cwd()).absolute()
     names = tuple(_builtin(name) for name in builtin)
     known = loaded.settings.tools
@@ -213,7 +215,7 @@ def _builtin(name: str) -> BuiltinName:
 def _file(word: str, here: Path, known: tuple[str, ...]) -> str:
     if not (here / word).is_file():
         raise _no_toolset(word, known)
-    if word.endswith(".json"):  # it would run as Python, and seem to be a file without functions
+    if word.endswith(".json"):  # it would run as Python and look like a file without functions
         hint = f"For a file of MCP servers: --mcp {word}, or mcp = {word!r} in a table [tools.NAME] of sightline.toml."
         raise Fault(Code.USAGE, f"{word!r} is no Python file", hint=hint)
     return str(here / word)

@@ -1,8 +1,8 @@
 """A worker of the server: `python -m sightline.app.worker`, which the main process starts and keeps running.
 
-It serves plain requests of clients that the main process gives it, with the same code, and records them in a journal of
-its own. Everything that there is once is in the main process: the page, rules, holds and kept edits, the ledger, the
-embedded model. It ends when the main process says so or is gone.
+It serves plain requests of clients that the main process hands to it, with the same code, and records them in its own
+journal. Everything that exists only once is in the main process: the page, rules, holds and kept edits, the ledger, the
+embedded model. The worker ends when the main process tells it to, or is gone.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ from sightline.web.access import OriginGuard
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
 
 _TELL = 0.005
-"""Seconds in which facts for those who watch are gathered."""
+"""Seconds in which facts for watchers are collected."""
 _LATE = 0.1
 _MOST_UNTOLD = 32 << 20
-"""Bytes that the main process may be behind; above that it gets no frames, which the record has as well."""
+"""How many bytes the main process may be behind. Beyond that it gets no frames, which are also in the record."""
 
 
 _pack = msgspec.msgpack.encode
@@ -56,7 +56,7 @@ _RECORDED = msgspec.msgpack.Decoder(RecordedExchange)
 
 class WorkerParameters(msgspec.Struct, frozen=True):
     """What a worker reads from its input: its data folder, the configuration, the descriptors of its channel and its
-    memory, where the server listens, which hosts and origins may call it, and the plug-ins."""
+    shared memory, where the server listens, which hosts and origins may call it, and the plug-ins."""
 
     folder: str
     catalog: Catalog
@@ -73,7 +73,7 @@ class WorkerParameters(msgspec.Struct, frozen=True):
 
 
 class BorrowedModel(EmbeddedModel):
-    """The embedded model, which the main process runs: it grants one turn at a time to all processes."""
+    """The embedded model, which the main process runs. It grants one turn at a time to all processes."""
 
     def __init__(self, peer: Peer) -> None:
         super().__init__(environment={}, make_key=str)
@@ -81,18 +81,18 @@ class BorrowedModel(EmbeddedModel):
         self._turns = 0
 
     async def running(self) -> Running:
-        """Where it listens."""
+        """The address of the running model."""
         return _RUNNING.decode(await self._peer.call("model"))
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Running]:
-        """The right to ask once."""
+        """A turn, in which one request may be sent."""
         self._turns += 1
         number = self._turns
         try:
             yield _RUNNING.decode(await self._peer.call("turn", _pack(number)))
         except Fault as fault:
-            # The main process knows whether its model has ended, and then says so in place of a broken connection.
+            # If its model has ended, the main process raises that in place of a broken connection.
             await self._peer.call("turn over", _pack(messages.TurnOver(number, write_fault(fault))))
             raise
         except BaseException:
@@ -108,17 +108,17 @@ class BorrowedRecords:
         self._peer = peer
 
     async def read(self, exchange: str) -> RecordedExchange:
-        """All of an exchange; a fault if the record does not hold it."""
+        """Read an exchange. Raises a Fault if it is not recorded."""
         return _RECORDED.decode(await self._peer.call("recorded", exchange.encode()))
 
     async def list_ids(self, _wanted: Expression) -> list[str]:
-        """Nothing is listed here: only the main process serves what is not a POST."""
+        """Not supported: only the main process serves requests that are not a POST."""
         raise AssertionError
 
 
 class FactTeller(FactQueue):
-    """Tells the main process the facts of this worker's exchanges while someone watches there; with `is_brief` only
-    those that a brief watcher is shown."""
+    """Sends the facts of this worker's exchanges to the main process while they are watched there; with `is_brief`,
+    only those that a brief watcher is shown."""
 
     most_waiting = sys.maxsize
 
@@ -127,10 +127,10 @@ class FactTeller(FactQueue):
         self._peer = peer
         self._loop = asyncio.get_running_loop()
         self._next = 0.0
-        """Not before this time a brief watcher is told more."""
+        """A brief watcher gets nothing more before this time."""
 
     def tell(self, news: News) -> None:
-        """A fact, soon, with those that come meanwhile."""
+        """Send a fact soon, together with those that arrive in the meantime."""
         if isinstance(news, Announced) or (isinstance(news, FramesEntry) and self._peer.backlog > _MOST_UNTOLD):
             return
         if not self._waiting:
@@ -147,7 +147,7 @@ class FactTeller(FactQueue):
 
 
 class ServingWorker:
-    """One worker while it runs."""
+    """A running worker."""
 
     def __init__(self, parameters: WorkerParameters) -> None:
         self._parameters = parameters
@@ -160,7 +160,7 @@ class ServingWorker:
         self._main = HandOver(lambda first: self._memory.wants_all or not is_plain(first), self._give_to_main)
 
     async def run(self) -> None:
-        """Serve until the main process says that it is enough."""
+        """Serve until the main process tells the worker to end."""
         parameters, clock = self._parameters, SystemClock()
         plugins = load_named(parameters.settings.plugins, Path(parameters.plugin_folder))
         catalog = parameters.catalog if plugins is None else plugins.refuse_missing(parameters.catalog)
@@ -224,11 +224,13 @@ class ServingWorker:
 
     @staticmethod
     def _end_at_once() -> None:
-        """The main process is gone, and with it everything that there is once. What is recorded is in the journal."""
+        """End at once: the main process is gone, and with it everything that exists only once. What is recorded is in
+        the journal."""
         os._exit(1)
 
     def _give_to_main(self, first: bytes, descriptor: int) -> bool:
-        """Where that fails, the connection ends: a rule could be for this request, so that it is not served here."""
+        """Hand a connection to the main process. If that fails, the connection ends: a rule could apply to this
+        request, so it is not served here."""
         self._peer.send(messages.Connection(first), descriptor)
         return True
 
@@ -242,15 +244,15 @@ class ServingWorker:
                 raise AssertionError(message)
 
     async def _write_late(self) -> None:
-        """The ring may have been full."""
+        """Regularly write changes that did not fit into a full ring."""
         while True:
             await asyncio.sleep(_LATE)
             self._memory.add_late()
 
-    # --- what the main process calls ---
+    # --- calls of the main process ---
 
     async def _watch(self, data: bytes) -> bytes:
-        """Tell facts from now on, all of them or those for brief watchers; or no more."""
+        """Send facts from now on, all of them or those for brief watchers; or stop sending."""
         is_brief = data == messages.FEW_FACTS
         if self._teller is not None and (data == messages.NO_FACTS or self._teller.is_brief != is_brief):
             self._teller.flush()
@@ -266,20 +268,20 @@ class ServingWorker:
         return messages.encode_facts(self._relay.unwritten(data.decode()))
 
     async def _pack_metrics(self, _data: bytes) -> bytes:
-        """What was counted here; from the first time on, everything is."""
+        """The metrics of this worker. Counting begins with the first call."""
         self._metrics.is_counting = True
         return self._metrics.pack()
 
     async def _learn(self, _data: bytes) -> bytes:
-        """Learn from everything that providers have counted so far, and store it."""
+        """Learn from everything that providers have counted so far, and save it."""
         await self._relay.wait_until_learned()
         self._learning.save()
         return b""
 
 
 def main() -> None:
-    """Serve until the main process says that it is enough."""
-    ignore_signals(*ENDING)  # the main process gets them too, and says when it is time
+    """Serve until the main process tells the worker to end."""
+    ignore_signals(*ENDING)  # the main process gets them, too, and ends the worker in time
     parameters = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerParameters)
     logging.basicConfig(stream=sys.stderr, level=parameters.log_level, format="%(levelname)s: %(message)s")
     logging.getLogger("asyncio").setLevel(logging.WARNING)

@@ -1,8 +1,9 @@
-"""Memory that the main process shares with one worker: what the worker must know at once, and what it has counted.
+"""Memory that the main process shares with one worker, for what the worker must know at once, and what it has counted.
 
-The main process sets a flag while it has to see every request itself: a worker looks at it before each request, so that
-nothing gets by a rule that the main process has confirmed. A worker writes each change of its ledger to a ring before
-the request leaves, and the main process reads it before it looks at a limit: one ledger counts for all of them.
+The main process sets a flag while it has to see every request itself. A worker checks the flag before each request, so
+that no request bypasses a rule that the main process has confirmed. A worker writes each change of its ledger to a ring
+before the request is sent, and the main process reads the ring before it checks a limit: one ledger counts for all
+processes.
 """
 
 import mmap
@@ -22,14 +23,14 @@ RING: Final = 4 << 20
 _NUMBER: Final = struct.Struct("<Q")
 _LENGTH: Final = struct.Struct("<I")
 _ALL, _WRITTEN, _READ, _START = 0, 64, 128, 4096
-"""Where things are: the flag, up to which byte the ring was written and read since it began, and the ring itself. Each
-place has one writer, and one that is read by another process has a cache line of its own."""
+"""Offsets: the flag, how many bytes have been written to the ring and read from it so far, and the ring itself. Each
+place has one writer, and each that another process reads has its own cache line."""
 _END_OF_RING: Final = 0xFFFF_FFFF
 _MOST_LATE, _MOST_UNSETTLED = 100_000, 10_000
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True, tag=0):
-    """A request is about to leave. It has a number, by which the next two name it."""
+    """A request is about to be sent. It has a number, by which the next two changes name it."""
 
     number: int
     provider: str
@@ -38,20 +39,20 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
 
 class LedgerSettled(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """It took so many tokens."""
+    """The request used so many tokens."""
 
     number: int
     tokens: int
 
 
 class Unsent(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """It never left."""
+    """The request was never sent."""
 
     number: int
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """These headers came with an answer that may ask for a pause."""
+    """The headers of an answer that may ask for a pause."""
 
     provider: str
     model: str
@@ -59,7 +60,7 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """These headers came with an answer. Only the last ones of a model are ever decoded."""
+    """The headers of an answer. Only the last ones of a model are ever decoded."""
 
     provider: str
     model: str
@@ -74,7 +75,7 @@ _HEADERS = msgspec.msgpack.Decoder(tuple[tuple[bytes, ...], tuple[bytes, ...]])
 
 
 class WorkerMemory:
-    """The memory, at one of its two ends. `file` is its descriptor, which a worker inherits."""
+    """The shared memory, in either of the two processes. `file` is its descriptor, which a worker inherits."""
 
     def __init__(self, file: int) -> None:
         self.file = file
@@ -84,7 +85,7 @@ class WorkerMemory:
 
     @classmethod
     def create(cls, folder: Path) -> "WorkerMemory":
-        """New memory, in no folder: the given one is used where the system keeps none without a file."""
+        """Create shared memory. It has no file name; `folder` is used on systems where shared memory needs a file."""
         if hasattr(os, "memfd_create"):
             file = os.memfd_create("sightline-worker")
         else:
@@ -97,7 +98,7 @@ class WorkerMemory:
         self._map.close()
         os.close(self.file)
 
-    # --- whether the main process has to see everything ---
+    # --- the flag ---
 
     @property
     def wants_all(self) -> bool:
@@ -105,13 +106,13 @@ class WorkerMemory:
         return self._map[_ALL] != 0
 
     def set_wants_all(self, *, wants_all: bool) -> None:
-        """Let the worker know; it does so from its next request on."""
+        """Set the flag; the worker observes it from its next request on."""
         self._map[_ALL] = int(wants_all)
 
     # --- the ring ---
 
     def add(self, change: Change) -> None:
-        """Write a change down, for the other end."""
+        """Write a change to the ring, for the other process."""
         data = _ENCODER.encode(change)
         if self._late or not self._write(data):
             self.add_late()
@@ -126,7 +127,7 @@ class WorkerMemory:
         written, read = self._number(_WRITTEN), self._number(_READ)
         size = _LENGTH.size + len(data)
         at = written % RING
-        skipped = RING - at if at + size > RING else 0  # a change is in one piece
+        skipped = RING - at if at + size > RING else 0  # a change is never split
         if written + skipped + size - read > RING:
             return False
         if skipped:
@@ -136,11 +137,11 @@ class WorkerMemory:
         start = _START + at
         self._map[start + _LENGTH.size : start + size] = data
         _LENGTH.pack_into(self._map, start, len(data))
-        _NUMBER.pack_into(self._map, _WRITTEN, written + size)  # last: it is there only now
+        _NUMBER.pack_into(self._map, _WRITTEN, written + size)  # last: this makes the change visible
         return True
 
     def take(self) -> list[Change]:
-        """All changes that were written since the last time."""
+        """All changes that were written since the last call."""
         written, read = self._number(_WRITTEN), self._number(_READ)
         if read == written:
             return []
@@ -164,8 +165,8 @@ class WorkerMemory:
 
 
 class WorkerLedger(Ledger):
-    """A worker's ledger: the main process has the real one, and can see every change before it has an effect. What a
-    request is known by here is its number, in place of a time."""
+    """A worker's ledger. The main process has the real one, and can see every change before it has an effect. Here, the
+    `at` of a request is its number instead of a time."""
 
     def __init__(self, memory: WorkerMemory) -> None:
         super().__init__()
@@ -173,13 +174,13 @@ class WorkerLedger(Ledger):
         self._count = 0
 
     def add_request(self, provider: str, model: str, tokens: int, _at: float) -> SentRequest:
-        """A request is about to leave."""
+        """Add a request that is about to be sent."""
         self._count += 1
         self._memory.add(Sent(self._count, provider, model, tokens))
         return SentRequest(provider, model, tokens, self._count)
 
     def settle(self, sent: SentRequest, tokens: int, _at: float) -> SentRequest:
-        """It took so many tokens."""
+        """Set how many tokens a request used."""
         self._memory.add(LedgerSettled(int(sent.at), tokens))
         return sent
 
@@ -187,7 +188,7 @@ class WorkerLedger(Ledger):
         self._memory.add(Unsent(int(sent.at)))
 
     def observe_headers(self, provider: str, model: str, headers: Mapping[str, str], _at: float) -> None:
-        """These headers came with an answer that is none."""
+        """Add the headers of an answer that is a refusal."""
         self._memory.add(Refused(provider, model, dict(headers)))
 
     def keep_headers(self, sent: SentRequest, names: tuple[bytes, ...], values: tuple[bytes, ...], _at: float) -> None:
@@ -195,7 +196,7 @@ class WorkerLedger(Ledger):
 
 
 class WorkerCounts:
-    """What one worker has counted, in the ledger of the main process."""
+    """Adds what one worker has counted to the ledger of the main process."""
 
     def __init__(self, memory: WorkerMemory, ledger: Ledger, now: Callable[[], float]) -> None:
         self._memory = memory
@@ -204,8 +205,8 @@ class WorkerCounts:
         self._sent: dict[int, SentRequest] = {}
 
     def count_in(self) -> None:
-        """Make the changes that the worker has made since the last time. They count from now on: times of several
-        processes would not come in their order, and to an account they would be a clock that is set back."""
+        """Apply the changes that the worker has made since the last call. They get the current time: the times of
+        several processes would not be in order, and to an account that looks like a clock that was set back."""
         changes = self._memory.take()
         if not changes:
             return

@@ -1,4 +1,4 @@
-"""What the main process and a worker tell each other: connections, facts, and calls that are answered."""
+"""The messages between the main process and a worker: connections, facts, and calls with their answers."""
 
 import asyncio
 import logging
@@ -17,26 +17,27 @@ _LOG = logging.getLogger(__name__)
 
 
 class Connection(msgspec.Struct, frozen=True, tag="connection"):
-    """A client's connection comes with this; `first` is what it has said of its next request."""
+    """A client's connection, whose descriptor is sent with this message; `first` is the part of its next request that
+    has been read."""
 
     first: bytes = b""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The worker serves clients from now on."""
+    """The worker is ready to serve clients."""
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):
-    """The worker has to end, as soon as its clients have their answers."""
+    """The worker has to end as soon as its clients have their answers."""
 
 
 ALL_FACTS, FEW_FACTS, NO_FACTS = b"all", b"few", b""
-"""Which facts of its exchanges a worker tells, as the call `watch` has it."""
+"""The arguments of the call `watch`: which facts of its exchanges a worker sends."""
 
 
 class FactsShared(msgspec.Struct, frozen=True, tag="facts"):
-    """Facts of the worker's exchanges, for those who watch, as `encode_facts` packs them; with `has_more`, others were
-    left out."""
+    """Facts of the worker's exchanges for watchers, encoded by `encode_facts`; with `has_more`, others were left
+    out."""
 
     packed: bytes
     has_more: bool = False
@@ -51,7 +52,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 
 
 class TurnOver(msgspec.Struct, frozen=True):
-    """The embedded model's turn of this number is over: with a fault, or because the client has gone, or well."""
+    """The end of the embedded model's turn with this number: with a fault, because the client has gone, or with
+    success."""
 
     number: int
     fault: bytes = b""
@@ -68,7 +70,7 @@ class ConnectionReturned(msgspec.Struct, frozen=True, tag="returned"):
 
 Message: TypeAlias = Connection | Ready | End | FactsShared | Call | ConnectionReturned
 Serve: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-"""Answers a call."""
+"""A function that answers a call."""
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
@@ -76,22 +78,23 @@ _KEPT = msgspec.msgpack.Decoder(list[KeptEntry])
 
 
 def decode_facts(data: bytes) -> list[FactEntry]:
-    """What `encode_facts` has packed, a fact for each frame."""
+    """Decode the result of `encode_facts`, with one fact for each frame."""
     return [entry for entry in plain_entries(_KEPT.decode(data)) if isinstance(entry, FactEntry)]
 
 
 def decode_news(data: bytes) -> list[FactEntry | FramesEntry]:
-    """What `encode_facts` has packed, as it was."""
+    """Decode the result of `encode_facts`, with joined frames."""
     return [entry for entry in _KEPT.decode(data) if not isinstance(entry, BodyEntry)]
 
 
 def encode_facts(facts: Sequence[FactEntry | FramesEntry]) -> bytes:
-    """These facts, as the journal would have them."""
+    """Encode these facts in the format of the journal."""
     return encode_entries(join_frames(facts))
 
 
 class Peer:
-    """The process at the other end of a channel. `calls` are what it may call here; `on_message` gets all else."""
+    """The process at the other end of a channel. `calls` are the calls that it may make; `on_message` gets all other
+    messages."""
 
     def __init__(self, calls: Mapping[str, Serve], on_message: Callable[[Message, int], None]) -> None:
         self._calls = calls
@@ -106,19 +109,19 @@ class Peer:
 
     @property
     def backlog(self) -> int:
-        """Bytes that it has not taken yet."""
+        """Bytes that the peer has not read yet."""
         return 0 if self._channel is None else self._channel.backlog
 
     def send(self, message: Message, descriptor: int = -1) -> bool:
-        """Tell it this; False where it is gone."""
+        """Send a message; returns False if the peer is gone."""
         return self._channel is not None and self._channel.send(_ENCODER.encode(message), descriptor)
 
     def tell(self, name: str, data: bytes) -> None:
-        """Call it, and wait for no answer."""
+        """Call the peer without waiting for an answer."""
         self.send(Call(0, name, data))
 
     async def call(self, name: str, data: bytes = b"") -> bytes:
-        """What it answers to a call; a fault where it refuses, or is gone."""
+        """Call the peer and return its answer. Raises the Fault of the peer, or a 503 Fault if it is gone."""
         self._count += 1
         number = self._count
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -148,7 +151,7 @@ class Peer:
                 self._on_message(message, descriptor)
 
     def close(self) -> None:
-        """It is gone, or has to be: calls under way end."""
+        """Close the channel; calls in progress end with a fault."""
         if self._channel is not None:
             self._channel.close()
         for answer in self._awaited.values():
@@ -162,7 +165,7 @@ class Peer:
             data = await self._calls[call.name](call.data)
         except Fault as fault:
             self.send(ConnectionReturned(call.number, fault=write_fault(fault)))
-        except Exception:  # noqa: BLE001 - the other process must not wait for ever
+        except Exception:  # noqa: BLE001 - the other process must not wait forever
             _LOG.exception("the call %s of another process failed", call.name)
             self.send(ConnectionReturned(call.number, fault=write_fault(process_ended())))
         else:
@@ -170,6 +173,6 @@ class Peer:
 
 
 def process_ended() -> Fault:
-    """The fault of a call to a process that has ended."""
+    """The fault for a call to a process that has ended."""
     hint = "Send the request again: the process is started anew."
     return Fault(Code.OVERLOADED, "a process of Sightline has ended", hint=hint, status=503)

@@ -1,7 +1,7 @@
-"""The workers of a server: processes that serve clients beside the main one, started, watched and ended by it.
+"""The workers of a server: processes that serve clients next to the main one, which starts, watches and ends them.
 
-The main process accepts every client and gives each process its turn. A worker that ends takes its own connections with
-it, and is started again; the recorder ends its exchanges. See `worker` for what a worker does.
+The main process accepts every client and distributes them in turn among the processes. When a worker ends, its
+connections end with it, and it is started again; the recorder ends its exchanges. See `worker` for what a worker does.
 """
 
 import asyncio
@@ -40,31 +40,31 @@ from sightline.transport.embedded.process import EmbeddedModel, Running
 _LOG = logging.getLogger(__name__)
 
 LEAST_SHARE: Final = 100
-"""Connections to a provider that each process has to have, at least: the most that are allowed are divided among them,
-so that all together never have more."""
+"""The least number of connections to a provider for each process. The allowed maximum is divided among the processes,
+so that together they never exceed it."""
 
 _COUNT_IN: Final = 0.05
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 _START: Final = 30.0
 _ABORT: Final = 3.0
 _CALL_TIMEOUT_S: Final = 2.0
-"""Seconds in which a worker answers a question about its exchanges."""
+"""Seconds within which a worker has to answer a call."""
 _LOOK, _MOST_LATE = 0.2, 10.0
-"""Seconds between two looks for the ends of exchanges that a worker has left, and in which they come."""
+"""Seconds between two checks for the ends of exchanges that a lost worker has left, and for how long to check."""
 _TURN = msgspec.msgpack.Decoder(int)
 _TURN_OVER = msgspec.msgpack.Decoder(messages.TurnOver)
 _CAP_USE = msgspec.msgpack.Decoder(CapUse)
 
 
 def count_workers(wanted: int | str) -> int:
-    """How many processes serve clients: a number, or `auto`, as many as there are cores for this program."""
+    """How many processes serve clients: a number, or for `auto`, as many as this program has cores."""
     if wanted != "auto":
         return int(wanted)
     return cores()
 
 
 def why_alone(count: int, max_connections: int) -> str:
-    """Why so many processes cannot serve clients; empty if they can."""
+    """Why this number of processes cannot serve clients; empty if it can."""
     if count > 1 and not is_supported("workers"):
         return "this system cannot give a connection from one process to another"
     if count > 1 and max_connections // count < LEAST_SHARE:
@@ -76,8 +76,8 @@ def why_alone(count: int, max_connections: int) -> str:
 
 
 def divide_connections(loaded: Configuration, count: int) -> tuple[Configuration, Configuration]:
-    """The configuration of the main process and that of a worker: together they open as many connections to a provider
-    as may be open."""
+    """The configurations of the main process and of a worker. Together, all processes open at most the configured
+    number of connections to a provider."""
     most = loaded.settings.network.max_connections
     return _with_connections(loaded, most - most // count * (count - 1)), _with_connections(loaded, most // count)
 
@@ -89,7 +89,7 @@ def _with_connections(loaded: Configuration, most: int) -> Configuration:
 
 @dataclass(frozen=True, slots=True)
 class MainParts:
-    """What workers share with the main process."""
+    """The parts of the main process that workers use."""
 
     hub: Hub
     holds: Holds
@@ -98,15 +98,15 @@ class MainParts:
     facts: Callable[[str], Awaitable[list[FactEntry]]]
     """The facts of an exchange that are in the database."""
     read: Callable[[str], Awaitable[RecordedExchange]]
-    """All of an exchange; it raises a fault if the record does not hold it."""
+    """Reads an exchange; raises a Fault if it is not recorded."""
     now: Callable[[], float]
     on_cap: Callable[[CapUse], None] | None = None
-    """Gets each cap that a worker has found nearly reached."""
+    """Called with each cap that a worker has found nearly reached."""
 
 
 @dataclass(slots=True)
 class _Turn:
-    """A turn of the embedded model that a worker has, or waits for."""
+    """A turn of the embedded model that a worker has or waits for."""
 
     over: "asyncio.Future[Fault | None]"
     task: "asyncio.Task[None]"
@@ -114,7 +114,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Running:
-    """A worker that runs, with those of its exchanges under way that were shown to someone who watches."""
+    """A running worker, and those of its exchanges in progress that were shown to watchers."""
 
     process: asyncio.subprocess.Process
     memory: WorkerMemory
@@ -123,16 +123,16 @@ class _Running:
     is_ready: bool = False
     was_ready: bool = False
     metrics: bytes = b""
-    """What it had counted when it was last asked."""
+    """Its metrics, from the last time it was asked."""
     asked_for: bytes = messages.NO_FACTS
-    """Which facts it was asked for."""
+    """Which facts it was asked to send."""
     exchanges: set[str] = field(default_factory=set)
     turns: dict[int, _Turn] = field(default_factory=dict)
 
 
 class Workers:
-    """The workers beside the main process. `parameters` makes what one reads from its input, from the descriptors of
-    its channel and its memory. `restarts` counts how often one was started again."""
+    """The workers of a server. `parameters` creates the input of a worker from the descriptors of its channel and its
+    shared memory. `restarts` counts how often one was started again."""
 
     def __init__(
         self, count: int, parts: MainParts, folder: Path, loaded: Configuration, parameters: Callable[[int, int], bytes]
@@ -145,7 +145,7 @@ class Workers:
         self._count = count
         self._running: list[_Running] = []
         self._past_metrics: Metrics | None = None
-        """What workers had counted that are gone; there is none before the metrics are asked for."""
+        """The metrics of workers that are gone; None before metrics are first requested."""
         self._next = 0
         self._closing = asyncio.Event()
         self._supervising: list[asyncio.Task[None]] = []
@@ -155,7 +155,7 @@ class Workers:
 
     @property
     def serving(self) -> int:
-        """How many processes serve clients now, the main one among them."""
+        """How many processes serve clients now, including the main one."""
         return 1 + len(self._ready)
 
     @property
@@ -163,7 +163,7 @@ class Workers:
         return [each for each in self._running if each.is_ready]
 
     async def start(self, server: ListeningServer) -> None:
-        """Start them all, and return once they serve, or one has failed. `server` is the main process's own."""
+        """Start all workers, and return once each serves or has failed. `server` is that of the main process."""
         self._server = server
         server.share = self._share
         self._parts.hub.spread = self.watch
@@ -178,7 +178,7 @@ class Workers:
     # --- clients ---
 
     def _share(self, accepted: socket.socket) -> bool:
-        """Give each process its turn; False where the main process serves this client."""
+        """Give a connection to the next process in turn; returns False if the main process serves it."""
         ready = self._ready
         self._next = (self._next + 1) % (len(ready) + 1)
         if not self._next or not self._parts.holds.is_idle:
@@ -189,7 +189,7 @@ class Workers:
         return True
 
     def _has_worker_for(self, first: bytes) -> bool:
-        """Whether a connection that a worker has handed over can go back to one."""
+        """Whether a connection that a worker has handed over can go back to a worker."""
         return is_plain(first) and self._parts.holds.is_idle and bool(self._ready)
 
     def _send_back(self, first: bytes, descriptor: int) -> bool:
@@ -200,7 +200,7 @@ class Workers:
         for each in self._running:
             each.memory.set_wants_all(wants_all=not self._parts.holds.is_idle)
 
-    # --- what is known of them ---
+    # --- facts and counts of the workers ---
 
     def count_in(self) -> None:
         for each in self._running:
@@ -212,7 +212,7 @@ class Workers:
             self.count_in()
 
     async def watch(self) -> None:
-        """Have them tell their facts to the hub: none that someone watches for is missed once this returns."""
+        """Make the workers send the facts that watchers need to the hub. Once this returns, none of them is missed."""
         for each in self._running:
             each.asked_for = self._wanted_facts
         await self._call_all("watch", self._wanted_facts)
@@ -225,17 +225,17 @@ class Workers:
         return messages.FEW_FACTS if hub.is_watched else messages.NO_FACTS
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
-        """Facts of an exchange of a worker that are not on record yet."""
+        """Facts of a worker's exchange that are not on record yet."""
         found = await self._call_all("unwritten", exchange.encode())
         return [entry for each in found for entry in messages.decode_facts(each)]
 
     async def wait_until_learned(self) -> None:
-        """Wait until their estimates have learned from everything that providers have counted so far."""
+        """Wait until the workers' estimates have learned from everything that providers have counted so far."""
         await self._call_all("learned", b"")
 
     async def metrics(self) -> list[bytes]:
-        """What they have counted, those that are gone among them: a sum that became smaller would be read as a counter
-        that began again. One that does not answer in time has what it said last."""
+        """The metrics of all workers, including those that are gone: a sum that became smaller would look like a
+        counter reset. For a worker that does not answer in time, its last metrics are used."""
         if self._past_metrics is None:
             self._past_metrics = Metrics(0)
         asked = self._ready
@@ -248,13 +248,13 @@ class Workers:
     async def _call_all(self, name: str, data: bytes) -> list[bytes]:
         calls = [asyncio.wait_for(each.peer.call(name, data), _CALL_TIMEOUT_S) for each in self._ready]
         answers = await asyncio.gather(*calls, return_exceptions=True)
-        return [each for each in answers if isinstance(each, bytes)]  # one that is gone has no more to say
+        return [each for each in answers if isinstance(each, bytes)]  # a worker that is gone has nothing to answer
 
-    # --- their lives ---
+    # --- starting and ending ---
 
     def begin_end(self) -> None:
-        """Let them end as soon as their clients have their answers. They are told once: a second time would end them at
-        once."""
+        """Tell the workers to end as soon as their clients have their answers. They are told only once: a second
+        message would end them at once."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -262,7 +262,8 @@ class Workers:
             each.peer.send(messages.End())
 
     async def close(self, grace: float) -> None:
-        """Wait so many seconds for their clients, and a few until they know of the end; then end what is left."""
+        """Wait so many seconds for clients, and a few more for workers to notice the end; then kill the workers that
+        are left."""
         self.begin_end()
         if not self._supervising:
             return
@@ -281,7 +282,7 @@ class Workers:
         self._parts.holds.on_change = None
 
     async def _supervise(self, first: "asyncio.Future[None]") -> None:
-        """Keep one running. `first` is done when it serves for the first time, or could not be started."""
+        """Keep one worker running. `first` is done when it serves for the first time, or could not be started."""
         wait = _FIRST_WAIT
         while not self._closing.is_set():
             try:
@@ -299,7 +300,7 @@ class Workers:
                 await asyncio.wait_for(self._closing.wait(), wait)
 
     async def _run(self, first: "asyncio.Future[None]") -> tuple[str, bool]:
-        """Run one until it ends: how it did, and whether it ever served."""
+        """Run a worker until it ends; returns how it ended, and whether it ever served."""
         memory = WorkerMemory.create(self._folder)
         memory.set_wants_all(wants_all=not self._parts.holds.is_idle)
         here, there = socket.socketpair()
@@ -372,7 +373,7 @@ class Workers:
                 raise AssertionError(message)
 
     def _show(self, worker: _Running, entries: list[FactEntry | FramesEntry]) -> None:
-        """Show facts of a worker to those who watch here; it tells less when they want less."""
+        """Show facts of a worker to watchers here. If they need fewer, the worker is told to send fewer."""
         hub = self._parts.hub
         if worker.asked_for != self._wanted_facts:
             worker.asked_for = self._wanted_facts
@@ -385,7 +386,7 @@ class Workers:
             hub.show(entry)
 
     def _lose(self, worker: _Running) -> None:
-        """It is gone, or does not speak any more: its exchanges and turns end."""
+        """End the exchanges and turns of a worker that is gone or no longer responds."""
         worker.is_ready = False
         worker.peer.close()
         for turn in worker.turns.values():
@@ -397,12 +398,12 @@ class Workers:
         worker.exchanges.clear()
 
     async def _show_ends(self, exchanges: list[str]) -> None:
-        """Show how exchanges of a worker that is gone have ended, once the recorder has written it down."""
+        """Show how the exchanges of a lost worker have ended, once the recorder has recorded it."""
         parts = self._parts
         for _ in range(int(_MOST_LATE / _LOOK)):
             await asyncio.sleep(_LOOK)
             for exchange in exchanges[:]:
-                with suppress(Fault):  # the record has trouble, and the page says so
+                with suppress(Fault):  # the record is not available, which the page reports
                     facts = await parts.facts(exchange)
                     if facts and isinstance(facts[-1].fact, ENDS):
                         parts.hub.show(facts[-1])
@@ -410,10 +411,10 @@ class Workers:
             if not exchanges:
                 return
 
-    # --- the embedded model ---
+    # --- calls of a worker ---
 
     def calls_for(self, worker: _Running) -> dict[str, messages.Serve]:
-        """What a worker may call here."""
+        """The calls that a worker may make."""
         return {
             "model": lambda _data: self._find_model(),
             "turn": lambda data: self._grant_turn(worker, _TURN.decode(data)),
@@ -434,7 +435,7 @@ class Workers:
         return msgspec.json.encode(await self._parts.embedded.running())
 
     async def _grant_turn(self, worker: _Running, number: int) -> bytes:
-        """Wait for the model's turn. It lasts until the worker says that it is over, or has ended."""
+        """Wait for a turn of the model. It lasts until the worker reports its end, or has ended itself."""
         loop = asyncio.get_running_loop()
         granted: asyncio.Future[Running] = loop.create_future()
         over: asyncio.Future[Fault | None] = loop.create_future()
@@ -444,7 +445,7 @@ class Workers:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not granted.done():
             del worker.turns[number]
-            await task  # it raises why there is none
+            await task  # raises the reason why there is no turn
         return msgspec.json.encode(granted.result())
 
     async def _keep_turn(self, granted: "asyncio.Future[Running]", over: "asyncio.Future[Fault | None]") -> None:
@@ -454,7 +455,7 @@ class Workers:
                 raise fault
 
     async def _end_turn(self, worker: _Running, over: messages.TurnOver) -> bytes:
-        """Its turn is over. Raises the fault that the worker's client gets, if there is one."""
+        """End a turn. Raises the fault that the worker's client gets, if there is one."""
         turn = worker.turns.pop(over.number, None)
         if turn is None:
             return b""

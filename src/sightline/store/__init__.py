@@ -1,5 +1,5 @@
-"""The record: every exchange as facts, its bodies under their hashes, found again by filters.
+"""The record: every exchange as facts, with its bodies stored by hash, searchable with filters.
 
-It may import everything pure. It holds no secrets, because the recorder has removed them before; it never decides
-what happens to a request. SQLite and PostgreSQL keep one promise, which one suite of tests holds them to.
+The package may import every pure package. It stores no secrets, because the recorder removes them first, and it never
+decides what happens to a request. SQLite and PostgreSQL implement the same interface, and one test suite checks both.
 """

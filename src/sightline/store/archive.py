@@ -1,6 +1,7 @@
-"""A record as lines of JSON, to carry it elsewhere: a line that says what it is, then one for each entry.
+"""An archive is a record as lines of JSON, for moving it elsewhere: a heading, then one line for each entry.
 
-Bytes are in base64. Reading an archive into a store that has some of it already adds the rest and changes nothing.
+Bytes are in base64. Loading an archive into a store that already has some of its entries adds the missing ones and
+changes nothing else.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -16,7 +17,7 @@ _MOST_AT_ONCE = 4 << 20
 
 
 class Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line. A newer `version` may hold entries that an older Sightline does not know."""
+    """The first line. A newer `version` may contain entries that an older Sightline does not know."""
 
     sightline: str
     version: int
@@ -27,14 +28,15 @@ _ENTRY: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
 async def write_archive(entries: AsyncIterator[Entry]) -> AsyncIterator[bytes]:
-    """The lines of an archive, each with its end."""
+    """The lines of an archive, each with its line ending."""
     yield msgspec.json.encode(Heading("record", VERSION)) + b"\n"
     async for entry in entries:
         yield msgspec.json.encode(entry) + b"\n"
 
 
 def read(lines: Iterable[bytes]) -> Iterator[Entry]:
-    """The entries of an archive."""
+    """The entries of an archive. Raises a Fault if it is empty, of another kind or a newer version, or has an invalid
+    line."""
     numbered = ((number, line.strip()) for number, line in enumerate(lines, 1))
     lines_left = ((number, line) for number, line in numbered if line)
     number, first = next(lines_left, (0, b""))
@@ -49,9 +51,9 @@ def read(lines: Iterable[bytes]) -> Iterator[Entry]:
 
 
 def load(store: Store, lines: Iterable[bytes]) -> int:
-    """Record what an archive holds; the answer is how many entries that were.
+    """Record the entries of an archive; returns how many there were.
 
-    Bodies are recorded together with the fact behind them, so that there is never a body that no fact names.
+    Bodies are recorded together with the fact that follows them, so that there is never a body that no fact names.
     """
     count = size = 0
     batch: list[Entry] = []

@@ -1,8 +1,8 @@
-"""What was counted for caps, in a small database of the data folder that all processes of the folder share.
+"""The counts for caps, in a small database in the data folder that all its processes share.
 
-A reservation is one statement that adds to a bucket only where that still fits, so that any number of processes can
-reserve at once and never exceed a cap. What each process has reserved is known by its name, and a lock tells that it
-is there: when it has ended without settling, because it was killed, the next one that needs the room takes it back.
+A reservation is one statement that adds to a bucket only if the amount still fits, so any number of processes can
+reserve at once and never exceed a cap. Reservations are stored under a name for each process, and a lock shows that the
+process is alive. If it was killed before settling, the next process that needs the room frees its reservations.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ _RAISE = f"UPDATE caps SET raised = ?5 WHERE {_ONE} RETURNING spent, reserved, r
 
 
 class CapFullError(Exception):
-    """A claim does not fit; `use` is what is in its bucket."""
+    """Raised if a claim does not fit; `use` is the current use of its bucket."""
 
     def __init__(self, claim: Claim, use: CapUse) -> None:
         super().__init__()
@@ -67,27 +67,27 @@ class CapFullError(Exception):
 
 
 class CapCounts(Protocol):
-    """The counts of all caps. Each call raises a Fault where they cannot be read or written."""
+    """The counts of all caps. Every method raises a Fault if they cannot be read or written."""
 
     async def reserve(self, claims: Sequence[Claim]) -> list[CapUse]:
-        """Reserve all claims, or none: then a `CapFullError` is raised for the first that does not fit. Returns what is
-        in their buckets now."""
+        """Reserve all claims or none; returns the use of their buckets afterwards. Raises a `CapFullError` for the
+        first claim that does not fit."""
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
-        """What was reserved took so much."""
+        """Release a reservation and add what was actually spent."""
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
-        """Allow so much in this bucket, for as long as its window lasts."""
+        """Raise the limit of this bucket to so much until its window ends."""
 
     async def uses(self) -> list[CapUse]:
-        """All buckets."""
+        """The use of all buckets."""
 
     async def close(self) -> None:
-        """End what was opened."""
+        """Close the connections."""
 
 
 class FolderCounts:
-    """See `CapCounts`. Each statement takes tens of microseconds, so that it need not leave the event loop."""
+    """See `CapCounts`. A statement takes tens of microseconds, so it runs on the event loop."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
@@ -112,7 +112,7 @@ class FolderCounts:
                 uses = [self._reserve(database, claim) for claim in claims]
             except BaseException as error:
                 database.execute("ROLLBACK")
-                if isinstance(error, CapFullError):  # a person can look for what is full, and raise it
+                if isinstance(error, CapFullError):  # so that the user can find the full bucket and raise its limit
                     database.execute(_FIRST, astuple(error.claim.key))
                 raise
             database.execute("COMMIT")
@@ -128,7 +128,7 @@ class FolderCounts:
         return CapUse(claim.key, *row)
 
     def _take_back(self) -> bool:
-        """Free what processes had reserved that have ended without settling it; whether there was anything."""
+        """Free the reservations of processes that ended without settling them; returns whether there were any."""
         found = False
         with self._counting() as database:
             for (holder,) in database.execute(_HOLDERS).fetchall():
@@ -145,7 +145,8 @@ class FolderCounts:
         return found
 
     def _take_lock(self, holder: str) -> int | None:
-        """The lock of a process, as long as its descriptor is open; None where another process has it."""
+        """Take the lock of a process and return its descriptor, which holds the lock until it is closed; None if
+        another process holds it."""
         file = os.open(self._lock_path(holder), os.O_CREAT | os.O_RDWR, 0o600)
         if lock(file):
             return file
@@ -155,7 +156,7 @@ class FolderCounts:
     def _leave(self, holder: str, locked: int) -> None:
         with contextlib.suppress(
             FileNotFoundError, PermissionError
-        ):  # Windows removes no open file: an empty one stays
+        ):  # Windows cannot remove an open file: an empty one stays
             self._lock_path(holder).unlink()
         os.close(locked)
 
@@ -164,7 +165,7 @@ class FolderCounts:
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
         with self._counting() as database:
-            # What was taken back meanwhile is not reserved any more.
+            # A reservation that another process has freed in the meantime is no longer reserved.
             is_held = database.execute(_FREE, (*astuple(key), reserved, self._holder)).rowcount > 0
         return self._change(_SETTLE, key, reserved if is_held else 0, spent)
 
@@ -191,7 +192,7 @@ class FolderCounts:
 
     @contextlib.contextmanager
     def _counting(self) -> Iterator[sqlite3.Connection]:
-        """The database; what it refuses is a Fault."""
+        """The database connection. Raises a Fault if the database reports an error."""
         try:
             yield self._open()
         except sqlite3.Error as error:
@@ -201,12 +202,12 @@ class FolderCounts:
         if self._connection is None:
             try:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite would let others read it
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite would make it readable for others
             except OSError as error:
                 raise self._fault(error) from None
             connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
-            # What a process has written survives its end; to survive that of the machine, each request would wait for
-            # the disk.
+            # Writes survive the end of the process, but not a crash of the machine: for that, every request would have
+            # to wait for the disk.
             for setting in ("journal_mode = WAL", "synchronous = OFF", "journal_size_limit = 1048576"):
                 connection.execute(f"PRAGMA {setting}")
             connection.execute(_TABLE)

@@ -1,9 +1,9 @@
-"""What is searched and linked in an exchange: the new words of its request, its reply, and its conversation.
+"""The parts of an exchange that are searched and linked: the new words of its request, its reply, and its conversation.
 
-Clients send the whole conversation again, so its beginning identifies it; one dialect lets them name the last reply
-instead, and send only what is new. A fingerprint covers messages and calls. It leaves out what clients change in
-messages that they send again: ids, cache marks, signatures, reasoning that is dropped from older turns, and reminders
-that agents insert and remove.
+Clients send the whole conversation with every request, so its beginning identifies it. In one dialect they can name the
+last reply instead and send only what is new. A fingerprint covers messages and tool calls. It leaves out what clients
+change when they send messages again: ids, cache breakpoints, signatures, reasoning that is dropped from older turns,
+and reminders that agents insert and remove.
 """
 
 import hashlib
@@ -53,17 +53,17 @@ _role = attrgetter("role")
 
 
 def fingerprints(request: Request) -> list[bytes]:
-    """One for each beginning of the conversation, the shortest first; the last one is that of all of it."""
+    """The fingerprints of all beginnings of the conversation, the shortest first; the last one covers all of it."""
     return [mark[1] for mark in mark_messages(request.messages) if mark is not None]
 
 
 _NOTHING_SAID = hashlib.blake2b(digest_size=_SIZE)
 Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
-"""A hash that can go on from here, and the fingerprint; None for a message that does not count."""
+"""A hash state to continue from, and the fingerprint; None for a message that is not part of the fingerprint."""
 
 
 def mark_messages(messages: Iterable[Message], before: Iterable[Mark] = ()) -> list[Mark]:
-    """One for each message, behind those that were hashed before."""
+    """A mark for each message. The hash continues from the first mark in `before` that is not None."""
     latest = next((mark for mark in before if mark is not None), None)
     state = _NOTHING_SAID if latest is None else latest[0]
     found: list[Mark] = []
@@ -78,10 +78,11 @@ def mark_messages(messages: Iterable[Message], before: Iterable[Mark] = ()) -> l
 
 
 def is_errand(request: Request) -> bool:
-    """Whether a client asks for itself: for the title of a conversation, or which model should answer.
+    """Whether this is a side request, which the client makes for itself: for the title of a conversation, or to choose
+    a model.
 
-    Such a request offers no tools, says little beyond the person's words, and either wants an answer of a schema or is
-    asked in so many words to make a title.
+    Such a request offers no tools and contains little besides the user's words. It either asks for output that follows
+    a schema, or its instructions ask for a title.
     """
     if request.tools or any(
         isinstance(part, ToolCall | ToolResult) for each in request.messages for part in each.parts
@@ -106,12 +107,12 @@ def is_errand(request: Request) -> bool:
 
 
 def without_reminders(text: str) -> str:
-    """The text without what an agent adds to it for the model alone."""
+    """The text without the reminders that an agent adds for the model."""
     return _REMINDER.sub("", text).strip() if "<" in text else text.strip()
 
 
 def _names_errand(wanted: SchemaFormat) -> bool:
-    """Whether the answer's few fields are those of a title or of a router."""
+    """Whether the schema has at most two fields, and one is named like the answer of a title generator or a router."""
     properties = wanted.schema.get("properties")
     return isinstance(properties, dict) and len(properties) <= 2 and any(map(_ERRAND.search, properties))
 
@@ -138,16 +139,16 @@ def _piece(part: Part) -> bytes:
 
 
 MOST_LETTERS = 200_000
-"""How much of one request or reply can be searched."""
+"""How many characters of one request or reply can be searched."""
 MOST_IN_TITLE = 120
 _LOG = logging.getLogger(__name__)
 
 
 class Digest(msgspec.Struct, frozen=True, gc=False):
-    """`new_text` are the words since the last turn of the model, `system` the instructions in pieces, `thread` the
-    fingerprints of the conversation's beginnings, `continues` the id of the reply that the request names as its last.
-    With `has_history` there are turns before what is new. `previous`, which takes a look at other exchanges, is the one
-    that it continues."""
+    """What a request contains for search and linking. `new_text` is the text since the last turn of the model, `system`
+    the instructions in pieces, `thread` the fingerprints of the conversation's beginnings, and `continues` the id of
+    the reply that the request names as its predecessor. With `has_history`, there are turns before the new text.
+    `previous` is the exchange that this one continues; finding it requires looking at other exchanges."""
 
     title: str = ""
     new_text: str = ""
@@ -160,13 +161,13 @@ class Digest(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_whole(spoken: Dialect, body: bytes) -> Digest:
-    """What a request of this dialect tells. Raises a Fault where it is none."""
+    """The digest of a request in this dialect. Raises a Fault if the body is not valid in it."""
     return digest_request(request := spoken.read_request(decode(body)), fingerprints(request))
 
 
 def digest_of(name: str, body: bytes, read: "Callable[[Dialect, bytes], Digest]" = read_whole) -> Digest:
-    """What the request with this body tells; one that is not of its dialect is text all the same. What is more than
-    texts is read by `read`, which may know some of it from an earlier request."""
+    """The digest of the request with this body. A body that is not valid in its dialect is treated as text. Requests
+    that contain more than texts are passed to `read`, which may reuse what it knows from an earlier request."""
     spoken = find_dialect(name)
     if spoken is None:
         return _unread(body)
@@ -176,20 +177,21 @@ def digest_of(name: str, body: bytes, read: "Callable[[Dialect, bytes], Digest]"
         return (texts and _read_texts(texts)) or read(spoken, body)
     except Fault:
         return _unread(body)
-    except Exception:  # noqa: BLE001 - a mistake of ours in reading one body must not end the recording of all
+    except Exception:  # noqa: BLE001 - a bug in reading one body must not stop all recording
         _LOG.exception("a request could not be read for search; it is on record all the same")
         return _unread(body)
 
 
 @lru_cache(maxsize=32)
 def _may_want_title(instructions: str) -> bool:
-    """The same long instructions come with request after request: to read 10 KB takes 10 µs each time."""
+    """Whether the instructions mention a title. Cached because clients send the same long instructions with every
+    request, and reading 10 KB takes 10 µs each time."""
     return "title" in instructions.lower()
 
 
 def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
-    """What `digest_request` makes of a request of these texts, without tools and options; None if it may be an
-    errand."""
+    """The result of `digest_request` for a request of these texts, without tools and options; None if it may be a
+    side request (see `is_errand`)."""
     system: list[str] = []
     new: list[str] = []
     thread: list[bytes] = []
@@ -201,7 +203,7 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
             continue
         if len(texts) == 1:  # as in most messages
             text = texts[0]
-            # Most have no reminder, and a call for each text takes as long as all of the rest.
+            # Most texts have no reminder, and a call for each text takes as long as everything else here.
             piece = first = without_reminders(text) if "<" in text else text.strip()
         else:
             pieces = list(filter(None, map(without_reminders, texts)))
@@ -226,8 +228,8 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
 
 
 def digest_request(request: Request, thread: Sequence[bytes], system: tuple[str, ...] | None = None) -> Digest:
-    """What a request tells, whose conversation has these fingerprints, and whose instructions are these, if they are
-    known."""
+    """The digest of a request whose conversation has these fingerprints. `system` is its instructions, if the caller
+    knows them."""
     messages = request.messages
     start = _begin_new(messages)
     new_words = _words([part for message in messages[start:] if _counts(message) for part in message.parts])
@@ -244,7 +246,7 @@ def digest_request(request: Request, thread: Sequence[bytes], system: tuple[str,
 
 def read_system(messages: Sequence[Message]) -> tuple[str, ...]:
     """The instructions among these messages, in pieces."""
-    roles = map(_role, messages)  # a conversation may be long, and a loop in Python ten times as slow
+    roles = map(_role, messages)  # a conversation may be long, and a Python loop is ten times as slow
     return tuple(
         part.text
         for message in compress(messages, map(SYSTEM_ROLES.__contains__, roles))
@@ -254,8 +256,8 @@ def read_system(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def read_history(name: str, body: bytes) -> list[str]:
-    """The words of each message before those that are new. They are searched where a request continues none that is on
-    record: a session that was taken up elsewhere, or one that brings examples."""
+    """The words of each message before the new ones. They are searched if the request continues no recorded exchange: a
+    session that was moved from elsewhere, or a request with examples."""
     spoken = find_dialect(name)
     if spoken is None:
         return []
@@ -268,8 +270,8 @@ def read_history(name: str, body: bytes) -> list[str]:
 
 
 def read_reply(name: str, data: bytes) -> tuple[str, str]:
-    """The words of a raw reply in a dialect, and the id by which a later request can name it as its last, in dialects
-    that do so. What cannot be read is on record all the same."""
+    """The words of a raw reply, and the id by which a later request can name it as its predecessor, in dialects that
+    have this. A reply that cannot be read is treated as text."""
     spoken = find_dialect(name)
     if spoken is None:
         return _clip(data.decode("utf-8", "replace")), ""
@@ -291,12 +293,12 @@ def read_reply(name: str, data: bytes) -> tuple[str, str]:
 
 
 def words_of(reply: Reply) -> str:
-    """The words of a reply that was read."""
+    """The words of a parsed reply."""
     return _words(part for choice in reply.choices for part in choice.parts)
 
 
 def _begin_new(messages: tuple[Message, ...]) -> int:
-    """Where the messages after the model's last turn begin; 0 where there is no such turn."""
+    """The index of the first message after the model's last turn; 0 if there is no such turn."""
     start = len(messages)
     while start and messages[start - 1].role != "assistant":
         start -= 1
@@ -315,7 +317,7 @@ def _title(messages: Iterable[Message]) -> str:
 def _shorten(text: str) -> str:
     line = text[: MOST_IN_TITLE + 1]
     if len(line) > MOST_IN_TITLE and line[0] != " " != line[-1] and line.isprintable() and "  " not in line:
-        return f"{line[:-2]}…"  # as of most; to split it takes four times as long
+        return f"{line[:-2]}…"  # the usual case; splitting takes four times as long
     line = " ".join(text[: 2 * MOST_IN_TITLE].split())  # enough, unless there are many spaces
     if len(line) <= MOST_IN_TITLE and len(text) > 2 * MOST_IN_TITLE:
         line = " ".join(text[: 4 * MOST_IN_TITLE].split())
@@ -347,17 +349,17 @@ def _unread(body: bytes) -> Digest:
 
 
 def _clip(text: str) -> str:
-    """As much as is searched, and nothing that UTF-8 cannot carry."""
+    """The part of the text that is searched, without characters that UTF-8 cannot encode."""
     text = text[:MOST_LETTERS]
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 REQUEST, REPLY = 1, 2
-"""Bits of the number that says what is still to be read of an exchange."""
+"""Bits of the number that tells what is still to be read of an exchange."""
 
 
 def to_read(facts: Iterable[FactEntry]) -> int:
-    """What there is to read because of these facts."""
+    """What these facts require to be read, as bits."""
     todo = 0
     for entry in facts:
         if isinstance(entry.fact, Received):
@@ -368,7 +370,8 @@ def to_read(facts: Iterable[FactEntry]) -> int:
 
 
 def reply_dialect(facts: Sequence[Fact]) -> str:
-    """The dialect of the reply: that of the last attempt, else the one in which it was asked for last."""
+    """The dialect of the reply: that of the last attempt that names one, otherwise that of the request after
+    translation."""
     name, sent = "", ""
     for fact in facts:
         if isinstance(fact, AttemptStarted):

@@ -1,7 +1,7 @@
-"""Reads requests one after another, and of a conversation that is sent again and has grown only what is new.
+"""Reads requests one after another. If a known conversation is sent again, only its new part is read.
 
-An agent sends its whole conversation with every turn. Where a body begins with the bytes of an earlier one, what these
-say is known: only what stands behind them is even decoded.
+An agent sends its whole conversation with every turn. If a body begins with the bytes of an earlier one, their content
+is already known, and only the bytes after them are decoded.
 """
 
 from bisect import bisect_right
@@ -38,12 +38,13 @@ _fingerprint = itemgetter(1)
 
 
 Beginning: TypeAlias = tuple[bytes, int]
-"""Another body, and how many bytes a body begins with as that one does; to find out takes 8 µs for 97 KB."""
+"""Another body, and how many leading bytes it has in common with this one. Finding that out takes 8 µs for 97 KB."""
 
 
 class RequestLayout(NamedTuple):
-    """`spans` are the places of the items in the body, `end` is that behind their list. `before` and `after` are the
-    other members of the document, as they were written; of those that come twice, the later counts."""
+    """Where the items of a request are. `spans` are their positions in the body, `end` is the position after their
+    list. `before` and `after` are the raw values of the other members of the document; if a name occurs twice, the
+    later value counts."""
 
     body: bytes
     before: dict[str, bytes]
@@ -52,19 +53,19 @@ class RequestLayout(NamedTuple):
     end: int
 
     def items(self, start: int) -> bytes:
-        """The list of the items from this one on, of which there is at least one."""
+        """A JSON list of the items from index `start` to the last. There must be at least one."""
         return b"[%b]" % self.body[self.spans[start][0] : self.spans[-1][1]]
 
 
 def lay_out(body: bytes, container: str) -> RequestLayout | None:
-    """The places of the items in the list that has this name; None where there is none, or it is not
-    certain."""
+    """The layout of a body whose items are in the member `container`; None if the list is missing or empty, or its
+    position is not certain."""
     try:
         members = _MEMBERS.decode(body)
         held = bytes(members.pop(container, b""))
         items = _ITEMS.decode(held)
         start = body.find(held)
-        leading = _MEMBERS.decode(body[:start] + b"null}")  # so it is no part of another member
+        leading = _MEMBERS.decode(body[:start] + b"null}")  # so it is not inside another member
     except ValueError:
         return None
     if not items or [*leading][-1] != container:
@@ -78,8 +79,8 @@ def lay_out(body: bytes, container: str) -> RequestLayout | None:
 def lay_out_next(
     known: RequestLayout, body: bytes, container: str, beginning: Beginning | None = None
 ) -> tuple[RequestLayout, int] | None:
-    """The same of a body that begins with the first item of a known one and all before that; and how many items are
-    known. None where `lay_out` has to tell."""
+    """The layout of a body that begins like a known one, up to and including its first item, and how many items are
+    known. None if `lay_out` has to be used."""
     same = beginning[1] if beginning is not None and beginning[0] is known.body else common_prefix(known.body, body)
     count = bisect_right(known.spans, same, key=_begin) - 1
     start, end = known.spans[count]
@@ -93,7 +94,7 @@ def lay_out_next(
 
 
 class _Rest(NamedTuple):
-    """What comes behind the items that are known."""
+    """What comes after the known items."""
 
     items: list[msgspec.Raw]
     after: dict[str, bytes]
@@ -101,7 +102,7 @@ class _Rest(NamedTuple):
 
 
 def _read_more(known: RequestLayout, body: bytes, start: int) -> _Rest | None:
-    """More items, if nothing else comes than in the known body."""
+    """The new items, if everything after the list is the same as in the known body; otherwise None."""
     tail = memoryview(known.body)[known.end :]
     end = len(body) - len(tail)
     if end <= start or not body.endswith(tail):
@@ -121,19 +122,19 @@ def _read_rest(body: bytes, start: int, container: str) -> _Rest | None:
     except ValueError:
         return None
     if not document.startswith(held, len(container) + 4):
-        return None  # the list comes again, and the later one counts
+        return None  # the list occurs twice, and the later one counts
     return _Rest(items, {name: bytes(raw) for name, raw in members.items()}, start + len(held) - 1)
 
 
 def count_same(known: RequestLayout, layout: RequestLayout) -> int:
-    """How many items both begin with, wherever they stand."""
+    """How many leading items are the same in both, wherever they are in the body."""
     pairs = enumerate(zip(known.spans, layout.spans, strict=False))
     others = (n for n, ((a, b), (c, d)) in pairs if known.body[a:b] != layout.body[c:d])
     return next(others, min(len(known.spans), len(layout.spans)))
 
 
 def _find_spans(body: bytes, start: int, items: Sequence[msgspec.Raw]) -> list[tuple[int, int]]:
-    """The places of these items, which stand one behind the other from there on."""
+    """The positions of these items, which follow each other from `start` on."""
     spans: list[tuple[int, int]] = []
     for item in items:
         while body[start] in _BETWEEN:
@@ -152,15 +153,15 @@ def _begin(span: tuple[int, int]) -> int:
 
 
 class DigestReader:
-    """Reads requests one after another. Of a conversation that is sent again and has grown, only what is new is read,
-    as far as the dialect reads its items one by one."""
+    """Reads requests one after another. If a known conversation is sent again, only its new items are read, provided
+    that the dialect can read items one by one."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, int, bytes, bytes], _Conversation] = OrderedDict()
         self._size = 0
 
     def read(self, name: str, body: bytes, beginning: Beginning | None = None) -> Digest:
-        """What the request with this body tells; see `digest_of`."""
+        """The digest of the request with this body; see `digest_of`."""
         return digest_of(name, body, partial(self._read, beginning) if len(body) >= LEAST_SIZE else read_whole)
 
     def _read(self, beginning: Beginning | None, spoken: Dialect, body: bytes) -> Digest:
@@ -179,7 +180,7 @@ class DigestReader:
         return digest_request(conversation.request, thread, conversation.system)
 
     def _find_begun(self, spoken: Dialect, body: bytes, beginning: Beginning | None) -> "_Conversation | None":
-        """The conversation, if it begins with the same bytes as one of the latest."""
+        """The conversation, if its body begins with the same bytes as one of the latest; otherwise None."""
         latest = (each for each in reversed(self._known.values()) if each.key[0] == spoken.name)
         for known in islice(latest, _CANDIDATES):
             if body.startswith(memoryview(known.layout.body)[: known.layout.spans[0][1]]):
@@ -188,8 +189,8 @@ class DigestReader:
         return None
 
     def _read_anew(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
-        """The conversation by its first item, where other members of the document changed; None where only the patient
-        reader can tell."""
+        """The conversation, found by its first item because other members of the document have changed, or read from
+        scratch. None if it has to be read as a whole."""
         layout = lay_out(body, spoken.editing.container)
         if layout is None:
             return None
@@ -209,12 +210,12 @@ class DigestReader:
 _EDGE = 64
 _CANDIDATES = 6
 _MOST_KNOWN = 2 << 20
-"""Bytes of the bodies whose conversations a reader remembers."""
+"""How many bytes of bodies a reader remembers for its conversations."""
 
 
 class _Conversation(NamedTuple):
-    """A request that was read, by what its first item is like, and its instructions. Its last messages are one for each
-    item, none is read by what others hold, and each has a mark."""
+    """A request that was read, with its instructions. `key` describes its first item. Its last messages are one for
+    each item, each has a mark, and none depends on the content of other items."""
 
     key: tuple[str, int, bytes, bytes]
     layout: RequestLayout
@@ -223,8 +224,8 @@ class _Conversation(NamedTuple):
     system: tuple[str, ...]
 
     def grow(self, spoken: Dialect, layout: RequestLayout, count: int) -> "_Conversation | None":
-        """The request with this layout, of which only those items are read that this one does not begin with, after so
-        many; None if it has to be read as a whole."""
+        """The conversation for a request with this layout, which shares its first `count` items with this one; only the
+        other items are read. None if the request has to be read as a whole."""
         request = self.request
         new: tuple[Message, ...] = ()
         start = len(request.messages) - len(self.layout.spans)
@@ -254,7 +255,7 @@ class _Conversation(NamedTuple):
 
 
 def _read_items(spoken: Dialect, items: bytes) -> tuple[Message, ...]:
-    """The messages of the items in this list, as far as a digest needs them. Raises a Fault where one is none."""
+    """The messages of the items in this list, with what a digest needs. Raises a Fault if an item is not valid."""
     document = b'{"%b":%b}' % (spoken.editing.container.encode(), items)
     texts = None if spoken.plain_texts is None else spoken.plain_texts.request(document)
     if texts is None:

@@ -1,8 +1,8 @@
-"""Entries of the record: facts of exchanges and the bodies that they name by hash, and how both are packed.
+"""Entries of the record: facts of exchanges and the bodies that they name by hash, and how both are compressed.
 
-An agent sends its whole history again with every turn, so a body is stored as what differs from another one. Two bodies
-share a beginning and an end; the middle is compressed. The place where they part is found by comparing pieces and
-halving, which takes no copy of the body and no loop over its bytes.
+An agent sends its whole history again with every turn, so a body is stored as its difference from another one. Two
+bodies share a beginning and an end; the middle is compressed. The point where they differ is found by binary search
+over comparisons of slices, which needs no copy of the body and no loop over its bytes.
 """
 
 from collections import OrderedDict, deque
@@ -17,7 +17,7 @@ from sightline.model.exchange import Fact, FrameArrived
 
 
 class FactEntry(msgspec.Struct, frozen=True, tag_field="type", tag="fact"):
-    """Fact number `n` of an exchange, from 0, and the time of day at which it became true."""
+    """Fact number `n` of an exchange, counted from 0, and the time of day at which it happened."""
 
     exchange: str
     n: int
@@ -26,8 +26,8 @@ class FactEntry(msgspec.Struct, frozen=True, tag_field="type", tag="fact"):
 
 
 class BodyEntry(msgspec.Struct, frozen=True, tag_field="type", tag="body", gc=False):
-    """A body. `near` names others that it is likely to resemble, such as those of its session, so that what they share
-    need not be stored again."""
+    """A body. `near` is a key that bodies which are likely to resemble each other share, such as those of a session, so
+    that common parts are stored once."""
 
     sha256: str
     data: bytes
@@ -38,9 +38,9 @@ Entry: TypeAlias = FactEntry | BodyEntry
 
 
 class FramesEntry(msgspec.Struct, frozen=True, tag_field="type", tag="frames"):
-    """Frames of an exchange that came one behind the other, the first of them as fact number `n`: for each when it
-    came, how long after the attempt, and what it brought. It is what journals and blocks have in place of a
-    `FactEntry` for each, which would cost more than most of them bring."""
+    """Consecutive frames of an exchange, the first of them as fact number `n`: for each its time of day, the seconds
+    after the attempt, and its data. Journals and blocks use it in place of a `FactEntry` for each frame, which would
+    often be larger than the frame itself."""
 
     exchange: str
     n: int
@@ -50,11 +50,11 @@ class FramesEntry(msgspec.Struct, frozen=True, tag_field="type", tag="frames"):
 
 
 KeptEntry: TypeAlias = FactEntry | BodyEntry | FramesEntry
-"""What a journal or a block holds."""
+"""What a journal or a block contains."""
 
 
 def join_frames(entries: Sequence[KeptEntry]) -> list[KeptEntry]:
-    """These entries with their frames as one, if all of them came one behind the other, as they do in an exchange.
+    """These entries with their frames joined into one entry, if the frames are consecutive, as they are in an exchange.
 
     A client waits for this: a loop over 200 frames takes 75 µs, these comprehensions 20.
     """
@@ -80,7 +80,7 @@ def join_frames(entries: Sequence[KeptEntry]) -> list[KeptEntry]:
 
 
 def plain_entries(entries: Iterable[KeptEntry]) -> list[Entry]:
-    """The entries again, one for each frame."""
+    """The entries with one `FactEntry` for each frame; the inverse of `join_frames`."""
     plain: list[Entry] = []
     for entry in entries:
         if type(entry) is FramesEntry:
@@ -99,7 +99,7 @@ def frames_in(entry: FramesEntry) -> list[FactEntry]:
 
 
 def raw_reply(entries: Iterable[KeptEntry]) -> bytes:
-    """What the frames among these brought, one behind the other."""
+    """The joined data of the frames among these entries."""
     pieces: list[bytes] = []
     for entry in entries:
         if type(entry) is FramesEntry:
@@ -110,7 +110,7 @@ def raw_reply(entries: Iterable[KeptEntry]) -> bytes:
 
 
 def since(entry: FactEntry | FramesEntry, n: int) -> FactEntry | FramesEntry | None:
-    """What of this entry are facts from number `n` on."""
+    """The part of this entry whose facts have number `n` or higher; None if there is none."""
     if entry.n >= n:
         return entry
     skipped = n - entry.n
@@ -120,7 +120,7 @@ def since(entry: FactEntry | FramesEntry, n: int) -> FactEntry | FramesEntry | N
 
 
 def next_number(entry: FactEntry | FramesEntry) -> int:
-    """The number of the fact behind this entry."""
+    """The number of the fact after this entry."""
     return entry.n + (len(entry.at) if type(entry) is FramesEntry else 1)
 
 
@@ -128,7 +128,7 @@ _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 
 
 def fact_of(data: bytes) -> Fact:
-    """The fact in these bytes; a fault where it is of a kind that only a newer version knows."""
+    """The fact in these bytes. Raises a Fault if it is of a kind that only a newer version knows."""
     try:
         return _DECODER.decode(data)
     except msgspec.ValidationError as error:
@@ -136,7 +136,7 @@ def fact_of(data: bytes) -> Fact:
 
 
 def too_new(error: msgspec.ValidationError) -> Fault:
-    """The fault of a fact that cannot be decoded."""
+    """The fault for a fact that cannot be decoded."""
     return Fault(
         Code.CONFIG,
         f"the record holds a fact that this version does not understand: {error}",
@@ -145,17 +145,18 @@ def too_new(error: msgspec.ValidationError) -> Fault:
 
 
 DEEPEST = 32
-"""How many bodies may be needed to read one; then one is stored whole again."""
+"""How many bodies may be needed to restore one; then a body is stored whole again."""
 LEAST_SIZE = 4096
-"""What is smaller is stored by itself: looking for something to build on costs more than it saves."""
+"""Smaller bodies are stored whole: looking for a base costs more than it saves."""
 _EDGE = 48
 _LEVEL = 1
-"""The next ones take up to three quarters more time for a hundredth less of short texts, and a tenth of long ones."""
+"""The next levels take up to three quarters more time and make short texts 1 % smaller, long ones 10 %."""
 
 
 class Coded(NamedTuple):
-    """A body as it is stored. `base` is the hash of the body that it builds on, empty where it is stored whole;
-    `prefix` and `suffix` are how many bytes of the base begin and end it, `data` is the compressed rest."""
+    """A body as it is stored. `base` is the hash of the body that it is based on, empty if it is stored whole; `prefix`
+    and `suffix` are how many bytes it shares with the beginning and the end of the base; `data` is the compressed
+    rest."""
 
     base: str
     prefix: int
@@ -165,31 +166,32 @@ class Coded(NamedTuple):
 
 
 class Codec:
-    """Compresses and restores. It belongs to one thread."""
+    """Compresses and restores data. An instance belongs to one thread."""
 
     def __init__(self) -> None:
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
         self._decompressor = zstandard.ZstdDecompressor()
 
     def pack(self, data: bytes) -> bytes:
-        """These bytes, smaller."""
+        """Compress these bytes."""
         return self._compressor.compress(data)
 
     def unpack(self, packed: bytes) -> bytes:
-        """The bytes that were packed."""
+        """Decompress these bytes."""
         return self._decompressor.decompress(packed)
 
     def whole(self, body: bytes) -> Coded:
-        """The body by itself."""
+        """Encode the body without a base."""
         return Coded("", 0, 0, self.pack(body))
 
     def against(self, body: bytes, base: bytes, sha256: str, depth: int) -> Coded:
-        """The body as a change of `base`, which is read in `depth` steps; whole where that gains nothing."""
+        """Encode the body as a difference from `base`, which takes `depth` steps to restore; whole if that saves
+        nothing."""
         return self._change(body, sha256, depth, common_ends(base, body))
 
     def best(self, body: bytes, bases: Iterable[tuple[str, bytes, int]]) -> Coded:
-        """The body as a change of the first of these (hash, body, depth) that it grew from, else of the one that it
-        shares most with, else whole."""
+        """Encode the body as a difference from the first of these (hash, body, depth) that it has grown from, otherwise
+        from the one that it shares most with, otherwise whole."""
         found: tuple[str, int, tuple[int, int]] = ("", DEEPEST, (0, 0))
         for sha256, base, depth in bases if len(body) >= LEAST_SIZE else ():
             if depth >= DEEPEST:
@@ -208,18 +210,18 @@ class Codec:
         return Coded(sha256, prefix, suffix, self.pack(body[prefix : len(body) - suffix]), depth + 1)
 
     def restore(self, coded: Coded, base: bytes) -> bytes:
-        """The body again; `base` counts only where it builds on one."""
+        """Restore a body; `base` is used only if `coded` has one."""
         middle = self.unpack(coded.data)
         return base[: coded.prefix] + middle + base[len(base) - coded.suffix :] if coded.base else middle
 
 
 def may_share(old: bytes, new: bytes) -> bool:
-    """Whether they begin or end alike, which is quickly seen; if not, one is hardly a change of the other."""
+    """Whether both begin or end alike, which is quick to check. If not, one is unlikely to be based on the other."""
     return len(new) >= LEAST_SIZE and (old[:_EDGE] == new[:_EDGE] or old[-_EDGE:] == new[-_EDGE:])
 
 
 def common_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """How many bytes at the beginning and, of the rest, at the end are the same in both."""
+    """How many bytes both have in common at the beginning and, in the rest, at the end."""
     prefix = common_prefix(old, new)
     view, whole = memoryview(new), len(new)
     low, high = 0, min(len(old), len(new)) - prefix
@@ -234,7 +236,7 @@ def common_ends(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def common_prefix(old: bytes, new: bytes) -> int:
-    """How many bytes at the beginning are the same in both."""
+    """How many bytes both have in common at the beginning."""
     view = memoryview(new)
     low, high = 0, min(len(old), len(new))
     if high > _GROWING and old.startswith(view[: high - _GROWING]):
@@ -249,32 +251,32 @@ def common_prefix(old: bytes, new: bytes) -> int:
 
 
 _GROWING = 4096
-"""A conversation grows at its end: as a rule two bodies differ only in so many bytes of the shorter one. Then five of
-nine steps are saved, which is a third of the time for 97 KB."""
+"""A conversation grows at its end: two bodies usually differ only in so many bytes at the end of the shorter one.
+Checking that first saves five of nine steps, which is a third of the time for 97 KB."""
 _WINDOW = 256
-"""Bytes that are compared as numbers: of so few, that is quicker than more steps."""
+"""At most so many bytes are compared as integers, which is then faster than more steps."""
 
 
 def _length_of_difference(one: bytes, other: bytes, order: Literal["big", "little"]) -> int:
-    """How many bytes are left of two of the same length behind those that they begin with alike, or before those that
-    they end with."""
+    """The length of two byte strings of equal length without their common beginning ("big") or common end
+    ("little")."""
     difference = int.from_bytes(one, order) ^ int.from_bytes(other, order)
     return (difference.bit_length() + 7) // 8
 
 
 PackedFrame: TypeAlias = tuple[int, float, float, bytes]
-"""A frame: its number among the facts, when it came, how long after the attempt, and what it brought."""
+"""A frame: its fact number, its time of day, the seconds after the attempt, and its data."""
 _ENCODER = msgspec.msgpack.Encoder()
 _FRAME_DECODER = msgspec.msgpack.Decoder(list[PackedFrame])
 
 
 def pack_frames(codec: Codec, frames: Sequence[PackedFrame]) -> bytes:
-    """These frames of one exchange, smaller."""
+    """Compress these frames of one exchange."""
     return codec.pack(_ENCODER.encode(frames))
 
 
 def unpack_frames(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:
-    """The facts again."""
+    """The facts of compressed frames."""
     return [
         FactEntry(exchange, n, at, FrameArrived(raw, after))
         for n, at, after, raw in _FRAME_DECODER.decode(codec.unpack(data))
@@ -282,17 +284,18 @@ def unpack_frames(codec: Codec, exchange: str, data: bytes) -> list[FactEntry]:
 
 
 def raw_bytes(codec: Codec, data: bytes) -> bytes:
-    """What these frames brought, one behind the other."""
+    """The joined data of compressed frames."""
     return b"".join(raw for _, _, _, raw in _FRAME_DECODER.decode(codec.unpack(data)))
 
 
 MOST_BYTES = 8 << 20
 CANDIDATES = 6
-"""An agent's side requests and its helpers' conversations come between the turns of one conversation."""
+"""How many bodies are tried as a base. An agent's side requests and the conversations of its helpers come between the
+turns of one conversation."""
 
 
 class Recent:
-    """Bodies by hash, and for each `near` the hashes of the last few; bounded by what they hold."""
+    """Recent bodies by hash, and the latest hashes for each `near`, up to a total size."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -301,7 +304,7 @@ class Recent:
         self._near: OrderedDict[str, deque[str]] = OrderedDict()
 
     def note(self, sha256: str, near: str, body: bytes) -> None:
-        """This body is stored."""
+        """Remember a body that was stored."""
         if sha256 in self._bodies:
             self._bodies.move_to_end(sha256)
         else:
@@ -322,15 +325,15 @@ class Recent:
             self._near.popitem(last=False)
 
     def body(self, sha256: str) -> bytes | None:
-        """The body with this hash, if it is still here."""
+        """The body with this hash; None if it is not remembered."""
         return self._bodies.get(sha256)
 
     def near(self, near: str) -> list[tuple[str, bytes]]:
-        """The last bodies of this kind that are still here, the newest first."""
+        """The latest remembered bodies with this `near`, the newest first."""
         names = reversed(self._near.get(near, deque()))
         return [(sha256, self._bodies[sha256]) for sha256 in names if sha256 in self._bodies]
 
     def forget(self, sha256: str) -> None:
-        """This body is stored no more."""
+        """Forget a body that is no longer stored."""
         if (gone := self._bodies.pop(sha256, None)) is not None:
             self._bytes -= len(gone)

@@ -1,8 +1,8 @@
-"""Brings what was recorded from the journals of a data folder into its database, in batches.
+"""Imports records from the journals of a data folder into its database, in batches.
 
-One process of a data folder does so at a time: the one that holds the lock of the recorder. A database that fails is
-a Fault here, and what was recorded stays in the journal. A record that it cannot take for a reason of its own is set
-aside, so that it does not block others. Everything may be imported twice without harm: replaying needs no bookkeeping.
+One process of a data folder does this at a time: the one that holds the recorder's lock. If the database fails, a Fault
+is raised and the records stay in the journal. A record that the database refuses because of its content is set aside,
+so that it does not block others. Importing a record twice does no harm, so replaying needs no bookkeeping.
 """
 
 import logging
@@ -36,10 +36,10 @@ from sightline.store.whole import RecordedEntry, decode_entries, unfold
 
 _LOG = logging.getLogger(__name__)
 Fsync: TypeAlias = Literal["never", "batches", "records"]
-"""What is forced to the disk, so that it survives the end of the machine; see `StoreSettings`."""
+"""What is forced to the disk, so that it survives a crash of the machine; see `StoreSettings`."""
 _LOCK, _WAKE, _TROUBLE = "recorder.lock", "recorder.wake", "recorder.trouble"
 _MOST_IN_BATCH, _MOST_BYTES = 256, 4 << 20
-"""Records, and bytes of them: a batch of more costs memory and saves little."""
+"""The limits of a batch, in records and in bytes: a larger one costs memory and saves little."""
 
 
 _MANY_SEGMENTS = 32
@@ -48,37 +48,39 @@ _MANY_SEGMENTS = 32
 class Sink(Protocol):
     """A database, as the importer sees it.
 
-    A Fault means: not now, try again. Any other error means that it cannot be done with these entries.
+    A Fault means that the caller should try again later. Any other error means that these entries cannot be imported.
     """
 
     @property
     def decode(self) -> Callable[[memoryview], Sequence[RecordedEntry]]:
-        """Returns the entries of a record as `apply` takes them. Raises a `DecodeError` where it is none."""
+        """The function that decodes a record into the entries that `apply` takes. It raises a `DecodeError` if the data
+        is not a record."""
 
     def apply(self, batch: Sequence[RecordedEntry], slot: int) -> None:
-        """Bring all of these in, or none, as a process with this slot has recorded them; what is there already changes
-        nothing."""
+        """Import all of these entries or none. `slot` is that of the process that recorded them. Entries that the
+        database already has change nothing."""
 
     def open_exchanges(self, living: Sequence[int]) -> list[Unfinished]:
         """The exchanges of this data folder that have not ended, without those of processes with these slots."""
 
     def tidy(self) -> bool:
-        """Do some of what could not be done at once; False where nothing was left."""
+        """Do some of the deferred work; returns False if there is none left."""
 
     def refresh(self) -> None:
-        """Forget what is remembered of the database; another process may have changed it."""
+        """Drop what is cached of the database, because another process may have changed it."""
 
     def rest(self) -> None:
-        """There is nothing to do: let go of what is only remembered to be quick, and is quickly read again."""
+        """Drop caches that are quick to fill again, because there is nothing to do."""
 
     def close(self) -> None:
-        """Let the database go."""
+        """Close the database."""
 
 
 class Importer:
-    """`torn` are ends of journals that the end of a machine left unreadable. `trouble` is why the last attempt failed.
+    """Imports the journals of one data folder. `torn` are the ends of journals that a crash of the machine has made
+    unreadable.
 
-    It belongs to one thread. The sink is opened when there is something to do for the first time.
+    An importer belongs to one thread. The sink is opened when there is something to do for the first time.
     """
 
     def __init__(self, folder: Path, open_sink: Callable[[], Sink], now: Callable[[], float]) -> None:
@@ -90,10 +92,10 @@ class Importer:
         self._lock = -1
         self._has_ended_all = False
         self.is_behind = False
-        """Whether so much waits that it should be brought in without regard for others."""
+        """Whether so many segments wait that they should be imported without regard for other work."""
 
     def acquire(self) -> bool:
-        """Become the one who brings records in; False while another process is."""
+        """Take the recorder's lock; returns False if another process holds it."""
         file = os.open(self._folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         if not lock(file):
             os.close(file)
@@ -104,12 +106,13 @@ class Importer:
         return True
 
     def release(self) -> None:
-        """Let others bring records in."""
+        """Release the recorder's lock."""
         os.close(self._lock)
         self._lock = -1
 
     def catch_up(self) -> bool:
-        """Bring in all that is recorded by now; whether there was anything. Raises a Fault where the database fails."""
+        """Import all records that are there now; returns whether there were any. Raises a Fault if the database
+        fails."""
         is_any = False
         try:
             living = {slot for slot in slots_in(self._folder) if not self._is_dead(slot)}
@@ -124,7 +127,7 @@ class Importer:
         return is_any
 
     def end_interrupted(self) -> None:
-        """End the exchanges of processes that are gone, once their records are in, and remove their files."""
+        """Import the records of processes that are gone, end their exchanges, and remove their files."""
         dead = [slot for slot in slots_in(self._folder) if self._is_dead(slot)]
         self.catch_up()
         if not dead and self._has_ended_all:
@@ -136,7 +139,7 @@ class Importer:
         except Fault as fault:
             note_trouble(self._folder, fault)
             raise
-        except Exception:  # noqa: BLE001 - recording must not end because of what another process has left
+        except Exception:  # noqa: BLE001 - what another process has left must not stop recording
             _LOG.exception("exchanges that were cut off are not ended; the next start tries it again")
         for slot in dead:
             self._remove(slot)
@@ -145,12 +148,12 @@ class Importer:
         self._has_ended_all = True
 
     def rest(self) -> None:
-        """Let go of what is only remembered to be quick, because there is nothing to do."""
+        """Drop caches, because there is nothing to do."""
         if self._sink is not None:
             self._sink.rest()
 
     def close(self) -> None:
-        """Let the database and the lock go."""
+        """Close the database and release the lock."""
         if self._sink is not None:
             self._sink.close()
         if self._lock >= 0:
@@ -177,14 +180,14 @@ class Importer:
         lock_path(self._folder, slot).unlink(missing_ok=True)
 
     def _import_slot(self, slot: int, paths: Sequence[Path], *, is_living: bool) -> bool:
-        """Bring in what one process has recorded; whether there was anything. A batch may be of several segments."""
+        """Import the records of one process; returns whether there were any. A batch may span several segments."""
         batch, size, is_any = list[Sequence[RecordedEntry]](), 0, False
         reached: dict[Path, int] = {}
         done: list[Path] = []
         for path in paths:
             state = state_of(path)
             if state is None or (is_living and not state.has_head):
-                continue  # a process of an earlier version brings its records in itself
+                continue  # a process of an earlier version imports its records itself
             at = state.imported
             decode = self._get_sink().decode if at < state.end else decode_entries
             for record in records(path, at, state.end, decode, is_certain=is_living):
@@ -216,7 +219,7 @@ class Importer:
         return is_any
 
     def _import(self, batch: Sequence[Sequence[RecordedEntry]], slot: int) -> None:
-        """Bring these records in, with all that is to be done for them."""
+        """Import these records and do the deferred work that they cause."""
         if not batch:
             return
         sink = self._get_sink()
@@ -224,7 +227,7 @@ class Importer:
             sink.apply(list(chain.from_iterable(batch)), slot)
         except Fault:
             raise
-        except Exception as error:  # noqa: BLE001 - what is wrong with one record must not keep back others
+        except Exception as error:  # noqa: BLE001 - an error in one record must not block others
             _LOG.warning("a batch of %d records was refused and is brought in one by one: %r", len(batch), error)
             for record in batch:
                 self._import_record(sink, record, slot)
@@ -249,7 +252,7 @@ class Importer:
 
 
 def _mark(reached: dict[Path, int], done: list[Path]) -> None:
-    """Note how far these segments are in the database; those that are done can be used again."""
+    """Store how far these segments are imported. Segments that are done can be reused."""
     if done:
         put_aside(*done)
     for path in done:
@@ -267,11 +270,11 @@ def _damage_fault(torn: Torn) -> Fault:
     )
 
 
-# --- what processes tell each other ---
+# --- signals between processes ---
 
 
 class _Trouble(msgspec.Struct, frozen=True):
-    """Why records do not reach the database, and how often that was so."""
+    """Why records do not reach the database, and how many times that has happened in a row."""
 
     count: int
     code: Code
@@ -280,7 +283,7 @@ class _Trouble(msgspec.Struct, frozen=True):
 
 
 def note_trouble(folder: Path, fault: Fault | None) -> None:
-    """Let every process know why records do not reach the database; None if they do."""
+    """Write for all processes why records do not reach the database; None if they do."""
     path = folder / _TROUBLE
     if fault is None:
         path.unlink(missing_ok=True)
@@ -291,11 +294,11 @@ def note_trouble(folder: Path, fault: Fault | None) -> None:
         with replacing(path) as file:
             file.write(msgspec.json.encode(trouble))
     except OSError:
-        _LOG.warning("the record cannot be written: %s", fault)  # a full disk; who imports has the fault itself
+        _LOG.warning("the record cannot be written: %s", fault)  # a full disk; the importer has the fault itself
 
 
 def trouble_of(folder: Path) -> tuple[int, Fault] | None:
-    """Why records do not reach the database at the moment, and the number of this trouble."""
+    """The number and the fault of the current trouble; None if records reach the database."""
     found = _read_trouble(folder)
     return None if found is None else (found.count, Fault(found.code, found.message, hint=found.hint))
 
@@ -308,7 +311,7 @@ def _read_trouble(folder: Path) -> _Trouble | None:
 
 
 def open_wake(folder: Path) -> int:
-    """A pipe on which the recorder hears that records are waited for."""
+    """Open the pipe that wakes the recorder."""
     try:
         return open_pipe(folder / _WAKE)
     except OSError as error:
@@ -316,5 +319,5 @@ def open_wake(folder: Path) -> int:
 
 
 def wake(folder: Path) -> None:
-    """Let the recorder bring in what there is now, if one runs."""
+    """Make the recorder import what there is now, if one is running."""
     write_pipe(folder / _WAKE)

@@ -1,10 +1,10 @@
-"""What was acknowledged and is not in the database yet, in files that survive every process.
+"""The journal: records that are acknowledged but not yet in the database, in files that survive every process.
 
 Each process that records has a slot: a lock that ends with the process, and numbered segments. A segment is allocated
-in advance and mapped into memory, so that a record costs a copy and no system call. Its head says where its records
-end, and is written last: a process that dies leaves no half record. The head also says how far the records are in the
-database, so that a reader that waits for a record can see it. Each record has its length and a checksum, because a
-machine that dies may lose pages of a file and keep others.
+in advance and mapped into memory, so that a record costs a copy and no system call. The head of a segment contains the
+position where its records end, and is written last: a process that dies leaves no partial record. The head also
+contains how far the records are imported, so that a reader can wait for a record. Each record has its length and a
+checksum, because a machine that crashes may lose some pages of a file and keep others.
 """
 
 import errno
@@ -29,15 +29,15 @@ from sightline.store.whole import RecordedEntry, decode_entries
 
 SEGMENT_SIZE = 1 << 20
 _LEAST_SIZE = 1 << 16
-"""A segment on a disk that has no room for a whole one."""
+"""The size of a segment on a disk that has no room for a full one."""
 RECORD_HEAD = struct.Struct("<II")
 _HEAD = struct.Struct("<8sQQQ")
 _MAGIC = b"sgtl-jn2"
 _END, _IMPORTED, _SEALED = 8, 16, 24
 _MOST_SPARES = 16
 _LARGE = 3 << 10
-"""A record from this size on is written by a system call: to fault in its pages one by one costs up to five times as
-much."""
+"""Records of this size or more are written with a system call: faulting in their pages one by one costs up to five
+times as much."""
 _SCRUB = "scrub.lock"
 _SCRUB_TRIES, _SCRUB_WAIT = 200, 0.01
 _DRAFT = ".draft"
@@ -47,7 +47,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 class Torn(NamedTuple):
-    """The end of a segment that is no record: which file, from which byte on, how many."""
+    """The end of a segment that is not a valid record: the file, the first such byte, and how many there are."""
 
     path: Path
     at: int
@@ -55,16 +55,16 @@ class Torn(NamedTuple):
 
 
 def encode_entries(entries: Sequence[KeptEntry]) -> bytes:
-    """The entries of one record."""
+    """Encode the entries of one record."""
     try:
         return _ENCODER.encode(entries)
     except UnicodeEncodeError:
-        # A lone surrogate is legal in JSON and comes through in names and messages; UTF-8 cannot carry it.
+        # A lone surrogate is legal in JSON and can occur in names and messages; UTF-8 cannot encode it.
         return _ENCODER.encode(_encodable(msgspec.to_builtins(entries, builtin_types=(bytes,))))
 
 
 def frame_record(entries: Sequence[KeptEntry]) -> bytes:
-    """One record: its length, a checksum, and the entries."""
+    """Encode one record: its length, a checksum, and the entries."""
     data = encode_entries(entries)
     return RECORD_HEAD.pack(len(data), zlib.crc32(data)) + data
 
@@ -85,8 +85,8 @@ def _encodable(value: Json | bytes) -> Json | bytes:
 
 
 class JournalWriter:
-    """The journal of one process. It makes no file before the first record. With `is_forced`, each record is on the
-    disk when `append` returns, so that it survives the end of the machine too."""
+    """The journal of one process. It creates no file before the first record. With `is_forced`, each record is on the
+    disk when `append` returns, so that it also survives a crash of the machine."""
 
     def __init__(self, folder: Path, *, segment_size: int = SEGMENT_SIZE, is_forced: bool = False) -> None:
         self._folder = folder
@@ -98,14 +98,14 @@ class JournalWriter:
         self._writing = threading.Lock()
         self._map: mmap.mmap | None = None
         self._file = -1
-        """The segment that is mapped."""
+        """The descriptor of the mapped segment."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(folder, error) from None
 
     def append(self, data: bytes) -> None:
-        """Write a record of these entries, which are encoded; the end of this process cannot lose it any more."""
+        """Write a record of these encoded entries. After that, the end of this process cannot lose it."""
         head = RECORD_HEAD.pack(len(data), zlib.crc32(data))
         size, written = len(head) + len(data), 0
         with self._writing:
@@ -126,7 +126,7 @@ class JournalWriter:
             self._at = end
 
     def close(self) -> None:
-        """Let go of the slot; the importer does the rest."""
+        """Release the slot; the importer does the rest."""
         if self._map is not None:
             self._seal(self._map)
         if self._lock >= 0:
@@ -138,7 +138,7 @@ class JournalWriter:
             self._slot, self._lock = _take_slot(self._folder)
         number = self._number + 1
         path = segment_path(self._folder, self._slot, number)
-        draft = path.with_suffix(_DRAFT)  # it is a segment once it has a head
+        draft = path.with_suffix(_DRAFT)  # it becomes a segment once it has a head
         is_spare = size + _HEAD.size <= self._segment_size and _take_spare(self._folder, draft)
         file = os.open(draft, os.O_CREAT | os.O_RDWR | BINARY, 0o600)
         try:
@@ -152,14 +152,14 @@ class JournalWriter:
             draft.replace(path)
             file = os.open(path, os.O_RDWR | BINARY)
             try:
-                mapped = mmap.mmap(file, 0)  # last, because Windows renames no file that is mapped
+                mapped = mmap.mmap(file, 0)  # last, because Windows cannot rename a mapped file
             except OSError:
                 os.close(file)
                 raise
         except OSError:
             draft.unlink(missing_ok=True)
             raise
-        # Only now: until there is a next one, the old segment is not at its end.
+        # Only now: until there is a next segment, the old one is not complete.
         if self._map is not None:
             self._seal(self._map)
         self._map, self._file, self._number, self._at = mapped, file, number, _HEAD.size
@@ -172,7 +172,7 @@ class JournalWriter:
 
 
 def _allocate(file: int, least: int, most: int) -> None:
-    """Reserve room on the disk: memory that is mapped to a file without it would end the process when it is written."""
+    """Reserve space on the disk: writing to mapped memory without it would kill the process."""
     for size in (max(least, most), max(least, min(_LEAST_SIZE, most))):
         try:
             os.ftruncate(file, 0)
@@ -190,7 +190,7 @@ def _allocate(file: int, least: int, most: int) -> None:
 
 
 def _take_spare(folder: Path, draft: Path) -> bool:
-    """Whether there was a segment to use again, which is at the path `draft` now."""
+    """Move a spare segment to the path `draft`; returns whether there was one."""
     for number in range(_MOST_SPARES):
         try:
             (folder / spare_name(number)).replace(draft)
@@ -201,17 +201,17 @@ def _take_spare(folder: Path, draft: Path) -> bool:
 
 
 def put_aside(*paths: Path) -> None:
-    """Remove segments of one folder that are in the database. A few are kept, empty, to be used again: to give a
-    megabyte back to the file system and to take it again costs some milliseconds of CPU time."""
+    """Remove imported segments of one folder. A few are emptied and kept for reuse: returning a megabyte to the file
+    system and allocating it again takes some milliseconds of CPU time."""
     folder = paths[0].parent
     guard = os.open(folder / _SCRUB, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         if not lock(guard):
-            return  # they are being scrubbed; the next look at the journals puts them aside
-        taken = set(os.listdir(folder))  # noqa: PTH208 - one call to the system in place of one for each spare
+            return  # a scrub is in progress; the next look at the journals puts them aside
+        taken = set(os.listdir(folder))  # noqa: PTH208 - one system call in place of one for each spare
         free = [name for number in range(_MOST_SPARES) if (name := spare_name(number)) not in taken]
         for path in paths:
-            with suppress(FileNotFoundError):  # another process has tidied up
+            with suppress(FileNotFoundError):  # another process has removed it
                 if free and path.stat().st_size == SEGMENT_SIZE:
                     _empty(path, folder / free.pop(0))
                 else:
@@ -221,8 +221,8 @@ def put_aside(*paths: Path) -> None:
 
 
 def _empty(path: Path, spare: Path) -> None:
-    """Overwrite a segment and keep it as this spare: what retention forgets must not survive there."""
-    draft = path.with_name(f"spare{_DRAFT}")  # a process could begin to use a spare at once
+    """Overwrite a segment and keep it as this spare: data that retention removes must not survive there."""
+    draft = path.with_name(f"spare{_DRAFT}")  # otherwise a process could take the spare before it is empty
     path.replace(draft)
     file = os.open(draft, os.O_RDWR | BINARY)
     try:
@@ -234,9 +234,9 @@ def _empty(path: Path, spare: Path) -> None:
 
 
 def scrub(folder: Path, exchanges: Collection[str]) -> None:
-    """Overwrite what is in the database already, in every segment, and take these exchanges out of the files with
-    entries that the database refused. Afterwards no file of the folder holds anything of exchanges that ended and were
-    removed from the database."""
+    """Overwrite the imported part of every segment, and remove these exchanges from the files of entries that the
+    database refused. Afterwards, no file of the folder contains anything of ended exchanges that were removed from the
+    database."""
     guard = _guard_segments(folder)
     try:
         for _, path in segments(folder):
@@ -244,7 +244,8 @@ def scrub(folder: Path, exchanges: Collection[str]) -> None:
             if state is None or not state.has_head or state.imported <= _HEAD.size:
                 continue
             with suppress(FileNotFoundError), path.open("r+b", buffering=0) as file:
-                # A machine that dies now must not keep the zeros and lose the mark up to which they are no records.
+                # If the machine crashes now, the zeros must not survive without the mark up to which they are not
+                # records.
                 os.fsync(file.fileno())
                 file.seek(_HEAD.size)
                 file.write(bytes(state.imported - _HEAD.size))
@@ -257,7 +258,8 @@ def scrub(folder: Path, exchanges: Collection[str]) -> None:
 
 
 def _guard_segments(folder: Path) -> int:
-    """A lock during which no segment is put aside: one that is used again meanwhile would lose its new records."""
+    """Take the lock that prevents segments from being put aside: one that is reused in the meantime would lose its new
+    records. Raises a Fault if another process keeps the lock."""
     guard = os.open(folder / _SCRUB, os.O_CREAT | os.O_RDWR, 0o600)
     for _ in range(_SCRUB_TRIES):
         if lock(guard):
@@ -289,18 +291,18 @@ def _remove_refused(path: Path, exchanges: Collection[str]) -> None:
 
 
 def remove_spares(folder: Path) -> None:
-    """Nothing records any more, so that they are not needed."""
+    """Remove the spare segments; called when no process records any more."""
     for path in folder.glob("spare*"):
         path.unlink(missing_ok=True)
 
 
 def _take_slot(folder: Path) -> tuple[int, int]:
-    """The number of a slot that no other process has, and the file whose lock says so."""
+    """Claim a slot that no other process has; returns its number and the locked file."""
     slot = max(slots_in(folder), default=0)
     while True:
         slot += 1
         file = os.open(lock_path(folder, slot), os.O_CREAT | os.O_RDWR, 0o600)
-        # One who cleans up may have locked it first, or removed it meanwhile.
+        # A process that cleans up may have locked the file first, or removed it in the meantime.
         if lock(file) and lock_path(folder, slot).exists():
             return slot, file
         os.close(file)
@@ -310,28 +312,28 @@ def _take_slot(folder: Path) -> tuple[int, int]:
 
 
 def lock_path(folder: Path, slot: int) -> Path:
-    """The file whose lock a living process holds."""
+    """The file that a living process holds locked."""
     return folder / f"{slot:03}.lock"
 
 
 def spare_name(number: int) -> str:
-    """The file of a segment that is to be used again."""
+    """The file name of a spare segment."""
     return f"spare-{number}"
 
 
 def segment_path(folder: Path, slot: int, number: int) -> Path:
-    """A segment."""
+    """The path of a segment."""
     return folder / f"{slot:03}-{number:08}.log"
 
 
 def segments(folder: Path) -> list[tuple[int, Path]]:
-    """All segments with their slots, each slot's in their order."""
+    """All segments with their slots, ordered by slot and number."""
     found = [name[:-4].split("-") for name in os.listdir(folder) if name.endswith(".log")]  # noqa: PTH208 - ten times a second
     return [(slot, segment_path(folder, slot, number)) for slot, number in sorted((int(s), int(n)) for s, n in found)]
 
 
 def slots_in(folder: Path) -> set[int]:
-    """The slots of living processes, and of those that left something."""
+    """The slots of living processes, and of ended ones that left files."""
     names = (name.partition("." if name.endswith(".lock") else "-")[0] for name in os.listdir(folder))  # noqa: PTH208
     return {int(name) for name in names if name.isdigit()}
 
@@ -340,8 +342,8 @@ def slots_in(folder: Path) -> set[int]:
 
 
 class SegmentState(NamedTuple):
-    """Up to which byte a segment has records, and up to which they are in the database. A sealed one gets no more. One
-    of an earlier version has no head."""
+    """The position where the records of a segment end, and how far they are imported. A sealed segment gets no more
+    records. One of an earlier version has no head."""
 
     end: int
     imported: int
@@ -368,7 +370,7 @@ def state_of(path: Path) -> SegmentState | None:
 
 
 def mark_imported(path: Path, at: int) -> None:
-    """Everything up to this byte is in the database."""
+    """Store in the head that everything up to this byte is imported."""
     file = os.open(path, os.O_RDWR | BINARY)
     try:
         os.lseek(file, _IMPORTED, os.SEEK_SET)
@@ -385,10 +387,10 @@ def records(
     *,
     is_certain: bool = False,
 ) -> Iterator[tuple[Sequence[RecordedEntry], int] | Torn]:
-    """The records of a file from one byte to another, each with the place behind it; a torn end comes last.
+    """The records of a file between two positions, each with the position after it; a torn end comes last.
 
-    With `is_certain` no checksum is computed, which takes a twelfth of the time that a large request costs. Only the
-    end of a machine loses pages of a file, and no process survives that: what a living one has written is as it was.
+    With `is_certain`, checksums are not verified; that takes a twelfth of the time that a large request costs. Only a
+    crash of the machine loses pages of a file, and no process survives that: what a living one has written is intact.
     """
     whole, size = map_file(path)
     at, end = start, size if stop is None else stop
@@ -396,7 +398,7 @@ def records(
     while at < end:
         here = at + RECORD_HEAD.size
         length, checksum = RECORD_HEAD.unpack_from(whole, at) if here <= len(whole) else (end, 0)
-        data = whole[here : here + length]  # a torn head may name any length
+        data = whole[here : here + length]  # a torn head may contain any length
         try:
             if len(data) == length and (is_certain or zlib.crc32(data) == checksum):
                 at = here + length
@@ -409,19 +411,19 @@ def records(
 
 
 def pending(folder: Path) -> dict[Path, int]:
-    """The segments with records that are not in the database, and where those end at the moment."""
+    """The segments with records that are not imported, and where these records end now."""
     states = ((path, state_of(path)) for _, path in segments(folder))
     return {path: state.end for path, state in states if state is not None and state.imported < state.end}
 
 
 def is_imported(wanted: dict[Path, int]) -> bool:
-    """Whether all of these are in the database up to there."""
+    """Whether all of these segments are imported up to these positions."""
     return all((state := state_of(path)) is None or state.imported >= end for path, end in wanted.items())
 
 
 def quarantine(folder: Path, slot: int, entries: Sequence[KeptEntry]) -> Path:
-    """Keep entries that the database refuses in a file of their own, so that they do not block later ones; returns its
-    path. Sightline never reads it again."""
+    """Save entries that the database refuses in a separate file, so that they do not block later ones; returns its
+    path. Sightline never imports this file."""
     path = folder / f"refused-{slot:03}.journal"
     record = frame_record(entries)
     try:
@@ -429,7 +431,7 @@ def quarantine(folder: Path, slot: int, entries: Sequence[KeptEntry]) -> Path:
         try:
             size = os.fstat(file).st_size
             if os.write(file, record) != len(record):
-                # A disk that fills up takes a part; half a record would hide all that comes behind it.
+                # A disk that becomes full may take only a part; half a record would hide everything after it.
                 os.ftruncate(file, size)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
@@ -440,6 +442,6 @@ def quarantine(folder: Path, slot: int, entries: Sequence[KeptEntry]) -> Path:
 
 
 def unwritable(folder: Path, error: OSError) -> Fault:
-    """The fault of a journal that takes no more."""
+    """The fault for a journal that cannot be written."""
     hint = "Free some space, or name another folder with --data."
     return Fault(Code.CONFIG, f"the record cannot be written to {folder}: {error.strerror}", hint=hint)

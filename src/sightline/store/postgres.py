@@ -1,7 +1,7 @@
 """The record in PostgreSQL, for teams and for several replicas of the gateway that share it.
 
-Each replica has a data folder with its own journal. What it records is safe there at once and reaches the database a
-little later, also after the database was away for a while. Everything can be read from every replica.
+Each replica has a data folder with its own journal. Records are safe there at once and reach the database a little
+later, even if the database was unreachable for a while. Everything can be read from every replica.
 """
 
 import asyncio
@@ -60,10 +60,10 @@ DELETE FROM sightline.log_lines USING gone WHERE log = gone.id
 
 
 class QueryRunner(Protocol):
-    """Does some work with a connection, and once more where that had ended unnoticed."""
+    """Runs some work with a connection, and runs it again if the connection turns out to have ended."""
 
     def __call__(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> Awaitable[T]:
-        """Do it."""
+        """Run the work and return its result."""
 
 
 class PostgresLogbook:
@@ -79,7 +79,7 @@ class PostgresLogbook:
             nonlocal tries
             tries += 1
             if not await _insert_lines(connection, log, after, data, at) and not (
-                # The connection may have ended between what was asked and the word that it was done.
+                # The connection may have ended after the server committed and before it confirmed.
                 tries > 1 and await _are_there(connection, log, after, data, at)
             ):
                 raise overtaken(log)
@@ -141,8 +141,8 @@ async def facts_of(connection: PostgresConnection, exchange: str) -> list[FactEn
 
 
 async def answer(connection: PostgresConnection, search: Search[T]) -> T:
-    """Answer the questions of a search; returns what it found. It works on a thread: scanning words may take long, and
-    here others are served. What it is likely to ask next is fetched meanwhile, and kept until it does."""
+    """Run the queries of a search and return its result. The search runs on a thread, because scanning words may take
+    long and the event loop serves others. Its most likely next query is fetched in the meantime."""
     kept: tuple[SearchQuery, Sequence[FoundRow]] | None = None
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         asked, found = await asyncio.to_thread(_advance, search, None)
@@ -163,8 +163,8 @@ async def answer(connection: PostgresConnection, search: Search[T]) -> T:
 
 
 async def _finish_both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]:
-    """What both return. Where one fails, the other is waited for all the same: a connection in use could not even end
-    its transaction."""
+    """The results of both. If one fails, the other is still awaited: a connection in use could not even end its
+    transaction."""
     one, other = await asyncio.gather(first, second, return_exceptions=True)
     if isinstance(one, BaseException):
         raise one
@@ -174,7 +174,7 @@ async def _finish_both(first: Awaitable[T], second: Awaitable[U]) -> tuple[T, U]
 
 
 def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[SearchQuery | None, list[T]]:
-    """The next question; with none, what was found."""
+    """The next query, or None and a list with the result of the search."""
     try:
         return (next(search) if rows is None else search.send(rows)), []
     except StopIteration as end:
@@ -182,7 +182,7 @@ def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[Search
 
 
 async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
-    """All of one exchange, each body before the fact that names it."""
+    """All entries of one exchange, each body before the fact that names it."""
     codec = Codec()
     entries: list[Entry] = []
     names: set[str] = set()
@@ -230,14 +230,15 @@ UPDATE sightline.bodies SET base = $2, prefix = $3, suffix = $4, depth = $5, dat
 
 
 async def prune(connection: PostgresConnection, *, older_than: float | None, larger_than: int | None) -> Pruned:
-    """Forget what ended before a time of day, and the oldest until the record has at most that many bytes."""
+    """Remove ended exchanges that were received before a time of day, and the oldest until the record has at most so
+    many bytes."""
     codec = Codec()
     before = used = await record_size(connection)
     gone = 0
     while older_than is not None and (count := await _forget_some(connection, codec, older_than)):
         gone += count
     while larger_than is not None and (used := await record_size(connection)) > larger_than:
-        # Counting takes a look at everything, so that half of what is too much goes before it is counted again.
+        # Measuring the record reads all of it, so half of the excess is removed before it is measured again.
         total = await connection.fetchval("SELECT count(*) FROM sightline.exchanges")
         wanted, count = int(total * (1 - larger_than / used) / 2) + 1, 0
         while count < wanted and (more := await _forget_some(connection, codec, None, wanted - count)):
@@ -252,8 +253,8 @@ async def prune(connection: PostgresConnection, *, older_than: float | None, lar
 
 
 async def _vacuum(connection: PostgresConnection) -> None:
-    """The server reuses the freed space, and gives back what is free at the end of its files."""
-    # Two that clean up at once would wait for each other for seconds; what one has in hand, the other leaves.
+    """Let the server reuse the freed space and return what is free at the end of its files."""
+    # Two vacuums at once would wait for each other for seconds; each skips the tables that the other has locked.
     tables = ", ".join(f"sightline.{table}" for table in _TABLES)
     await connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {tables}", timeout=_VACUUM_SECONDS)
 
@@ -275,7 +276,7 @@ SELECT {_OF_EXCHANGES} + (
 
 
 async def forget(connection: PostgresConnection, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
-    """Forget these exchanges, but not those under way; or only measure them."""
+    """Remove these exchanges, except those in progress; a dry run only measures them."""
     codec = Codec()
     ids = [row["id"] for row in await connection.fetch(_FORGETTABLE, list(exchanges), list(OPEN_STATES))]
     size = int(await connection.fetchval(_ALONE, ids)) + await measure_blocks(connection, codec, set(ids))
@@ -289,14 +290,14 @@ async def forget(connection: PostgresConnection, exchanges: Sequence[str], *, is
 
 
 async def record_size(connection: PostgresConnection) -> int:
-    """How much is recorded, without what the server needs to find it again."""
+    """The size of the recorded data, without indexes and other overhead of the server."""
     return int(await connection.fetchval(f"SELECT {_USED}"))
 
 
 async def _forget_some(
     connection: PostgresConnection, codec: Codec, older_than: float | None, most: int = _AT_ONCE
 ) -> int:
-    """Forget a few of the oldest; the answer is how many."""
+    """Remove a few of the oldest exchanges; returns how many."""
     async with pruning(connection):
         rows = await connection.fetch(_OLDEST, list(OPEN_STATES), older_than, min(most, _AT_ONCE))
         await _forget_rows(connection, codec, [row["id"] for row in rows])
@@ -304,7 +305,7 @@ async def _forget_some(
 
 
 async def _forget_rows(connection: PostgresConnection, codec: Codec, ids: list[str]) -> None:
-    """Forget all that is recorded of these exchanges."""
+    """Remove everything that is recorded of these exchanges."""
     touched = [row["sha256"] for row in await connection.fetch(_TOUCHED, ids)]
     await forget_words(connection, codec, set(ids))
     for table in ("uses", "frames", "facts", "instructions"):
@@ -314,7 +315,7 @@ async def _forget_rows(connection: PostgresConnection, codec: Codec, ids: list[s
 
 
 async def _forget_bodies(connection: PostgresConnection, codec: Codec, touched: list[bytes]) -> None:
-    """Forget those of these bodies that no exchange has any more; what was built on them is built anew first."""
+    """Remove those of these bodies that no exchange uses any more; bodies based on them are rebased first."""
     unused = [row["sha256"] for row in await connection.fetch(_UNUSED, touched)]
     heirs: dict[bytes, list[bytes]] = {}
     for row in await connection.fetch(_HEIRS, unused):
@@ -387,7 +388,7 @@ class PostgresStore(JournaledStore):
         return await self._ask(lambda connection: entries_of(connection, exchange))
 
     async def _ask(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
-        """Ask the server; once more where the connection was one that had ended unnoticed."""
+        """Run work with a connection of the pool, and run it again if the connection turns out to have ended."""
         had_ended = False
 
         async def run() -> T:
@@ -396,7 +397,7 @@ class PostgresStore(JournaledStore):
                 try:
                     return await work(connection)
                 finally:
-                    had_ended = connection.is_closed()  # which cannot be asked once the pool has it back
+                    had_ended = connection.is_closed()  # cannot be asked once the pool has it back
 
         try:
             try:
@@ -418,8 +419,8 @@ async def open_postgres(
     make_recorder: Callable[[str], RecorderProcess] | None = None,
     fsync: Fsync = "never",
 ) -> PostgresStore:
-    """The record behind this URL, with the journal of this data folder. What earlier processes of it left behind is in
-    the database when this returns. `make_recorder` gets the name of the data folder among those of all replicas."""
+    """Open the record at this URL, with the journal of this data folder. When this returns, the records that ended
+    processes left in the folder are in the database. `make_recorder` gets the name of this replica."""
     address = address_of(url)
     identity = await _prepare_tables(address)
     folder = data / JOURNAL
@@ -433,7 +434,7 @@ async def open_postgres(
 
 
 async def _prepare_tables(address: PostgresAddress) -> str:
-    """Bring the tables up to date; the answer is a name that no replica has."""
+    """Bring the tables up to date; returns a name that no replica has."""
     connection = await connect(address)
     try:
         await migrate(connection, load_migrations("postgres"))
@@ -446,7 +447,7 @@ async def _prepare_tables(address: PostgresAddress) -> str:
 
 
 def _replica(data: Path, fresh: str) -> str:
-    """The name of this data folder among those of all replicas: the one that it has, else this one."""
+    """The name of the replica with this data folder: the stored one, or `fresh`, which is then stored."""
     path = data / REPLICA
     try:
         return fresh if add_file(path, fresh.encode()) else path.read_text()

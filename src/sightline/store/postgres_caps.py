@@ -1,4 +1,4 @@
-"""What was counted for caps, in the PostgreSQL that several replicas share: see `caps`."""
+"""The counts for caps in a PostgreSQL database that several replicas share; see `caps`."""
 
 import asyncio
 import secrets
@@ -38,7 +38,7 @@ WITH taken AS (
 )
 SELECT spent, reserved, raised FROM taken
 """
-# The row of the cap is locked first, as by a reservation, so that no two of them wait for each other.
+# The row of the cap is locked first, as by a reservation, so that the two cannot deadlock.
 _SETTLE = f"""
 WITH locked AS (
     SELECT cap FROM sightline.caps WHERE {_ONE} FOR UPDATE
@@ -65,10 +65,10 @@ _RAISE = f"UPDATE sightline.caps SET raised = $5::bigint WHERE {_ONE} RETURNING 
 
 
 class PostgresCounts:
-    """See `CapCounts`. It connects with the first call; the record has made the tables by then.
+    """See `CapCounts`. It connects with the first call; the record has created the tables by then.
 
-    A connection of its own has a lock as long as this process lives. Who can take that lock knows that the process is
-    gone, and lets its reservations go.
+    A separate connection holds a lock as long as this process lives. If another process can take that lock, this one is
+    gone, and its reservations are freed.
     """
 
     def __init__(self, url: str) -> None:
@@ -82,14 +82,14 @@ class PostgresCounts:
         await self._be_present()
 
         async def reserve_all(connection: PostgresConnection) -> list[CapUse]:
-            # In one order everywhere, so that no two replicas wait for each other.
+            # The same order everywhere, so that no two replicas deadlock.
             ordered = sorted(claims, key=lambda claim: claim.key)
             if len(ordered) == 1:
                 return [await self._reserve(connection, ordered[0])]
             try:
                 async with connection.transaction():
                     return [await self._reserve(connection, claim) for claim in ordered]
-            except CapFullError as full:  # a person can look for what is full, and raise it
+            except CapFullError as full:  # so that the user can find the full bucket and raise its limit
                 await connection.execute(_FIRST, *astuple(full.claim.key))
                 raise
 
@@ -101,7 +101,7 @@ class PostgresCounts:
         return await self._ask(reserve_all)
 
     async def _be_present(self) -> None:
-        """Have the lock that tells others of this process."""
+        """Hold the lock that shows that this process is alive."""
         if self._presence is not None and not self._presence.is_closed():
             return
         async with self._opening:
@@ -114,7 +114,7 @@ class PostgresCounts:
                 self._presence = presence
 
     async def _take_back(self, connection: PostgresConnection) -> bool:
-        """Let go what processes had reserved that have ended without settling it; whether there was anything."""
+        """Free the reservations of processes that ended without settling them; returns whether there were any."""
         found = False
         for row in await connection.fetch(_HOLDERS, self._holder):
             async with connection.transaction():
@@ -127,7 +127,7 @@ class PostgresCounts:
     async def _reserve(self, connection: PostgresConnection, claim: Claim) -> CapUse:
         place = astuple(claim.key)
         row = await connection.fetchrow(_RESERVE, *place, claim.amount, claim.limit, self._holder)
-        if row is None:  # it is full, or not there yet
+        if row is None:  # the bucket is full, or does not exist yet
             await connection.execute(_FIRST, *place)
             row = await connection.fetchrow(_RESERVE, *place, claim.amount, claim.limit, self._holder)
         if row is None:

@@ -1,8 +1,8 @@
 """Connections to a PostgreSQL server: its URL, errors as faults, locks and migrations.
 
-A URL holds a password. What is shown of it is made from its harmless parts, and a URL that cannot be parsed with
-certainty is not shown at all. Writers share a lock; pruning and migrations take it alone. All missing migrations are
-one transaction under that lock: of several replicas that start at once, one does the work.
+A URL contains a password. Messages show only its harmless parts, and a URL that cannot be parsed with certainty is not
+shown at all. Writers share a lock; pruning takes it exclusively. All missing migrations run in one transaction under a
+lock of their own: of several replicas that start at once, one does the work.
 """
 
 import socket
@@ -24,11 +24,11 @@ OLDEST = 130_000
 
 SCHEMES = ("postgresql", "postgres")
 TROUBLE = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
-"""What a server, the way to it, or the driver in between raises."""
+"""The exceptions of the server, the network and the driver."""
 UNFIT = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.ProgramLimitExceededError)
-"""What is raised because of the values that were sent, and would be at any other time."""
+"""The exceptions that are caused by the values of a statement, and would occur again with the same values."""
 CROSSED: type[Exception] = asyncpg.DeadlockDetectedError
-"""What is raised where two wait for each other."""
+"""The exception for a deadlock."""
 
 _EXAMPLE = "postgresql://user:password@host:5432/database?sslmode=verify-full"
 _ESCAPES = "In user and password, write @ as %40, / as %2F, ? as %3F, # as %23 and : as %3A."
@@ -37,67 +37,67 @@ _MOST_READERS = 8
 
 
 class PostgresConnection(Protocol):
-    """What is used of the driver's connection."""
+    """The part of the driver's connection that is used."""
 
     async def execute(
         self,
         query: str,
         *arguments: object,
-        timeout: float | None = None,  # noqa: ASYNC109 # so the driver calls it
+        timeout: float | None = None,  # noqa: ASYNC109 # the driver's name for it
     ) -> str:
-        """Run it, for so many seconds at most; the answer is the server's tag."""
+        """Run a statement, for at most `timeout` seconds; returns the server's status tag."""
 
     async def executemany(self, command: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run it for each row, all or none."""
+        """Run a statement for each row; all succeed or none."""
 
     async def fetch(self, query: str, *arguments: object) -> list[FoundRow]:
         """All rows."""
 
     async def fetchrow(self, query: str, *arguments: object) -> FoundRow | None:
-        """The first row."""
+        """The first row; None if there is none."""
 
     async def fetchval(self, query: str, *arguments: object) -> Any:
-        """The first value of the first row."""
+        """The first value of the first row; None if there is no row."""
 
     def transaction(
         self, *, isolation: str | None = None, readonly: bool = False
     ) -> AbstractAsyncContextManager[object]:
-        """All or nothing of what is done in it."""
+        """A transaction: everything inside it happens, or nothing."""
 
     def is_closed(self) -> bool:
-        """Whether it has ended."""
+        """Whether the connection has ended."""
 
     async def close(self) -> None:
-        """End it in order."""
+        """Close the connection gracefully."""
 
     def terminate(self) -> None:
-        """End it at once."""
+        """Close the connection at once."""
 
 
 class PostgresPool(Protocol):
-    """Connections for those who ask, some at once. One that has died is replaced."""
+    """A pool of connections. One that has died is replaced."""
 
     def acquire(self) -> AbstractAsyncContextManager[PostgresConnection]:
-        """One of them."""
+        """Borrow a connection."""
 
     async def close(self) -> None:
-        """Wait for those in use, and end all."""
+        """Wait for the connections in use, and close all."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """Where a database is. `place` is for people, `url` for the driver alone."""
+    """The address of a database. `place` may be shown to people, `url` is only for the driver."""
 
     url: str = field(repr=False)
     place: str
 
 
 def address_of(url: str) -> PostgresAddress:
-    """The address, refused without a word of it where it is no URL of a database."""
+    """Parse the URL of a database. Raises a Fault that does not quote it if it is not valid."""
     try:
         parts = urlsplit(url)
         login, _, hosts = parts.netloc.rpartition("@")
-        # What is no number there may be half of a password that should have been escaped.
+        # If the port is not a number, it may be half of a password that should have been escaped.
         ports = [urlsplit(f"//{host}").port for host in hosts.split(",")]
     except ValueError:
         raise _unreadable() from None
@@ -114,7 +114,7 @@ def _unreadable() -> Fault:
 
 
 async def connect(address: PostgresAddress, *, oldest: int = OLDEST) -> PostgresConnection:
-    """A connection to a server that is new enough."""
+    """Connect to the server. Raises a Fault if it cannot be reached, is too old, or does not use UTF-8."""
     try:
         connection: PostgresConnection = await asyncpg.connect(address.url, **_PATIENCE)
     except (*TROUBLE, ValueError) as error:
@@ -143,7 +143,7 @@ async def _check(connection: PostgresConnection, address: PostgresAddress, oldes
 
 
 async def pool(address: PostgresAddress) -> PostgresPool:
-    """Connections for reading, made as they are needed."""
+    """A pool of connections for reading, which are opened as needed."""
     try:
         made: PostgresPool = await asyncpg.create_pool(address.url, min_size=0, max_size=_MOST_READERS, **_PATIENCE)
     except (*TROUBLE, ValueError) as error:
@@ -152,7 +152,7 @@ async def pool(address: PostgresAddress) -> PostgresPool:
 
 
 def failure(error: Exception, address: PostgresAddress) -> Fault:
-    """What went wrong, for a person: never with more of the URL than its place."""
+    """The fault for an error, as a message for people; it never shows more of the URL than its place."""
     where = f"PostgreSQL at {address.place}"
     match error:
         case asyncpg.InvalidAuthorizationSpecificationError():
@@ -178,7 +178,7 @@ def failure(error: Exception, address: PostgresAddress) -> Fault:
         case OSError():
             return _unreachable_fault(error, where)
         case _:
-            # The driver's own words for what it cannot parse quote what they are about.
+            # The driver's messages about a URL that it cannot parse quote parts of it.
             return _unreadable()
 
 
@@ -210,13 +210,13 @@ def _unreachable_fault(error: OSError, where: str) -> Fault:
 
 
 def _first_line(error: asyncpg.PostgresError | asyncpg.InterfaceError) -> str:
-    """The first line of the other side's words."""
+    """The first line of an error message."""
     return str(error).partition("\n")[0]
 
 
 def arrays(*kinds: str) -> str:
-    """The parameters of a statement as rows of these types. One statement for all rows costs the server a fraction of
-    one for each."""
+    """SQL that turns array parameters into rows of these types. One statement for all rows costs the server a fraction
+    of one for each row."""
     return f"unnest({', '.join(f'${number}::{kind}[]' for number, kind in enumerate(kinds, 1))})"
 
 
@@ -226,7 +226,7 @@ async def send_rows(connection: PostgresConnection, statement: str, rows: Sequen
         await connection.execute(statement, *map(list, zip(*rows, strict=True)))
 
 
-# The server knows locks by number; these are ours, and any other program's in the same database are likely not.
+# The server identifies advisory locks by number; other programs in the same database are unlikely to use these.
 _TABLES = 0x5347_4854_0001
 _RECORD = 0x5347_4854_0002
 
@@ -254,7 +254,7 @@ def rebuilding(connection: PostgresConnection) -> AbstractAsyncContextManager[No
 
 
 async def migrate(connection: PostgresConnection, steps: list[Migration]) -> int:
-    """Take the steps that are missing; the answer is how many those were."""
+    """Run the missing migrations; returns how many there were."""
     async with rebuilding(connection):
         at = await _version(connection)
         if at > steps[-1].version:
@@ -269,8 +269,8 @@ async def migrate(connection: PostgresConnection, steps: list[Migration]) -> int
 
 
 async def _version(connection: PostgresConnection) -> int:
-    """The step that was taken last; 0, and a place to note it, where there is nothing yet."""
-    # Asked for first, because making what exists takes a right that the user may lack once all is there.
+    """The latest migration that was run; 0 for a new database, in which a table for this number is created."""
+    # Check first: creating something that exists requires a privilege that the user may lack once everything is set up.
     if await connection.fetchval("SELECT to_regclass('sightline.version')") is None:
         if await connection.fetchval("SELECT to_regnamespace('sightline')") is None:
             await connection.execute("CREATE SCHEMA sightline")

@@ -1,6 +1,7 @@
-"""What requests and replies in a PostgreSQL record tell: read after they came in, in transactions of their own.
+"""Reads the requests and replies of a PostgreSQL record for search, after they were imported, in separate transactions.
 
-`todo` marks what is left, so that a process that ends in between, or never comes back, leaves nothing unread.
+`todo` marks what is still to be read, so that a process that ends in between, or never comes back, leaves nothing
+unread.
 """
 
 import hashlib
@@ -23,10 +24,10 @@ from sightline.store.summary import storable
 from sightline.store.words import searchable
 
 BodyReader: TypeAlias = Callable[[PostgresConnection, str], Awaitable[bytes | None]]
-"""Returns the body with a hash."""
+"""Returns the body with a hash; None if there is none."""
 
 LEFT_BEHIND = 600.0
-"""After so many seconds, what a replica has not read is read by others: it may never come back."""
+"""After so many seconds, other replicas read what a replica has not read: it may never come back."""
 
 _AT_ONCE = 128
 _LOG = logging.getLogger(__name__)
@@ -72,15 +73,15 @@ ON CONFLICT DO NOTHING RETURNING hash
 
 
 class Recorded(NamedTuple):
-    """What there is to read of an exchange: its facts but for the frames, and the raw reply."""
+    """What is recorded of an exchange: its facts without the frames, and the raw reply."""
 
     facts: Sequence[Fact]
     raw: bytes
 
 
 class PostgresDigests:
-    """Does what is left to do for the exchanges of a replica, many at a time. `fresh` are those that came in last: they
-    need not be fetched."""
+    """Reads the exchanges of a replica, many at a time. `fresh` are those that were imported last, which need not be
+    fetched."""
 
     def __init__(self, codec: Codec, read_body: BodyReader, replica: str) -> None:
         self.fresh: dict[str, Recorded] = {}
@@ -90,12 +91,13 @@ class PostgresDigests:
         self._requests = DigestReader()
 
     async def advance(self, connection: PostgresConnection, now: float) -> bool:
-        """Read some; False where none was left."""
+        """Read some exchanges; returns False if none are left."""
         try:
             return await self._read_many(connection, now)
         except (*_WRONG, CROSSED):
-            # One that cannot be read must not keep others from it; and replicas that note the same instructions, or
-            # whose exchanges name each other's, then wait for each other, never both ways.
+            # An exchange that cannot be read must not block others. And if replicas deadlock because they add the same
+            # instructions, or their exchanges name each other's, reading one at a time leaves only one waiting for the
+            # other.
             return await self._read_one_by_one(connection, now)
 
     async def _read_many(self, connection: PostgresConnection, now: float) -> bool:
@@ -158,7 +160,7 @@ class PostgresDigests:
             connection, _DONE,
             [(each, names.get(each), *_digest_columns(digests.get(each), previous.get(each))) for each in sessions],
         )  # fmt: skip
-        # Those that name a reply may have been read before it, by another replica.
+        # Exchanges that name a reply may have been read before it, by another replica.
         await send_rows(connection, _LINKED, list(names.items()))
 
     async def _load(self, connection: PostgresConnection, exchanges: Sequence[str]) -> dict[str, Recorded]:
@@ -193,8 +195,8 @@ class PostgresDigests:
         digests: Mapping[str, Digest],
         names: Mapping[str, str],
     ) -> dict[str, str]:
-        """For each, the exchange whose reply it names; else the latest of its session that asked the longest beginning
-        of its conversation. Both may be among these."""
+        """For each exchange, the one whose reply it names; otherwise the latest one of its session whose conversation
+        is the longest beginning of its own. Both may be in this batch. Empty if there is none."""
         called: defaultdict[str, set[str]] = defaultdict(set)
         if continues := {storable(each.continues) for each in digests.values() if each.continues}:
             own = {exchange_in(each): each for each in continues}
@@ -222,7 +224,7 @@ class PostgresDigests:
     async def _note_texts(
         self, connection: PostgresConnection, texts: Mapping[str, Sequence[str]]
     ) -> dict[str, list[str]]:
-        """The instructions and examples of each that no exchange had before it."""
+        """The instructions and examples of each exchange that no earlier exchange had."""
         first: dict[bytes, tuple[str, str]] = {}
         for exchange, own in texts.items():
             for text in own:
@@ -239,7 +241,8 @@ class PostgresDigests:
 
 
 def _digest_columns(digest: Digest | None, previous: str | None) -> tuple[object, ...]:
-    """Title, kind, thread, predecessor and the reply that it names; None where the request was not read."""
+    """Title, kind, thread, predecessor and the reply that the request names; None for each if the request was not
+    read."""
     if digest is None:
         return None, None, None, None, None
     thread = digest.thread[-1] if digest.thread and not digest.is_side else None

@@ -1,8 +1,7 @@
-"""The writing side of a PostgreSQL record: entries in batches, each a transaction that may be repeated without harm.
+"""The writing side of a PostgreSQL record: entries in batches, each in a transaction that can be repeated without harm.
 
-It has a connection and an event loop of its own, and belongs to one thread. A server that went away is
-reached again with the next batch; until then the journal has what was recorded. Requests and replies are read
-afterwards (`postgres_digest`).
+It has its own connection and event loop, and belongs to one thread. After a lost connection, the next batch connects
+again; until then the records stay in the journal. Requests and replies are read afterwards (`postgres_digest`).
 """
 
 import asyncio
@@ -66,7 +65,7 @@ SELECT base, prefix, suffix, data FROM chain ORDER BY step DESC
 """
 _LATEST = "SELECT sha256 FROM sightline.bodies WHERE near = $1 AND near <> '' ORDER BY number DESC LIMIT $2"
 _DEPTHS = "SELECT sha256, depth FROM sightline.bodies WHERE sha256 = ANY($1::bytea[])"
-# In one order everywhere: writers who store the same bodies at once then wait for each other, never both ways.
+# The same order everywhere, so that writers that store the same bodies at once cannot deadlock.
 _KEEP = f"""
 INSERT INTO sightline.bodies (sha256, near, base, prefix, suffix, depth, data)
 SELECT * FROM {arrays("bytea", "text", "bytea", "bigint", "bigint", "integer", "bytea")} ORDER BY 1
@@ -75,7 +74,7 @@ ON CONFLICT DO NOTHING
 
 
 async def body_of(connection: PostgresConnection, codec: Codec, sha256: str) -> bytes | None:
-    """The body with this hash."""
+    """The body with this hash; None if there is none."""
     try:
         name = bytes.fromhex(sha256)
     except ValueError:
@@ -88,19 +87,19 @@ async def body_of(connection: PostgresConnection, codec: Codec, sha256: str) -> 
 
 
 class PostgresBodies:
-    """Puts bodies into the record; inside the caller's transaction, for one writer."""
+    """Stores bodies, inside the caller's transaction, for one writer."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
         self._recent = Recent()
 
     async def keep(self, connection: PostgresConnection, bodies: Sequence[BodyEntry]) -> None:
-        """Store those that are not there."""
+        """Store the bodies that the record does not have."""
         if not bodies:
             return
         for near in {each.near for each in bodies if each.near and not self._recent.near(each.near)}:
             await self._recall(connection, near)
-        # Another replica may have pruned what is remembered here: what is built upon is asked for each time.
+        # Another replica may have pruned a remembered body, so possible bases are looked up each time.
         names = {each.sha256 for each in bodies}
         names |= {sha256 for each in bodies if each.near for sha256, _ in self._recent.near(each.near)}
         found = await connection.fetch(_DEPTHS, [bytes.fromhex(name) for name in names])
@@ -117,7 +116,7 @@ class PostgresBodies:
         await send_rows(connection, _KEEP, rows)
 
     async def body(self, connection: PostgresConnection, sha256: str) -> bytes | None:
-        """The body with this hash."""
+        """The body with this hash; None if there is none."""
         known = self._recent.body(sha256)
         return await body_of(connection, self._codec, sha256) if known is None else known
 
@@ -128,7 +127,7 @@ class PostgresBodies:
                     yield sha256, body, depths[sha256]
 
     async def _recall(self, connection: PostgresConnection, near: str) -> None:
-        """What was stored last of this kind, after a start or by others."""
+        """Remember the latest stored bodies with this `near`, after a start or if other processes stored them."""
         for row in reversed(await connection.fetch(_LATEST, storable(near), CANDIDATES)):
             sha256 = row["sha256"].hex()
             if (body := await body_of(connection, self._codec, sha256)) is not None:
@@ -178,7 +177,7 @@ WHERE replica = $1 AND slot <> ALL($2::integer[]) AND state = ANY($3::text[]) OR
 
 
 class PostgresSink:
-    """See `Sink`. `replica` names the data folder among those of all replicas."""
+    """See `Sink`. `replica` is the name of the replica with this data folder."""
 
     decode = staticmethod(decode_entries)
 
@@ -194,7 +193,7 @@ class PostgresSink:
         self._connection: PostgresConnection | None = None
 
     def apply(self, batch: Sequence[RecordedEntry], slot: int = 0) -> None:
-        """Bring all of these in, or none; what is there already changes nothing."""
+        """Import all of these entries or none. Entries that the database already has change nothing."""
         if entries := unfold(batch):
             self._do(lambda connection: self._apply(connection, entries, slot))
 
@@ -206,17 +205,17 @@ class PostgresSink:
         return [Unfinished(row["id"], row["next_n"], row["state"]) for row in rows]
 
     def tidy(self) -> bool:
-        """Read some of the requests and replies that came in; False where none is left."""
+        """Read some of the imported requests and replies; returns False if none are left."""
         return self._do(lambda connection: self._digests.advance(connection, self._now()))
 
     def refresh(self) -> None:
-        """Nothing is remembered that another process may change."""
+        """Do nothing: no cache here can become wrong through other processes."""
 
     def rest(self) -> None:
-        """What is remembered stays: asking for it again takes many steps there."""
+        """Keep all caches: filling them again takes many round trips."""
 
     def close(self) -> None:
-        """End the connection and the loop."""
+        """Close the connection and the event loop."""
         if self._runner is None:
             return
         if self._connection is not None:
@@ -230,7 +229,7 @@ class PostgresSink:
         try:
             return self._runner.run(self._attempt(work))
         except Fault:
-            # A connection that ended while nothing was recorded is not worth a word, if a new one does.
+            # A connection that ended while idle is not reported if a new one works.
             if not was_connected or self._connection is not None:
                 raise
         return self._runner.run(self._attempt(work))
@@ -263,8 +262,8 @@ class PostgresSink:
     async def _add(
         self, connection: PostgresConnection, exchanges: Mapping[str, Sequence[FactEntry | FramesEntry]], slot: int
     ) -> Mapping[str, Sequence[FactEntry | FramesEntry]]:
-        """Note facts that are new, and fold those exchanges again. Returns those that another process has begun at the
-        same moment: they are there now, and have to be added to."""
+        """Add new facts, and update the summaries of their exchanges. Returns the exchanges that another process has
+        begun at the same moment: they exist now, and have to be added to."""
         known = {row["id"]: row["next_n"] for row in await connection.fetch(_HOLD, sorted(exchanges))}
         fresh = {
             name: pieces
@@ -310,7 +309,7 @@ class PostgresSink:
 
 
 class _Pieces(NamedTuple):
-    """New facts of an exchange, its frames apart, and the number behind the last of them."""
+    """New facts of an exchange, separated from its frames, and the number after the last of them."""
 
     facts: list[FactEntry]
     frames: list[PackedFrame]
@@ -318,7 +317,7 @@ class _Pieces(NamedTuple):
 
 
 def _pieces(entries: Sequence[FactEntry | FramesEntry], next_n: int) -> _Pieces | None:
-    """What of these is new, in order; None where nothing is."""
+    """The new ones of these entries, in order; None if there are none."""
     facts: list[FactEntry] = []
     frames: list[PackedFrame] = []
     end = next_n
@@ -339,5 +338,5 @@ async def _close_connection(connection: PostgresConnection) -> None:
     try:
         await connection.close()
     except TROUBLE:
-        # Whatever was wrong with it, nothing waits for it any more.
+        # Whatever is wrong with the connection, nothing waits for it any more.
         connection.terminate()

@@ -1,6 +1,6 @@
 """The words of a PostgreSQL record: where their blocks are stored; see `words`.
 
-A writer fills up the last block, unless another writer is at it: then it begins one, so that no replica waits.
+A writer fills the last block, unless another writer has locked it: then it begins a new one, so that no replica waits.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -10,9 +10,9 @@ from sightline.store.postgres_connection import PostgresConnection, arrays, rebu
 from sightline.store.words import FILLED, Said, drop_words, fill_blocks, find_blocks, measure_words, searchable
 
 _AT_ONCE = 32
-"""Blocks that are fetched together: less than a megabyte."""
+"""How many blocks are fetched together: less than a megabyte."""
 _CARRIED = 1000
-"""Texts of an earlier version that are brought into blocks together."""
+"""How many texts of an earlier version are moved into blocks together."""
 _LATEST = """
 SELECT id, data FROM sightline.words
 WHERE id = (SELECT max(id) FROM sightline.words) AND size < $1 FOR UPDATE SKIP LOCKED
@@ -43,7 +43,7 @@ async def append_words(connection: PostgresConnection, codec: Codec, said: Seque
 
 
 async def forget_words(connection: PostgresConnection, codec: Codec, exchanges: Collection[str]) -> None:
-    """Take the words of these exchanges out of their blocks, inside a transaction during which no process writes."""
+    """Remove the words of these exchanges from their blocks, inside a transaction during which no process writes."""
     async for blocks in _blocks_of(connection, exchanges):
         emptied, changed = drop_words(codec, blocks, exchanges)
         await connection.execute("DELETE FROM sightline.words WHERE id = ANY($1::bigint[])", emptied)
@@ -61,7 +61,7 @@ async def measure_blocks(connection: PostgresConnection, codec: Codec, exchanges
 async def _blocks_of(
     connection: PostgresConnection, exchanges: Collection[str]
 ) -> AsyncIterator[list[tuple[int, bytes]]]:
-    """The blocks that may have words of these exchanges, some at a time."""
+    """The blocks that may contain words of these exchanges, some at a time."""
     if not exchanges:
         return
     spans = [(row[0], row[1], row[2]) for row in await connection.fetch(_SPANS, max(exchanges), min(exchanges))]
@@ -71,14 +71,14 @@ async def _blocks_of(
 
 
 async def carry_words(connection: PostgresConnection) -> None:
-    """Bring the words that an earlier version stored one by one into blocks. Each step is a transaction, so that the
-    next process goes on where one was interrupted; of several that start at once, each takes steps in its turn."""
+    """Move the words that an earlier version stored one by one into blocks. Each step is a transaction, so that the
+    next process continues where one was interrupted; processes that start at once take turns."""
     codec, place = Codec(), ""
     while await _has_texts(connection):
         async with rebuilding(connection):
-            if not await _has_texts(connection):  # another process took the last step meanwhile
+            if not await _has_texts(connection):  # another process took the last step in the meantime
                 return
-            # From a place on, because the server would look at all that is deleted before it again and again.
+            # From `place` on, because otherwise the server would scan all deleted rows before it in every step.
             rows = sorted(await connection.fetch(_CARRY, place, _CARRIED), key=lambda row: str(row["exchange"]))
             await append_words(connection, codec, [(row["exchange"], searchable(row["words"])) for row in rows])
             place = rows[-1]["exchange"] if len(rows) == _CARRIED else ""
@@ -90,6 +90,6 @@ async def carry_words(connection: PostgresConnection) -> None:
 
 
 async def _has_texts(connection: PostgresConnection) -> bool:
-    # `to_regclass` may answer from before the lock, behind which another process took the table away.
+    # `to_regclass` may answer from before the lock was taken, while another process has dropped the table since.
     found: bool = await connection.fetchval(_HAS_TEXTS)
     return found

@@ -1,8 +1,8 @@
-"""How entries get into the record: the journal of this process, and who brings it into the database.
+"""How entries get into the record: through the journal of this process, and from there into the database.
 
-A server has a recorder for that: a process of its own, so that its event loop knows nothing of the database. Any other
-process does it itself, on a thread that lives while there is something to do. Both hold the same lock, so that there is
-one at a time for a data folder, and it brings in what all processes have recorded.
+A server has a recorder for the import: a separate process, so that the event loop has no work with the database. Any
+other process imports on a thread of its own. Both take the same lock, so that one process of a data folder imports at a
+time, and it imports what all processes have recorded.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from sightline.store.store import Forgotten
 
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.1
-"""Seconds in which a batch may grow: many small batches change the same pages again and again."""
+"""Seconds in which a batch may grow: many small batches would write the same pages again and again."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 _LOOK, _LONGEST_LOOK = 0.001, 0.02
-"""Seconds between two looks at how far another process is."""
+"""Seconds between two checks of another process's progress."""
 _GRACE = 30.0
 """Seconds that a recorder has to end by itself."""
 
 
 class JournaledStore(ABC):
-    """The way into one database, and what is the same for each of them of a `Store`. `unwritten` is why the latest
-    entries could not even be written to the journal."""
+    """The parts of a `Store` that are the same for every database: journal, import and export. `unwritten` is why the
+    latest entries could not even be written to the journal."""
 
     def __init__(
         self, journal: JournalWriter, folder: Path, importer: Importer, recorder: "RecorderProcess | None"
@@ -52,7 +52,7 @@ class JournaledStore(ABC):
 
     @property
     def trouble(self) -> Fault | None:
-        """Why entries stay in the journal at the moment, or do not even get there; None if all is well."""
+        """Why entries currently stay in the journal, or cannot even be written there; None if all is well."""
         if self.unwritten is not None:
             return self.unwritten
         if self._recorder is not None and self._recorder.trouble is not None:
@@ -62,11 +62,11 @@ class JournaledStore(ABC):
 
     @property
     def torn(self) -> tuple[Torn, ...]:
-        """What could not be read of what earlier processes left."""
+        """The parts of the journals of ended processes that could not be read."""
         return tuple(self._importer.torn)
 
     async def open(self) -> None:
-        """Return once what ended processes left is in the database; close, and raise why, if it is not."""
+        """Import the journals of ended processes. If that fails, the store is closed and the error is raised."""
         try:
             await self._open()
         except BaseException:
@@ -83,11 +83,11 @@ class JournaledStore(ABC):
             await self.settle()
 
     def record(self, entries: Sequence[KeptEntry]) -> None:
-        """Take these entries; once it returns, the end of this process cannot lose them."""
+        """Record these entries. Once this returns, the end of this process cannot lose them."""
         self.append(encode_entries(entries))
 
     def append(self, data: bytes) -> None:
-        """The same for entries that are encoded, as `RecordBeginning` does it."""
+        """Record entries that are already encoded; see `store.whole.join_entries`."""
         try:
             self._journal.append(data)
         except Fault as fault:
@@ -99,7 +99,7 @@ class JournaledStore(ABC):
             self._thread.submit(self._import_soon)
 
     async def settle(self) -> None:
-        """Return once all that was recorded can be read, or raise why it cannot."""
+        """Return once everything recorded so far can be read. Raises a Fault if it cannot be imported."""
         if self._is_closed:
             raise _no_longer_open()
         if self._recorder is None:
@@ -118,7 +118,7 @@ class JournaledStore(ABC):
 
     async def forget(self, exchanges: Sequence[str], *, is_dry_run: bool = False) -> Forgotten:
         """Remove these exchanges from the database and from the journal of this data folder; see `Store`."""
-        await self.settle()  # what waits in the journal would come back
+        await self.settle()  # otherwise records in the journal would restore the exchanges
         found = await self._forget(exchanges, is_dry_run=is_dry_run)
         if not is_dry_run:
             await asyncio.to_thread(scrub, self._folder, set(exchanges))
@@ -138,14 +138,14 @@ class JournaledStore(ABC):
 
     @abstractmethod
     async def _forget(self, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
-        """Remove these exchanges from the database, or only measure them."""
+        """Remove these exchanges from the database; a dry run only measures them."""
 
     @abstractmethod
     async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
-        """The ids of some exchanges that the filter takes, oldest first, from behind one."""
+        """The ids of some exchanges that match the filter, oldest first, starting after `after`."""
 
     async def close(self) -> None:
-        """Bring in what can be brought in. What cannot stays in the journal."""
+        """Import what can be imported; the rest stays in the journal."""
         self._is_closed = True
         self._hurry.set()
         self._journal.close()
@@ -161,7 +161,7 @@ class JournaledStore(ABC):
     # --- on the thread ---
 
     def _take_over(self) -> None:
-        """Bring in what ended processes left, unless another process is about to."""
+        """Import the journals of ended processes, or wait for the process that is doing so."""
         if self._importer.acquire():
             try:
                 self._importer.end_interrupted()
@@ -191,14 +191,14 @@ class JournaledStore(ABC):
             self._import()
             self._wait = _FIRST_WAIT
         except (Fault, OSError):
-            # What is recorded stays in the journal; `trouble` says why.
+            # The records stay in the journal; `trouble` contains the reason.
             if not self._hurry.wait(self._wait) and not self._is_due:
                 self._wait = min(2 * self._wait, _LONGEST_WAIT)
                 self._is_due = True
                 self._thread.submit(self._import_soon)
 
     def _import(self) -> bool:
-        """Bring in what there is; False if another process is doing so."""
+        """Import what there is; returns False if another process is doing so."""
         if not self._importer.acquire():
             return False
         try:
@@ -218,7 +218,7 @@ class JournaledStore(ABC):
 
 
 def _raise_new(known: tuple[int, Fault] | None, now: tuple[int, Fault] | None) -> None:
-    """Raise a trouble that was not there before."""
+    """Raise the current trouble if it is a new one."""
     if now is not None and (known is None or now[0] != known[0]):
         raise now[1]
 
@@ -228,8 +228,8 @@ def _no_longer_open() -> Fault:
 
 
 class RecorderProcess:
-    """A process that brings in what is recorded; if it ends, it is started again. `parameters` are its first line of
-    input. It ends when its input does, so that it does not outlive this process for long."""
+    """A process that imports what is recorded; if it ends, it is started again. `parameters` are the first line of its
+    input. It ends when its input ends, so that it does not outlive this process for long."""
 
     def __init__(self, command: Sequence[str], parameters: bytes) -> None:
         self.failures = 0
@@ -242,15 +242,15 @@ class RecorderProcess:
         self._supervision: asyncio.Future[None] | None = None
 
     def start(self) -> None:
-        """Start it, and keep it running."""
+        """Start the process, and keep it running."""
         self._supervision = asyncio.ensure_future(self._supervise())
 
     async def wait_for_first_look(self) -> None:
-        """Return once it has brought in what others left, or has failed."""
+        """Return once the process has imported what others left, or has failed."""
         await self._has_looked.wait()
 
     async def close(self) -> None:
-        """Let it finish and end."""
+        """Let the process finish, and wait for its end."""
         self._closing.set()
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -279,13 +279,13 @@ class RecorderProcess:
                 await asyncio.wait_for(self._closing.wait(), wait)
 
     async def _run(self) -> int:
-        """Run it once; returns how it ended."""
+        """Run the process once; returns its exit code."""
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*self._command, stdin=pipe, stdout=pipe)
         self._process = process
         assert process.stdin is not None
         assert process.stdout is not None
-        with suppress(RuntimeError):  # uvloop's word for the input of a process that has ended already
+        with suppress(RuntimeError):  # what uvloop raises if the process has already ended
             process.stdin.write(self._parameters)
         if self._closing.is_set():
             process.stdin.close()

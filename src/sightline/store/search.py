@@ -1,10 +1,9 @@
-"""A filter as questions to a database: what columns decide is asked first, then the words are scanned, then each
-exchange that is left is looked at.
+"""Runs a filter as database queries: columns decide first, then the words are scanned, then the remaining exchanges are
+checked one by one.
 
-A search is a generator that yields questions, each a statement with its parameters, and is sent the rows, so that it is
-the same for a file on this machine and a server elsewhere. A question may name the one that follows it most likely: the
-rows of that one can be fetched while those of the first are scanned. All questions of one search are about one state of
-the record.
+A search is a generator that yields queries, each a statement with its parameters, and is sent the rows, so that it
+works the same for a local file and a remote server. A query may name the most likely next one, whose rows can be
+fetched while those of the first are scanned. All queries of one search must see the same state of the record.
 """
 
 from bisect import bisect_right
@@ -37,40 +36,44 @@ from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, Sum
 from sightline.store.words import END, Name, find_blocks, read_names, split_block, unpack_words
 
 _MOST_IDS = 10_000
-"""How many exchanges are named at once to export them: each question about words scans all of them again."""
+"""How many exchanges are listed at once for an export: each query about words scans all of them again."""
 _PAGE, _MOST_PAGE = 1000, 4000
-"""Exchanges whose words are looked through together: more of them after each page."""
+"""How many exchanges the first page of a search has, and the largest one. Each page is twice as large as the one before
+it."""
 _FEW = 8
-"""Where fewer than one in so many exchanges of a page have the words, those are asked for, and else all of the page."""
+"""If fewer than one in so many exchanges of a page contain the words, only those are queried; otherwise the whole
+page."""
 _ROWS = 200
-"""How many exchanges are looked at together."""
+"""How many exchanges are checked together."""
 _BLOCKS, _MOST_BLOCKS = 8, 64
-"""Blocks of words that are asked for together: more of them after each question, up to two megabytes."""
+"""How many blocks of words the first query fetches, and the most that one fetches, which is up to two megabytes. The
+number doubles with each query."""
 _KINDS = ("state", "provider", "model", "path", "is_estimated")
-"""What the sums of exchanges depend on."""
+"""The columns that sums of exchanges are always grouped by."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens")
 _MONEY = ("cost", "saved")
 _PARTS = 10**10
-"""Money is added up in parts of a dollar that are whole numbers: SQLite adds a million fractions with an error."""
+"""Money is summed in whole numbers of this fraction of a dollar: summing a million fractions in SQLite accumulates an
+error."""
 _EXACT = "DOUBLE PRECISION"
-"""Sums of whole numbers of this type are exact up to 2**53, or 900,000 dollars, and nearly so beyond. Those of integers
-fail from 2**63 on, and absurd counts of a few exchanges would leave none of the others a sum."""
+"""Sums of whole numbers in this type are exact up to 2**53, or 900,000 dollars, and nearly so beyond. Sums of integers
+fail from 2**63 on, so that absurd counts in a few exchanges would make the sum of all others fail."""
 _LAST = "\U0010ffff"
-"""Behind every id."""
+"""Sorts after every id."""
 
 T = TypeVar("T")
 
 
 class FoundRow(Protocol):
-    """A row of an answer."""
+    """A row of a query's result."""
 
     def __getitem__(self, column: Any, /) -> Any:
-        """The value of a column by its number, or those of several by a slice."""
+        """The value of a column by its index, or several by a slice."""
 
 
 class SearchQuery(NamedTuple):
-    """A statement and its parameters; `following` is what is asked next, unless the search turns out to be over or in
-    need of something else first."""
+    """A statement and its parameters. `following` is the most likely next query; the search may also end, or ask
+    something else first."""
 
     statement: str
     parameters: tuple[object, ...] = ()
@@ -82,8 +85,8 @@ Search: TypeAlias = Generator[SearchQuery, Sequence[FoundRow], T]
 
 @dataclass(frozen=True, slots=True)
 class SearchTables(Generic[Name]):
-    """What a database has: `exchanges` and `words` are its tables, `name` is the column by which blocks of words name
-    an exchange, `among` a condition that a column is in the list that `pack` makes a parameter of."""
+    """The tables of a database: `exchanges` and `words` are their names, `name` is the column by which blocks of words
+    identify an exchange, and `among` is a condition that a column is in the list that `pack` turns into a parameter."""
 
     columns: Columns
     exchanges: str
@@ -94,8 +97,8 @@ class SearchTables(Generic[Name]):
 
 
 def record_columns(exchanges: str, tools: str) -> Columns:
-    """The columns of the table `exchanges` as filters see them. `tools` makes the tools of an exchange rows with a
-    `value`."""
+    """The columns of the table `exchanges` as filters see them. `tools` is SQL that turns the tools of an exchange into
+    rows with a `value`."""
     columns = {name: Column("NULLIF(e.status, 0)" if name == "status" else f"e.{of}") for name, of in FIELDS.items()}
     columns["tool"] = Column("tool.value", f"EXISTS (SELECT 1 FROM {tools} tool WHERE {{}})")
     latest = f"e.id IN (SELECT id FROM {exchanges} ORDER BY id DESC LIMIT {{}})"
@@ -103,7 +106,7 @@ def record_columns(exchanges: str, tools: str) -> Columns:
 
 
 class RecordSearch(Generic[Name]):
-    """Looks for the exchanges that a filter takes."""
+    """Finds the exchanges that match a filter."""
 
     def __init__(self, tables: SearchTables[Name], wanted: Expression, now: float) -> None:
         self._tables: SearchTables[Name] = tables
@@ -116,18 +119,18 @@ class RecordSearch(Generic[Name]):
         self._select = f"SELECT {tables.name}, {', '.join(f'e.{name}' for name in NAMES)} FROM {tables.exchanges} e"
 
     def newest(self, before: str, limit: int) -> Search[list[Summary]]:
-        """So many exchanges, newest first, from behind one."""
+        """At most `limit` exchanges, newest first, starting after `before`."""
         rows = yield from self._rows("<", "e.id DESC", before or _LAST, limit)
         return [summary_in(row[1:]) for row in rows]
 
     def oldest(self, after: str) -> Search[list[str]]:
-        """The ids of some exchanges, oldest first, from behind one."""
+        """The ids of some exchanges, oldest first, starting after `after`."""
         rows = yield from self._rows(">", "e.id", after, _MOST_IDS)
         return [str(row[1]) for row in rows]
 
     def sums(self, by: Iterable[str]) -> Search[list[SummedExchanges] | None]:
-        """All that the filter takes, added up: those together that are the same in these columns and in what their
-        costs depend on. None where columns do not decide what the filter takes."""
+        """The sums of all exchanges that match the filter, grouped by these columns and by those that their costs
+        depend on. None if columns are not enough to decide which exchanges match."""
         decided: Condition = self._decided
         if not decided.is_complete:
             return None
@@ -156,13 +159,13 @@ class RecordSearch(Generic[Name]):
             size = min(2 * size, _MOST_PAGE)
 
     def _search_page(self, page: SearchQuery, *, is_down: bool) -> Search[tuple[int, str, Sequence[Name]]]:
-        """How many exchanges a page has, the id of the last one, and those that the filter may take as far as columns
-        and words decide, in the order of the page."""
+        """How many exchanges a page has, the id of the last one, and those that may match the filter according to
+        columns and words, in the order of the page."""
         if self._words.candidates() is None:
             rows = yield page
             yield from self._words.scan(min((row[0] for row in rows), default=None))
             return len(rows), rows[-1][1] if rows else "", [row[0] for row in rows]
-        # Most pages have nothing of a rare word: it is enough to know where they end.
+        # Most pages do not contain a rare word: their bounds are enough.
         ends = "count(*), min(name), max(name), min(id), max(id)"
         rows = yield SearchQuery(f"SELECT {ends} FROM ({page.statement}) AS page", page.parameters)
         count, first, last, lowest, highest = (rows[0][at] for at in range(5))
@@ -172,14 +175,14 @@ class RecordSearch(Generic[Name]):
             some = set(names)
             left = [row[0] for row in (yield page) if row[0] in some]
         else:
-            # Names may have another order than ids, so that one in between can be of another page.
+            # Names may be ordered differently from ids, so a name between the bounds can belong to another page.
             rows = (yield self._among(names)) if names else ()
             ids = {row[1]: row[0] for row in rows if lowest <= row[1] <= highest}
             left = [ids[id_] for id_ in sorted(ids, reverse=is_down)]
         return count, lowest if is_down else highest, left
 
     def _among(self, names: Sequence[Name]) -> SearchQuery:
-        """Those of these exchanges that the filter may take as far as columns decide."""
+        """The query for those of these exchanges that may match the filter according to columns."""
         tables = self._tables
         decided: Condition = self._decided
         among = tables.among.replace("{}", tables.columns.placeholder(len(decided.parameters) + 1))
@@ -187,7 +190,8 @@ class RecordSearch(Generic[Name]):
         return SearchQuery(f"{self._names} {where}", (*decided.parameters, tables.pack(names)))
 
     def _place_latest(self) -> Search[None]:
-        """Find out since when an exchange is among the newest so many; everything is, where there are fewer."""
+        """Find the oldest id among the latest so many exchanges, for each such term; empty, which includes all, if
+        there are fewer."""
         tables = self._tables
         nth = f"SELECT id FROM {tables.exchanges} ORDER BY id DESC LIMIT 1 OFFSET {tables.columns.placeholder(1)}"
         for term in set_terms(self._wanted):
@@ -196,7 +200,7 @@ class RecordSearch(Generic[Name]):
                 self._since[term] = rows[0][0] if rows else ""
 
     def _filter(self, exchanges: Sequence[Name], order: str) -> Search[list[FoundRow]]:
-        """The rows of those of these exchanges that the filter takes, all things considered."""
+        """The rows of those of these exchanges that match the filter."""
         tables = self._tables
         among = tables.among.replace("{}", tables.columns.placeholder(1))
         yield from self._words.read(exchanges)
@@ -215,8 +219,8 @@ class RecordSearch(Generic[Name]):
 
 
 def _sum_statement(exchanges: str, kinds: Sequence[str], condition: str) -> str:
-    """Adds up exchanges of one kind, of which all have a count or none has. Those of an older record that does not say
-    what they saved stay apart, because that does not follow from sums."""
+    """The statement for the sums. The exchanges of a group either all have a count or none has it. Exchanges of an
+    older record that lacks their savings stay separate, because savings cannot be computed from sums."""
     alike = [f"e.{name}" for name in kinds]
     counts = [f"sum(CAST(e.{name} AS {_EXACT}))" for name in _COUNTS]
     sums = [*counts, *(f"sum(round(e.{name} * {_PARTS}))" for name in _MONEY)]
@@ -238,7 +242,7 @@ def _read_sums(kinds: Sequence[str], row: FoundRow) -> SummedExchanges:
 
 
 class WordSearch(Generic[Name]):
-    """Looks for the patterns of a filter, in as many blocks as its questions need."""
+    """Searches blocks for the patterns of a filter, in only as many blocks as are needed."""
 
     def __init__(self, tables: SearchTables[Name], wanted: Expression) -> None:
         mark, among = tables.columns.placeholder, tables.among.replace("{}", tables.columns.placeholder(1))
@@ -254,7 +258,7 @@ class WordSearch(Generic[Name]):
             pattern: [run.encode("utf-8", "surrogatepass") for run in literals(fold_case(pattern))]
             for pattern in self._found
         }
-        # A field from outside may ask for any pattern.
+        # A field from outside the package (`ADDED`) may ask for any pattern.
         self._is_read = any(
             isinstance(each, TextTerm | NumberTerm | FlagTerm) and each.field in ADDED for each in terms
         )
@@ -264,11 +268,11 @@ class WordSearch(Generic[Name]):
         self._at_once = _BLOCKS
 
     def candidates(self) -> Set[Name] | None:
-        """The exchanges that the filter takes at most, of those that were scanned; None for all of them."""
+        """The scanned exchanges that can match the filter; None if words exclude none."""
         return self._most(self._wanted)
 
     def read(self, exchanges: Sequence[Name]) -> Search[None]:
-        """Read the words of these exchanges, if a field from outside may ask for them."""
+        """Read the words of these exchanges, if a field from outside the package may ask for them."""
         if not self._is_read:
             return
         yield from self._load_spans()
@@ -281,8 +285,8 @@ class WordSearch(Generic[Name]):
                         self._texts[name].append(words.decode())
 
     def says(self, exchange: Name, pattern: str) -> bool:
-        """Whether a pattern occurs in the words of an exchange, which is a candidate. Those of the filter were looked
-        for in whole blocks; any other is looked for in the words that were read."""
+        """Whether a pattern occurs in the words of an exchange, which must be a candidate. The patterns of the filter
+        were searched in whole blocks; any other is searched in the words that were read."""
         if pattern in self._found:
             return exchange in self._found[pattern]
         return any(occurs(pattern, words) for words in self._texts[exchange])
@@ -291,8 +295,8 @@ class WordSearch(Generic[Name]):
         if self._spans is None:
             rows = yield SearchQuery(self._spans_of_all)
             self._spans = [(row[0], row[1], row[2]) for row in rows]
-            # Oldest first, each with the highest exchange that it or an older one has words of. A newer block may have
-            # words of much older exchanges, as a late reply is in a newer one than its request.
+            # Oldest first, each with the highest exchange that has words in it or in an older one. A newer block may
+            # have words of much older exchanges, as a late reply is in a newer block than its request.
             highest = accumulate((last for _, _, last in self._spans), max)
             self._left = list(zip((number for number, _, _ in self._spans), highest, strict=True))
 
@@ -309,21 +313,21 @@ class WordSearch(Generic[Name]):
                 self._scan_block(row[0])
 
     def _next_blocks(self) -> SearchQuery:
-        """The newest blocks that are left."""
+        """The query for the newest blocks that are left."""
         numbers = [number for number, _ in self._left[-self._at_once :]]
         return SearchQuery(self._blocks_between, (numbers[0], numbers[-1]))
 
     def _scan_block(self, data: bytes) -> None:
         unpacked = self._codec.unpack(data)
         for pattern, needles in self._needles.items():
-            # Most blocks end here, and their names and text are never told apart.
+            # Most blocks end here, without splitting their names from their text.
             if all(contains(unpacked, needle) for needle in needles):
                 names, text = split_block(unpacked)
                 if all(needle in text for needle in needles):
                     self._found[pattern].update(_occurrences(pattern, needles, read_names(names), text))
 
     def _most(self, expression: Expression) -> set[Name] | None:
-        """The exchanges that the expression takes at most, of those that were scanned; None for all."""
+        """The scanned exchanges that can match the expression; None if words exclude none."""
         match expression:
             case ContentTerm(pattern=pattern):
                 return self._found[pattern]
@@ -338,7 +342,7 @@ class WordSearch(Generic[Name]):
 
 
 def _occurrences(pattern: str, needles: Sequence[bytes], exchanges: Sequence[Name], text: bytes) -> Iterable[Name]:
-    """The exchanges of a block in whose words the pattern occurs."""
+    """The exchanges of a block whose words contain the pattern."""
     pieces = text.split(END)
     if plain(pattern) is None or not needles or END in needles[0]:
         return [each for each, words in zip(exchanges, pieces, strict=True) if occurs(pattern, words.decode())]
@@ -352,7 +356,7 @@ def _occurrences(pattern: str, needles: Sequence[bytes], exchanges: Sequence[Nam
 
 
 def _terms(expression: Expression) -> Iterator[Expression]:
-    """The terms of a filter, also those that must not hold."""
+    """The terms of a filter, including negated ones."""
     match expression:
         case And(parts=parts) | Or(parts=parts):
             for part in parts:

@@ -43,7 +43,7 @@ _LOGS = "SELECT name, lines, began, latest FROM logs WHERE substr(name, 1, ?) = 
 
 
 class SqliteLogbook:
-    """See `Logbook`. One thread of its own does it all, in the order in which it was asked for."""
+    """See `Logbook`. All calls run on one thread, in their order."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -94,7 +94,7 @@ class SqliteLogbook:
         await self._do(forgotten)
 
     def close(self) -> None:
-        """Finish what is under way, and let the file go."""
+        """Finish the calls in progress, and close the file."""
         self._thread.shutdown()
         if self._connection is not None:
             self._connection.close()
@@ -116,8 +116,8 @@ TABLES: SearchTables[int] = SearchTables(
 
 
 class SqliteReader:
-    """Answers questions about the record, on any thread, several at once, by connections of its own: a reader never
-    waits for the writer."""
+    """Reads the record on any thread, several at once, with its own connections: a reader never waits for the
+    writer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -131,7 +131,7 @@ class SqliteReader:
             return [entry for entry in pieces if type(entry) is FactEntry]
 
     def body(self, exchange: str, sha256: str) -> bytes | None:
-        """The body of an exchange with this hash."""
+        """The body of an exchange with this hash; None if there is none."""
         codec = Codec()
         with self._snapshot() as connection:
             if (body := body_of(connection, codec, sha256)) is not None:
@@ -140,12 +140,12 @@ class SqliteReader:
         return next((each.data for each in pieces if type(each) is BodyEntry and each.sha256 == sha256), None)
 
     def search(self, search: Search[T]) -> T:
-        """What a search finds."""
+        """Run a search and return its result."""
         with self._snapshot() as connection:
             return answer(connection, search)
 
     def entries(self, exchange: str) -> list[Entry]:
-        """All of one exchange, each body before the fact that names it."""
+        """All entries of one exchange, each body before the fact that names it."""
         codec = Codec()
         entries: list[Entry] = []
         names: set[str] = set()
@@ -167,14 +167,14 @@ class SqliteReader:
         return entries
 
     def close(self) -> None:
-        """Let the file go, as soon as questions under way are answered."""
+        """Close the file as soon as the reads in progress have ended."""
         self._is_closed = True
         while not self._free.empty():
             self._free.get().close()
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """A connection of which all questions are about one state of the record."""
+        """A connection in a transaction, so that all its queries see the same state of the record."""
         with asking():
             try:
                 connection = self._free.get_nowait()
@@ -209,7 +209,7 @@ def _near(connection: sqlite3.Connection, sha256: str) -> str:
 
 
 def answer(connection: sqlite3.Connection, search: Search[T]) -> T:
-    """Answer the questions of a search; returns what it found."""
+    """Run the queries of a search and return its result."""
     try:
         question = next(search)
         while True:
@@ -225,7 +225,8 @@ _ENDED = f"state NOT IN ({', '.join(repr(state) for state in OPEN_STATES)})"
 
 
 def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_than: int | None) -> Pruned:
-    """Forget what ended before a time of day, and the oldest until the record has at most that many bytes."""
+    """Remove ended exchanges that were received before a time of day, and the oldest until the record has at most so
+    many bytes."""
     codec = Codec()
     before, gone = record_size(connection), 0
     while older_than is not None and (count := _forget_some(connection, codec, older_than, _AT_ONCE)):
@@ -242,7 +243,7 @@ def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_th
 
 
 def record_size(connection: sqlite3.Connection) -> int:
-    """How much of the file holds something of the record; logs stay, so that they are not counted."""
+    """How many bytes of the file the record uses. Logs are not counted, because retention does not remove them."""
     with asking():
         (logs,) = connection.execute("SELECT coalesce(sum(size), 0) FROM logs").fetchone()
         (count,), (free,), (size,) = (
@@ -252,7 +253,7 @@ def record_size(connection: sqlite3.Connection) -> int:
 
 
 def _forget_share(connection: sqlite3.Connection, codec: Codec, share: float) -> int:
-    """Forget most of this share of the exchanges; less than all, because the oldest may be the largest."""
+    """Remove most of this share of the exchanges; not all, because the oldest may be the largest."""
     with asking():
         (total,) = connection.execute("SELECT count(*) FROM exchanges").fetchone()
     wanted = max(1, int(total * share * _CAREFUL))
@@ -263,7 +264,7 @@ def _forget_share(connection: sqlite3.Connection, codec: Codec, share: float) ->
 
 
 def _forget_some(connection: sqlite3.Connection, codec: Codec, older_than: float | None, most: int) -> int:
-    """Forget a few of the oldest; the answer is how many."""
+    """Remove a few of the oldest exchanges; returns how many."""
     with changing(connection):
         rows = connection.execute(
             f"SELECT seq, blocks FROM exchanges WHERE {_ENDED} AND (?1 IS NULL OR at < ?1) ORDER BY id LIMIT ?2",
@@ -274,7 +275,7 @@ def _forget_some(connection: sqlite3.Connection, codec: Codec, older_than: float
 
 
 def _forget_rows(connection: sqlite3.Connection, codec: Codec, rows: Sequence[tuple[int, str]]) -> None:
-    """Forget the exchanges in these rows, each with the blocks that it names."""
+    """Remove the exchanges in these rows, with the blocks that they name."""
     touched: set[int] = set()
     gone = {seq for seq, _ in rows}
     forget_words(connection, codec, gone)
@@ -288,7 +289,7 @@ def _forget_rows(connection: sqlite3.Connection, codec: Codec, rows: Sequence[tu
 
 
 def _forget_bodies(connection: sqlite3.Connection, codec: Codec, touched: set[int]) -> None:
-    """Forget those of these bodies that no exchange has any more; what was built on them is built anew first."""
+    """Remove those of these bodies that no exchange uses any more; bodies based on them are rebased first."""
     unused = {
         number
         for number in touched
@@ -313,15 +314,16 @@ def _rebase(connection: sqlite3.Connection, codec: Codec, heirs: list[int]) -> N
 
 
 def _shrink(connection: sqlite3.Connection) -> None:
-    """Give the room back to the disk."""
+    """Return the free space to the disk."""
     with asking():
-        # It gives back one page a step and has no rows to fetch, so that only a script takes it to its end.
+        # It frees one page per step and returns no rows, so only a script runs it to its end.
         connection.executescript("PRAGMA incremental_vacuum")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def forget(connection: sqlite3.Connection, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
-    """Forget these exchanges, but not those under way, and leave no trace of them in the file; or only measure them."""
+    """Remove these exchanges, except those in progress, and leave no trace of them in the file; a dry run only measures
+    them."""
     codec = Codec()
     batches = [exchanges[at : at + _AT_ONCE] for at in range(0, len(exchanges), _AT_ONCE)]
     with asking():
@@ -355,7 +357,7 @@ AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.body = bodies.id AND uses.exchange
 
 
 def _measure_rows(connection: sqlite3.Connection, codec: Codec, rows: Sequence[tuple[int, str]]) -> int:
-    """How many bytes of the record are about these exchanges alone."""
+    """How many bytes of the record belong only to these exchanges."""
     chosen = {seq for seq, _ in rows}
     connection.execute("CREATE TEMP TABLE chosen (seq INTEGER PRIMARY KEY)")
     connection.executemany("INSERT INTO chosen VALUES (?)", ((seq,) for seq in chosen))
@@ -374,7 +376,7 @@ class SqliteStore(JournaledStore):
     def __init__(
         self, data: Path, *, prices: PriceList, now: Callable[[], float], recorder: RecorderProcess | None, fsync: Fsync
     ) -> None:
-        # Made or migrated here, so that what is wrong with it is the caller's to hear.
+        # Created or migrated here, so that the caller gets its errors.
         open_database(data).close()
         folder = data / JOURNAL
         journal = JournalWriter(folder, is_forced=fsync == "records")
@@ -429,8 +431,8 @@ async def open_store(
     recorder: RecorderProcess | None = None,
     fsync: Fsync = "never",
 ) -> SqliteStore:
-    """The record of a data folder. What earlier processes left behind is in it when this returns. With a `recorder`,
-    that process brings in what is recorded."""
+    """Open the record of a data folder. When this returns, the records that ended processes left are in it. With a
+    `recorder`, that process does the importing."""
     store = await asyncio.to_thread(SqliteStore, data, prices=prices, now=now, recorder=recorder, fsync=fsync)
     await store.open()
     return store

@@ -1,7 +1,7 @@
-"""What was recorded of the exchanges of an SQLite record, in compressed blocks of several exchanges.
+"""The recorded entries of an SQLite record, in compressed blocks that several exchanges share.
 
-A row for each piece cost more than what it held: a hash in an index, a link, and texts that compress to half by
-themselves and to a fifth beside others of their kind. A row of `exchanges` names the blocks with its pieces.
+A row for each piece cost more than the piece itself: a hash in an index, a link, and texts that compress to half on
+their own and to a fifth next to similar ones. A row of `exchanges` names the blocks that contain its pieces.
 """
 
 import sqlite3
@@ -13,36 +13,35 @@ import msgspec
 from sightline.store.entries import Codec, KeptEntry
 
 _BLOCK = 3 << 16
-"""Bytes in a block, before it is compressed: larger ones compress little better and are slower to read one exchange
-from; streams fill smaller ones badly. A piece that is larger has a block of its own."""
+"""Bytes in a block before compression. Larger blocks compress little better and make reading one exchange slower;
+streams fill smaller ones badly. A larger piece gets a block of its own."""
 _FILLED = _BLOCK // 2
-"""Bytes from which on the last block is left as it is. To fill each one up takes half as much again for whole answers
-in batches of ten, and a third for streams and large requests; files are up to 6 % larger without."""
+"""A last block with so many bytes is not filled further. Filling every block takes half as much time again for whole
+answers in batches of ten, and a third for streams and large requests; without it, files are up to 6 % larger."""
 _ENCODER = msgspec.msgpack.Encoder()
 _PIECES = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _PIECE = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
 _ENTRIES = msgspec.msgpack.Decoder(list[KeptEntry])
 _PAIR = struct.Struct(">BBQ")
 _TWO, _NUMBER = 0x92, 0xCF
-"""How an array of two items begins in msgpack, and a number of 8 bytes."""
+"""The first byte of a msgpack array of two items, and of an 8-byte integer."""
 _INSERT = "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?)"
 
 
 class RecordBlockWriter:
-    """Adds pieces behind all others, inside the caller's transaction; a last block that is less than half full is
-    filled up first."""
+    """Appends pieces inside the caller's transaction; a last block that is less than half full is filled first."""
 
     def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
         self._connection = connection
         self._codec = codec
         self._number = self._size = 0
         self._count = 0
-        """How many pieces there are; what they are made of is in `_parts`, to be copied only once."""
+        """How many pieces the block has. Their parts are in `_parts`, so that they are copied only once."""
         self._parts: list[bytes | memoryview | msgspec.Raw] = []
         self._rows: list[tuple[int, int, bytes]] = []
 
     def begin(self) -> None:
-        """Another transaction begins."""
+        """Begin a transaction."""
         self._number, self._size = 1, 0
         self._parts, self._count, self._rows = [], 0, []
         latest = self._connection.execute("SELECT id, size, data FROM blocks ORDER BY id DESC LIMIT 1").fetchone()
@@ -54,11 +53,11 @@ class RecordBlockWriter:
             self._number = latest[0] + 1
 
     def add(self, row: int, entries: Sequence[KeptEntry | dict[str, object]]) -> int:
-        """Add what came of the exchange in this row; returns the number of the block."""
+        """Add entries of the exchange in this row; returns the number of the block."""
         return self.add_written(row, b"", _ENCODER.encode(entries))
 
     def add_written(self, row: int, beginning: bytes, entries: bytes | memoryview) -> int:
-        """The same with entries as they are written, and what stands before them."""
+        """Add entries that are already encoded, after `beginning`; see `add`."""
         size = _PAIR.size + len(beginning) + len(entries)
         if self._size + size > _BLOCK and self._count:
             self._close()
@@ -81,7 +80,7 @@ class RecordBlockWriter:
 
 
 def _join(count: int, parts: Sequence[bytes | memoryview | msgspec.Raw]) -> bytes:
-    """An array of msgpack with so many items, which consist of these parts."""
+    """A msgpack array of `count` items, made of these parts."""
     return b"".join((b"\xdd", count.to_bytes(4, "big"), *parts))
 
 
@@ -91,8 +90,8 @@ def block_numbers(column: str) -> list[int]:
 
 
 class BlockReader:
-    """Reads pieces. It keeps the block that it read last, because those beside an exchange are often wanted next; a
-    reader is for one transaction, as blocks change."""
+    """Reads pieces. It keeps the block that it read last, because neighbouring exchanges are often read next. A reader
+    is for one transaction, as blocks change."""
 
     def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
         self._connection = connection
@@ -101,8 +100,8 @@ class BlockReader:
         self._pieces: dict[int, list[msgspec.Raw]] = {}
 
     def pieces(self, row: int, blocks: str) -> list[KeptEntry]:
-        """Everything that is stored of the exchange in this row, in its order. Raises a `ValidationError` where a fact
-        is of a kind that only a newer version knows."""
+        """All stored entries of the exchange in this row, in their order. Raises a `ValidationError` if a fact is of a
+        kind that only a newer version knows."""
         found: list[KeptEntry] = []
         for number in block_numbers(blocks):
             if number != self._number:
@@ -122,7 +121,7 @@ def _load(connection: sqlite3.Connection, codec: Codec, number: int) -> dict[int
 
 
 def forget_pieces(connection: sqlite3.Connection, codec: Codec, rows: Collection[int], blocks: Iterable[int]) -> None:
-    """Take what was recorded of the exchanges in these rows out of these blocks."""
+    """Remove the entries of the exchanges in these rows from these blocks."""
     for number in blocks:
         (data,) = connection.execute("SELECT data FROM blocks WHERE id = ?", (number,)).fetchone()
         left = [piece for piece in _PIECES.decode(codec.unpack(data)) if _PIECE.decode(piece)[0] not in rows]
@@ -133,7 +132,7 @@ def forget_pieces(connection: sqlite3.Connection, codec: Codec, rows: Collection
 
 
 def measure_pieces(connection: sqlite3.Connection, codec: Codec, rows: Collection[int], blocks: Iterable[int]) -> int:
-    """How many compressed bytes of these blocks are about the exchanges in these rows, by their share."""
+    """How many compressed bytes of these blocks belong to the exchanges in these rows, by their share."""
     found = 0
     for number in blocks:
         (data,) = connection.execute("SELECT data FROM blocks WHERE id = ?", (number,)).fetchone()

@@ -30,13 +30,13 @@ from sightline.store.store import Migration, load_migrations
 
 FILE_NAME = "record.sqlite3"
 MOST_VALUES = 500
-"""Values of one question."""
+"""How many values one query may have."""
 _BLOCKS, _PIECES = 4, 5
-"""The migrations since which words are in blocks, and facts in a run for each exchange; and since which facts are in
-blocks of several exchanges."""
+"""The migrations that moved words into blocks and facts into a run for each exchange, and that moved facts into blocks
+of several exchanges."""
 _ERASES = 0x53474C54
-"""The application id of a file whose deleted rows were overwritten at once from its beginning, or since it was written
-anew; earlier versions left that to chance."""
+"""The application id of a file in which deleted rows have always been overwritten, or since it was rewritten; earlier
+versions did not ensure that."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SETTINGS = (
     "PRAGMA synchronous = NORMAL",
@@ -48,12 +48,12 @@ _SETTINGS = (
 
 
 def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connection:
-    """The record of a data folder, made if there is none, in the form that this version knows. With `is_forced`, what
-    is committed is on the disk, and survives the end of the machine."""
+    """Open the record of a data folder, created if there is none and migrated to this version. With `is_forced`,
+    commits are forced to the disk, so that they survive a crash of the machine."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # SQLite would make it readable for others, and gives its companions the same rights.
+        # SQLite would make it readable for others, and gives its WAL files the same permissions.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         hint = "Name another folder with --data."
@@ -76,12 +76,12 @@ def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connectio
 
 
 def connect_database(path: Path) -> sqlite3.Connection:
-    """A connection to a record, for whichever thread has it at the moment."""
+    """A connection to a record, which may move between threads."""
     connection = sqlite3.connect(
         path, timeout=10.0, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     try:
-        # Before anything is in the file; later it says nothing.
+        # It has an effect only before anything is in the file.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         for setting in _SETTINGS:
@@ -93,16 +93,16 @@ def connect_database(path: Path) -> sqlite3.Connection:
 
 
 def erase_remains(connection: sqlite3.Connection) -> None:
-    """Leave nothing of what was deleted in the file and its log: unused pages are cut off, and the log is emptied. A
-    record of an earlier version is written anew once, because deleted rows left traces in the pages of others. Raises
-    a Fault where another process reads for so long that the log cannot be emptied."""
+    """Leave nothing of deleted data in the file and its WAL: unused pages are truncated, and the WAL is emptied. A
+    record of an earlier version is rewritten once, because deleted rows left traces in other pages. Raises a Fault if
+    another process reads for so long that the WAL cannot be emptied."""
     with asking():
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         if mark != _ERASES:
             connection.execute("PRAGMA temp_store = FILE")  # it may be larger than memory
             connection.execute("VACUUM")
             connection.execute(f"PRAGMA application_id = {_ERASES}")
-        # It gives back one page a step and has no rows to fetch, so that only a script takes it to its end.
+        # It frees one page per step and returns no rows, so only a script runs it to its end.
         connection.executescript("PRAGMA incremental_vacuum")
         (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if is_busy:
@@ -112,7 +112,8 @@ def erase_remains(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def changing(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is done inside, or nothing. What the database refuses is a Fault."""
+    """A transaction: everything inside happens, or nothing. Raises a Fault if the database reports an error, except for
+    errors that the values cause."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -123,14 +124,14 @@ def changing(connection: sqlite3.Connection) -> Iterator[None]:
                 connection.execute("ROLLBACK")
             raise
     except (sqlite3.DataError, sqlite3.IntegrityError):
-        raise  # it is about what was written, and would be the same at any other time
+        raise  # caused by the values, so trying again would not help
     except sqlite3.Error as error:
         raise database_fault(error) from None
 
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """What the database refuses to tell is a Fault."""
+    """Raise errors of the database as Faults."""
     try:
         yield
     except sqlite3.Error as error:
@@ -138,14 +139,14 @@ def asking() -> Iterator[None]:
 
 
 def select_among(connection: sqlite3.Connection, question: str, values: Iterable[object]) -> Iterator[tuple[Any, ...]]:
-    """The rows that a question finds which names these values in place of `{}`, some at a time."""
+    """The rows of a query with these values in place of `{}`, queried in portions."""
     wanted = list(values)
     for some in (wanted[at : at + MOST_VALUES] for at in range(0, len(wanted), MOST_VALUES)):
         yield from connection.execute(question.format(",".join("?" * len(some))), some).fetchall()
 
 
 def database_fault(error: sqlite3.Error) -> Fault:
-    """An error of the database as one of ours."""
+    """The fault for an error of the database."""
     if _is_damage(error):
         hint = "Start Sightline again: what is damaged is moved aside, and kept."
         return Fault(Code.CONFIG, f"the record is damaged: {error}", hint=hint)
@@ -154,7 +155,7 @@ def database_fault(error: sqlite3.Error) -> Fault:
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    # The upper bytes of a code say more closely where.
+    # The upper bytes of a code only add detail.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
@@ -179,7 +180,7 @@ def _move_aside(path: Path) -> Path:
 
 
 def _migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
-    """Take the steps that are missing, all or none."""
+    """Run the missing migrations, all or none."""
     latest = steps[-1].version
     if _version(connection) == latest:
         return
@@ -212,7 +213,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _statements(sql: str) -> Iterator[str]:
-    """One by one, because a script would end the transaction that it is in."""
+    """Split a script into statements, because running it as a script would end the transaction."""
     pending = ""
     for line in sql.splitlines(keepends=True):
         pending += line
@@ -226,7 +227,7 @@ _RAW_RUN = msgspec.msgpack.Decoder(list[tuple[int, float, msgspec.Raw]])
 
 
 def _carry_facts(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the facts that an earlier version stored one by one, or in a run for each exchange, into blocks."""
+    """Move the facts that an earlier version stored one by one, or in a run for each exchange, into blocks."""
     codec = Codec()
     writer = RecordBlockWriter(connection, codec)
     rows = connection.execute("SELECT seq, id FROM exchanges ORDER BY seq").fetchall()
@@ -288,7 +289,7 @@ _BY_HASH, _BY_ID = _CHAIN.format("sha256 = ?"), _CHAIN.format("id = ?")
 
 
 def body_of(connection: sqlite3.Connection, codec: Codec, sha256: str) -> bytes | None:
-    """The body with this hash."""
+    """The body with this hash; None if there is none."""
     try:
         name = bytes.fromhex(sha256)
     except ValueError:
@@ -297,7 +298,7 @@ def body_of(connection: sqlite3.Connection, codec: Codec, sha256: str) -> bytes 
 
 
 def body_with_id(connection: sqlite3.Connection, codec: Codec, number: int) -> bytes:
-    """The body in this row."""
+    """The body in this row. Raises a Fault if it is missing."""
     body = _decode_chain(codec, connection.execute(_BY_ID, (number,)).fetchall())
     if body is None:
         raise Fault(Code.CONFIG, f"body {number} is missing in the record", hint="The record is damaged.")
@@ -312,23 +313,23 @@ def _decode_chain(codec: Codec, chain: list[tuple[int | None, int, int, bytes]])
 
 
 class SqliteBodies:
-    """Puts bodies into the record; inside the caller's transaction, on one thread."""
+    """Stores bodies, inside the caller's transaction, on one thread."""
 
     def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
         self._connection = connection
         self._codec = codec
         self._recent = Recent()
         self._rows: dict[bytes, tuple[int, int]] = {}
-        """What is known of rows in this transaction; others may prune them between two."""
+        """The known rows, with id and depth, in this transaction; other processes may prune between two."""
         self._beginnings: dict[str, tuple[bytes, int]] = {}
 
     def begin(self) -> None:
-        """Another transaction begins."""
+        """Begin a transaction."""
         self._rows.clear()
         self._beginnings.clear()
 
     def keep(self, bodies: Sequence[BodyEntry]) -> None:
-        """Store those that are not there."""
+        """Store the bodies that the record does not have."""
         if not bodies:
             return
         names = [bytes.fromhex(each.sha256) for each in bodies]
@@ -355,12 +356,13 @@ class SqliteBodies:
         self._connection.executemany(_KEEP, rows)
 
     def number(self, sha256: str) -> int | None:
-        """The row of a body."""
+        """The row id of a body; None if it is not stored."""
         row = self._row(bytes.fromhex(sha256))
         return row and row[0]
 
     def beginning(self, sha256: str) -> tuple[bytes, int] | None:
-        """The body that this one of the transaction was stored as a change of, and how many bytes both begin with."""
+        """The body that this body of the transaction was based on, and how many leading bytes both share; None if there
+        is none."""
         return self._beginnings.get(sha256)
 
     def forget_recent(self) -> None:
@@ -369,11 +371,11 @@ class SqliteBodies:
         self._beginnings.clear()
 
     def body(self, sha256: str) -> bytes | None:
-        """The body with this hash."""
+        """The body with this hash; None if there is none."""
         return self._recent.body(sha256) or body_of(self._connection, self._codec, sha256)
 
     def _bases(self, kept: BodyEntry) -> Iterator[tuple[str, bytes, int]]:
-        """What this body may build on. Another process may have pruned a body meanwhile."""
+        """The bodies that this one may be based on. Another process may have pruned a body in the meantime."""
         if not kept.near:
             return
         for sha256, body in self._recent.near(kept.near) or self._latest_bodies(kept.near):
@@ -381,7 +383,7 @@ class SqliteBodies:
                 yield sha256, body, row[1]
 
     def _latest_bodies(self, near: str) -> Iterator[tuple[str, bytes]]:
-        """The last ones of a session, each read when it is asked for: as a rule the first is the one."""
+        """The latest bodies of a session, each read when it is needed: usually the first is enough."""
         latest = "SELECT id, sha256 FROM bodies WHERE near = ? ORDER BY id DESC LIMIT ?"
         for number, name in self._connection.execute(latest, (near, CANDIDATES)).fetchall():
             yield name.hex(), body_with_id(self._connection, self._codec, number)

@@ -10,7 +10,7 @@ _INSERT = "INSERT OR REPLACE INTO words (id, first, last, size, data) VALUES (?,
 
 
 def append_words(connection: sqlite3.Connection, codec: Codec, said: Sequence[Said[int]]) -> None:
-    """Store these words behind all others; a last block that is less than half full is filled up first."""
+    """Append these words; a last block that is less than half full is filled first."""
     if not said:
         return
     latest = connection.execute("SELECT id, size, data FROM words ORDER BY id DESC LIMIT 1").fetchone()
@@ -22,7 +22,7 @@ def append_words(connection: sqlite3.Connection, codec: Codec, said: Sequence[Sa
 
 
 def forget_words(connection: sqlite3.Connection, codec: Codec, exchanges: Collection[int]) -> None:
-    """Take the words of these exchanges out of their blocks."""
+    """Remove the words of these exchanges from their blocks."""
     for block in _blocks_of(connection, exchanges):
         emptied, changed = drop_words(codec, [block], exchanges)
         connection.executemany("DELETE FROM words WHERE id = ?", [(number,) for number in emptied])
@@ -43,7 +43,7 @@ def _blocks_of(connection: sqlite3.Connection, exchanges: Collection[int]) -> It
 
 
 def carry_words(connection: sqlite3.Connection) -> None:
-    """Bring the words that an earlier version stored one by one into blocks."""
+    """Move the words that an earlier version stored one by one into blocks."""
     codec = Codec()
     rows = connection.execute("SELECT id, words FROM texts ORDER BY id")
     while some := rows.fetchmany(1000):

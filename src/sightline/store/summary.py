@@ -2,9 +2,10 @@
 
 The fields of `Summary` are the columns of the table: what is written, read and checked follows from them. A new column
 needs a field and a line of `_step` here, and a migration for each database. A line of `filters/fields.py` with its name
-makes it a field of filters and of rules, and what lists can be sorted by.
-What only the request itself tells is in `DIGESTED`: it needs a field of `Digest` and a line of `with_digest` instead of
-`_step`, and each database stores it by itself, later than the facts (`sqlite_digest.py`, `postgres_digest.py`).
+makes it a field of filters and rules, and lists can be sorted by it.
+Columns that depend on the content of the request are in `DIGESTED`: such a column needs a field of `Digest` and a line
+of `with_digest` instead of `_step`, and each database stores it separately, later than the facts (`sqlite_digest.py`,
+`postgres_digest.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,12 +48,12 @@ from sightline.tokens.estimate import cost_of, savings_of
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is
-    the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method`
-    is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the
-    client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US
-    dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are an estimate, because the
-    provider did not count them."""
+    """One line about an exchange. `at` is when it was received; `status` what the client got; token counts are the
+    provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a side request of
+    the client (for a title, or to choose a model). `method` is that of a raw request. `transport` is http, websocket or
+    tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is how much more the
+    tokens from the cache would have cost, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`:
+    tokens and cost are estimates, because the provider did not count them."""
 
     id: str
     at: float
@@ -91,24 +92,24 @@ class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class SummedExchanges(msgspec.Struct, frozen=True):
-    """So many exchanges that are of one kind: `line` has what they have in common, and the sums of their tokens, their
-    cost and what they saved."""
+    """A number of exchanges of one kind: `line` has the values that they share, and the sums of their tokens, costs and
+    savings."""
 
     count: int
     line: Summary
 
 
 NAMES = Summary.__struct_fields__
-"""The columns of the table that have the same names in every database."""
+"""The columns of the table, which have the same names in every database."""
 DIGESTED = ("previous", "is_side", "title")
-"""The columns that come from reading the request."""
+"""The columns that are read from the request."""
 FOLDED = tuple(name for name in NAMES if name not in ("id", *DIGESTED))
-"""The columns that follow from facts alone."""
+"""The columns that are computed only from facts."""
 
 FIELDS: Mapping[str, str] = {
     field.name: field.column or field.name for field in fields.FIELDS if (field.column or field.name) in NAMES
 } | {"at": "at"}
-"""What a filter calls them."""
+"""The column for each field name of filters."""
 _VALUES = itemgetter(*FOLDED)
 _UNTOLD = {each.name: each.default for each in msgspec.structs.fields(Summary) if each.name in FOLDED} | {"at": 0.0}
 _TOOLS = FOLDED.index("tools")
@@ -120,29 +121,30 @@ _LARGEST = 2**63 - 1
 
 
 def storable(text: str) -> str:
-    """The text as every database takes it: without half characters, and without the one that some end a text at."""
+    """The text in a form that every database accepts: without lone surrogates and without NUL, at which some end a
+    text."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 PriceList: TypeAlias = Callable[[str, str], Prices | None]
-"""The prices of a provider's model, where they are known."""
+"""Returns the prices of a provider's model; None if they are not known."""
 Row: TypeAlias = list[str | int | float | None]
 
 
 def row_of(columns: Mapping[str, Any]) -> Row:
-    """The values of the columns in `FOLDED`, as databases take them; tools are a JSON list."""
+    """The values of the columns in `FOLDED`, as databases store them; tools are a JSON list."""
     return _make_storable(list(_VALUES(columns)))
 
 
 def _make_storable(row: list[Any]) -> Row:
     row[_TOOLS] = msgspec.json.encode([storable(name) for name in row[_TOOLS]]).decode() if row[_TOOLS] else "[]"
-    texts = "".join(_texts_in(row))  # as a rule one look at all of them is enough
+    texts = "".join(_texts_in(row))  # one check of all texts is usually enough
     if not texts.isascii() or "\0" in texts:
         for index in _TEXTS:
             row[index] = storable(str(row[index]))
-    # The bits of all together: a negative one makes this negative, and a large one makes it large.
+    # The OR of all counts is negative if one of them is, and large if one of them is.
     if not 0 <= reduce(or_, filter(None, _counts_in(row)), 0) <= _LARGEST:
         for index in _COUNTS:
             row[index] = row[index] and _bound(row[index])
@@ -156,15 +158,15 @@ HEAD_COLUMNS = (
 """The columns of `columns_of_head`."""
 SHARED_COLUMNS = "status", "finish", "message", "tools", "is_estimated"
 OWN_COLUMNS = "at", "input_tokens", "output_tokens", "cached_tokens", "cost", "first_byte", "elapsed", "saved"
-"""The columns of `row_of_whole`: those that many exchanges have in common, and others."""
+"""The columns of `row_of_whole`: those whose values many exchanges share, and the others."""
 WHOLE_VALUES = {"state": "'finished'", "fault": "''", "losses": "0", "stored": "''", "is_masked": "0"}
-"""Those that are always the same, as SQL."""
+"""The columns that always have the same value, as SQL."""
 
 
 def row_of_whole(whole: WholeExchange, prices: PriceList) -> tuple[tuple[int | str, ...], list[Any]]:
-    """What `row_of` makes of the facts of this exchange beside what its head tells, in a third of the time. What is
-    true is 1 here, and a number that is missing is NaN, which SQLite stores as NULL: `sqlite3` looks for an adapter of
-    each `bool` and `None`, which takes half a microsecond or more."""
+    """The values that `row_of` would compute from the facts of this exchange, without those of its head, in a third of
+    the time. True is 1 here, and a missing number is NaN, which SQLite stores as NULL: `sqlite3` looks for an adapter
+    of each `bool` and `None`, which takes half a microsecond or more."""
     head, finished = whole.head, whole.finished.fact
     usage = finished.usage or _NOT_COUNTED
     asked, written, cached = usage.input_tokens, usage.output_tokens, usage.cached_tokens
@@ -179,7 +181,7 @@ def row_of_whole(whole: WholeExchange, prices: PriceList) -> tuple[tuple[int | s
     finish, message, status = finished.finish, finished.warning, finished.status
     if message or not finish.isascii() or "\0" in finish:
         finish, message = storable(finish), storable(message)
-    # The bits of all together: a negative one makes this negative, and a large one makes it large.
+    # The OR of all counts is negative if one of them is, and large if one of them is.
     if not 0 <= status | (asked or 0) | (written or 0) | (cached or 0) <= _LARGEST:
         status = _bound(status)
         asked, written, cached = (each and _bound(each) for each in (asked, written, cached))
@@ -200,7 +202,7 @@ def _bound(count: int) -> int:
 
 
 def columns_of_head(head: RequestHead) -> tuple[str | int, ...]:
-    """What the exchanges of this head have in common."""
+    """The column values that the exchanges with this head share."""
     if head.columns:
         return head.columns
     received, attempt = head.received, head.attempt
@@ -215,14 +217,14 @@ def columns_of_head(head: RequestHead) -> tuple[str | int, ...]:
 
 
 def summary_in(row: Sequence[str | int | float | None]) -> Summary:
-    """The summary whose columns, in the order of `NAMES`, have these values."""
+    """The summary with these values, in the order of `NAMES`."""
     values = dict(zip(NAMES, row, strict=True))
     values["tools"] = msgspec.json.decode(str(values["tools"]))
     return msgspec.convert(values, Summary, strict=False)
 
 
 class ExchangeSubject:
-    """An exchange as a filter sees it. `says` answers whether a pattern occurs in its request's new words or in its
+    """An exchange as a filter sees it. `says` returns whether a pattern occurs in its request's new words or in its
     reply."""
 
     def __init__(self, summary: Summary, says: Callable[[str], bool]) -> None:
@@ -230,7 +232,7 @@ class ExchangeSubject:
         self.says = says
 
     def value(self, name: str) -> Value:
-        """The value of a field; a status that has not come is none."""
+        """The value of a field; None for a status that has not arrived."""
         column = FIELDS.get(name)
         value: Value = None if column is None else getattr(self.summary, column)
         return None if name == "status" and value == 0 else value
@@ -248,14 +250,15 @@ def price_list(catalog: Catalog) -> PriceList:
 
 @lru_cache(maxsize=256)
 def find_prices(prices: PriceList, provider: str, models: tuple[str, ...], url: str) -> Prices | None:
-    """The prices of the first of these models that has some, at the address to which the request was sent."""
+    """The prices of the first of these models that has any, for the URL to which the request was sent; None if none
+    has."""
     named = (prices(provider, name) for name in dict.fromkeys(models) if name)
     found = next((found for found in named if found is not None), None)
     return None if found is None else prices_at_address(found, url)
 
 
 def fold_facts(facts: Iterable[FactEntry], prices: PriceList) -> dict[str, Any]:
-    """The columns in `FOLDED` of the exchange with these facts, in their order; frames may be left out."""
+    """The columns in `FOLDED` of the exchange with these facts, which are in order; frames may be left out."""
     columns, sent = _UNTOLD.copy(), _NOT_SENT
     for entry in facts:
         if type(entry.fact) is AttemptStarted:
@@ -265,17 +268,17 @@ def fold_facts(facts: Iterable[FactEntry], prices: PriceList) -> dict[str, Any]:
 
 
 def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList) -> Summary:
-    """One line for the exchange with these facts, in their order; frames may be left out."""
+    """The summary of the exchange with these facts, which are in order; frames may be left out."""
     return Summary(id=exchange, **fold_facts(facts, prices))
 
 
 def with_digest(summary: Summary, digest: Digest) -> Summary:
-    """The summary with what its request tells."""
+    """The summary with the values that were read from the request."""
     return msgspec.structs.replace(summary, title=digest.title, previous=digest.previous, is_side=digest.is_side)
 
 
 def bodies_of(fact: Fact) -> tuple[str, ...]:
-    """The hashes of the request bodies that a fact names. A reply is its frames and is no body."""
+    """The hashes of the request bodies that a fact names. A reply consists of frames and is not a body."""
     match fact:  # the most frequent kinds first, as below
         case ExchangeFinished():
             return ()
@@ -298,8 +301,8 @@ _NOT_COUNTED = Usage()
 
 
 def _step(columns: dict[str, Any], entry: FactEntry, sent: AttemptStarted, prices: PriceList) -> None:
-    """What one more fact changes. It runs for every fact of the record: a struct that is replaced each time takes ten
-    times as long."""
+    """Apply one more fact to the columns. This runs for every fact of the record; replacing a struct each time would
+    take ten times as long."""
     match entry.fact:  # the most frequent kinds first: each case is a comparison
         case Received() as fact:
             columns["at"], columns["dialect"], columns["model"] = entry.at, fact.dialect, fact.model
@@ -341,8 +344,8 @@ def _step(columns: dict[str, Any], entry: FactEntry, sent: AttemptStarted, price
 def _note_usage(
     columns: dict[str, Any], usage: Usage | None, answered: str, sent: AttemptStarted, prices: PriceList
 ) -> None:
-    """Add the provider's counts, and what they cost at the address that it was sent to: by the model that answered,
-    else by the one that was sent, else by the one that was asked for."""
+    """Add the provider's counts and their cost, with the prices for the URL that the request was sent to: those of the
+    model that answered, otherwise of the model that was sent, otherwise of the requested model."""
     if usage is None:
         return
     found = find_prices(prices, columns["provider"], (answered, sent.model, columns["model"]), sent.url)
@@ -366,6 +369,6 @@ class Unfinished(NamedTuple):
 
 
 def interruptions(unfinished: Iterable[Unfinished], at: float) -> list[FactEntry]:
-    """A hold is cancelled; whatever else was under way has failed."""
+    """The facts that end these exchanges: a held one is cancelled, any other has failed."""
     cancelled, failed = ExchangeCancelled("interrupted"), ExchangeFailed(CODE, _MESSAGE, _HINT)
     return [FactEntry(exchange, n, at, cancelled if state == "held" else failed) for exchange, n, state in unfinished]

@@ -1,9 +1,9 @@
-"""The words of a record: in lower case, compressed in blocks that a search scans, the newest first.
+"""The words of a record: in lower case, in compressed blocks that a search scans, the newest first.
 
-There is no index. In SQLite one of trigrams cost 250 µs an exchange to build, and a PostgreSQL server spent 700 µs on
-one, more than on everything else together. A block costs 5 µs an exchange to write and 2 µs to search, so that 100,000
-exchanges take a fifth of a second. The format is the same in both databases, which differ in how they name an exchange:
-SQLite by the number of its row, PostgreSQL by its id.
+There is no index. In SQLite a trigram index cost 250 µs per exchange to build, and a PostgreSQL server spent 700 µs on
+one, more than on everything else together. A block costs 5 µs per exchange to write and 2 µs to search, so searching
+100,000 exchanges takes a fifth of a second. The format is the same in both databases. They differ in how they name an
+exchange: SQLite by its row number, PostgreSQL by its id.
 """
 
 from bisect import bisect_left
@@ -18,26 +18,26 @@ from sightline.filters.predicate import fold_case
 from sightline.store.entries import Codec
 
 BLOCK = 1 << 16
-"""Bytes of text in a block, before it is compressed: larger ones compress little better."""
+"""Bytes of text in a block before compression: larger blocks compress little better."""
 FILLED = BLOCK // 2
-"""Bytes from which on the last block is left as it is; see `sqlite_blocks.py`."""
+"""A last block with so many bytes is not filled further; see `sqlite_blocks.py`."""
 _ASCII = bytes(range(128))
 END = b"\0"
-"""What stands between two texts of a block."""
+"""The separator between two texts of a block."""
 _name, _text = itemgetter(0), itemgetter(1)
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(tuple[msgspec.Raw, bytes])
 _NAMES: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list[int | str])
 
 Name = TypeVar("Name", int, str)
-"""How a database names an exchange. A higher name is that of a newer one, or of one that came in later."""
+"""How a database names an exchange. A higher name means that the exchange is newer, or was imported later."""
 
 Said = tuple[Name, bytes]
-"""The words of a request or a reply, and the name of its exchange."""
+"""The name of an exchange, and the words of its request or its reply."""
 
 
 class WordBlock(NamedTuple, Generic[Name]):
-    """A block to store: the lowest and the highest exchange with words in it, and how long the text is."""
+    """A block to store: the lowest and the highest exchange with words in it, and the length of its text."""
 
     first: Name
     last: Name
@@ -46,7 +46,7 @@ class WordBlock(NamedTuple, Generic[Name]):
 
 
 def searchable(words: str) -> bytes:
-    """The words as they are stored: in lower case, and without the character that separates them."""
+    """The words as they are stored: in lower case, and without the separator."""
     if "\0" in words:
         words = words.replace("\0", "\ufffd")
     data = words.encode("utf-8", "replace")
@@ -56,13 +56,13 @@ def searchable(words: str) -> bytes:
 
 
 def _is_lower(letters: str) -> bool:
-    """Whether none of these would be another in lower case. Some dashes and quotes, as many texts have, are not worth
-    `str.lower`, which takes three nanoseconds for each letter of a text with one of them."""
+    """Whether lower-casing these characters changes none of them. Many texts contain only a few dashes and quotes that
+    are not ASCII, and `str.lower` would then take three nanoseconds for each character of the text."""
     return fold_case(letters) == letters
 
 
 def fill_blocks(codec: Codec, latest: bytes | None, said: Sequence[Said[Name]]) -> list[WordBlock[Name]]:
-    """These words in blocks. With `latest`, the first of them is that block, filled up."""
+    """Pack these words into blocks. With `latest`, the first block is that one, filled."""
     names: list[Name]
     names, texts = ([], []) if latest is None else _unpack(codec, latest)
     names += map(_name, said)
@@ -94,18 +94,18 @@ def unpack_words(codec: Codec, data: bytes) -> list[Said[Any]]:
 
 
 def split_block(unpacked: bytes) -> tuple[msgspec.Raw, bytes]:
-    """The names in a block, which most searches need not read, and its whole text."""
+    """The names in a block, which most searches need not decode, and its whole text."""
     return _DECODER.decode(unpacked)
 
 
 def read_names(names: msgspec.Raw) -> list[Any]:
-    """The exchanges that the texts of a block are of, in the same order."""
+    """The exchanges that the texts of a block belong to, in the same order."""
     return _NAMES.decode(names)
 
 
 def find_blocks(spans: Iterable[tuple[int, Name, Name]], exchanges: Collection[Name]) -> list[int]:
-    """The numbers of those blocks, of which the first and the last exchange are given, that may have words of these
-    exchanges."""
+    """The numbers of the blocks that may contain words of these exchanges. `spans` are the number, first and last
+    exchange of each block."""
     names = sorted(exchanges)
     found: list[int] = []
     for number, first, last in spans:
@@ -118,8 +118,8 @@ def find_blocks(spans: Iterable[tuple[int, Name, Name]], exchanges: Collection[N
 def drop_words(
     codec: Codec, blocks: Iterable[tuple[int, bytes]], exchanges: Collection[Name]
 ) -> tuple[list[int], list[tuple[int, WordBlock[Name]]]]:
-    """Take the words of these exchanges out of these blocks: the numbers of those that are then empty, and those that
-    are different then."""
+    """Remove the words of these exchanges from these blocks. Returns the numbers of the blocks that become empty, and
+    the blocks that change."""
     emptied: list[int] = []
     changed: list[tuple[int, WordBlock[Name]]] = []
     for number, data in blocks:

@@ -1,6 +1,6 @@
-"""What exchanges, runs and evals took, as spans, logs and metrics: for an OpenTelemetry collector and for Prometheus.
+"""Duration, tokens and cost of exchanges, runs and evals as spans, logs and metrics, for OpenTelemetry and Prometheus.
 
-It may import what the engine may, and sends OTLP over HTTP as JSON through our own client, to a collector that a person
-has named. It watches what is recorded and never holds up an exchange: what a collector does not take in time is dropped
-and logged.
+The package may import what the engine may. It sends OTLP over HTTP as JSON with our own client, to a collector that the
+user has named. It observes what is recorded and never delays an exchange: what a collector does not accept in time is
+dropped and logged.
 """

@@ -1,4 +1,4 @@
-"""Spans, logs and metrics on their way to a collector: gathered from the record, sent in batches, dropped if late.
+"""Exports spans, logs and metrics to a collector: collected from the record, sent in batches, dropped if late.
 
 An exchange never waits for the collector.
 """
@@ -46,13 +46,13 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 _MOST_RUNS = 4096
 _NOT_TAKEN = frozenset({404, 405, 501})
-"""What a collector answers that has no place for a signal; a collector for traces alone is common."""
+"""The statuses of a collector that does not support a signal; collectors that accept only traces are common."""
 
 _WITH_USAGE = (ExchangeFinished, ExchangeFailed, ExchangeCancelled)
 
 
 class EndedExchange(NamedTuple):
-    """An exchange that has ended, its content attributes, and the run that it is part of."""
+    """An exchange that has ended, its bodies if content is exported, and the run that it is part of."""
 
     facts: tuple[FactEntry, ...]
     bodies: dict[str, bytes]
@@ -60,14 +60,14 @@ class EndedExchange(NamedTuple):
 
 
 def _run_of(facts: Sequence[FactEntry]) -> str:
-    """The run of a request that another process, a command, sends through this one."""
+    """The run of a request that a command in another process sends through this one; empty if there is none."""
     values = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
     return next((name for name in values if name.startswith(RUN_PREFIX)), "")
 
 
 class _Outbox:
-    """What waits for the collector's address for one signal, the oldest first. Beyond the limit the oldest is lost.
-    `key` is what OTLP calls the values of the signal."""
+    """The queue of one signal for the collector, the oldest first. Beyond the limit, the oldest is dropped. `key` is
+    OTLP's name for the values of the signal."""
 
     def __init__(self, url: str, signal: str, key: str) -> None:
         self.url, self.signal, self.key = url, signal, key
@@ -88,7 +88,7 @@ class _Outbox:
         self.waiting.extendleft(reversed(batch[: _MOST_WAITING - len(self.waiting)]))
 
     def warn(self, why: str) -> None:
-        """Once for each time that it goes wrong, and not for every batch."""
+        """Log a warning once for each outage, and not for every batch."""
         if not self._is_silent:
             self._is_silent = True
             _LOG.warning("the collector at %s does not take %s: %s", self.url, self.what, why)
@@ -98,12 +98,13 @@ class _Outbox:
 
 
 class Exporter:
-    """Give it what is recorded, by `took`, and what runs and evals do, as their observer. `with_content` sends what was
-    said too; `headers` are the collector's, `instance` names this process. Spans go to `/v1/traces` of the endpoint,
-    faults and scores to `/v1/logs`, and `metrics`, which are counted here as well, to `/v1/metrics`.
+    """Exports what is recorded, which `took` receives, and what runs and evals do, as their observer. `with_content`
+    includes prompts and replies; `headers` are sent to the collector, `instance` names this process. Spans go to
+    `/v1/traces` of the endpoint, faults and scores to `/v1/logs`, and `metrics`, which are also counted here, to
+    `/v1/metrics`.
 
-    `pause` is the longest that a span waits for others; `now` is the time of day, without which no metrics are sent. It
-    belongs to the loop in which it is entered.
+    `pause` is the longest that a span waits for others; `now` returns the time of day, without which no metrics are
+    sent. An exporter belongs to the event loop in which it is entered.
     """
 
     def __init__(
@@ -128,9 +129,9 @@ class Exporter:
         self._metrics = Metrics(now()) if metrics is None and now is not None else metrics
         self._takes_metrics = now is not None
         self._runs: BoundedCache[str, str] = BoundedCache(_MOST_RUNS)
-        """The run of each request that is under way."""
+        """The run of each request in progress."""
         about: dict[str, Json] = {"service.name": "sightline", "service.version": version}
-        # Counts of several processes are sums of their own only where their names differ.
+        # The counts of several processes are separate sums only if their names differ.
         self._resource: Json = {"attributes": attributes({**about, "service.instance.id": instance})}
         self._scope: Json = {"name": "sightline", "version": version}
         self._headers = (("content-type", "application/json"), *(headers or {}).items())
@@ -142,10 +143,10 @@ class Exporter:
         self._running: asyncio.Task[None] | None = None
         self._is_closing = False
 
-    # --- what is recorded ---
+    # --- collecting ---
 
     def took(self, entries: Sequence[KeptEntry]) -> None:
-        """These were recorded. Nothing is done with them here but to remember those that are needed."""
+        """Take entries that were recorded. This only remembers those that are needed."""
         if self._metrics is not None:
             self._metrics.took(entries)
         bodies: dict[str, bytes] = {}
@@ -153,7 +154,7 @@ class Exporter:
             if isinstance(entry, BodyEntry):
                 bodies[entry.sha256] = entry.data
             elif isinstance(entry.fact, Budgeted):
-                continue  # no span tells of it, and it may come when the span is gone
+                continue  # no span uses it, and it may arrive after the span is gone
             elif self._with_content or not isinstance(entry.fact, FrameArrived):
                 facts, kept = self._open.setdefault(entry.exchange, ([], {}))
                 facts.append(entry)
@@ -168,7 +169,7 @@ class Exporter:
                     self._log(*spans.fault_events(facts, run))
 
     def observe_run(self, run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
-        """A run went on: its requests belong to its trace, and its end is the span above them."""
+        """Take new facts of a run: its requests belong to its trace, and its end completes the span above them."""
         if self._metrics is not None:
             self._metrics.observe_run(run, facts, fresh)
         for _, fact in facts[len(facts) - fresh :]:
@@ -183,7 +184,8 @@ class Exporter:
         self._end(spans.tool_span(run, call, began, ended, outcome, with_content=self._with_content))
 
     def observe_eval(self, run: str, fact: EvalFact, standing: EvalState) -> None:
-        """A run of a suite went on: each case is a span with its scores, and its end the span above them."""
+        """Take a new fact of an eval run: each case is a span with its scores, and the end completes the span above
+        them."""
         if isinstance(fact, CaseDone):
             self._end(spans.case_span(run, fact.result))
             self._log(*spans.result_events(run, fact.result, with_content=self._with_content))
@@ -201,14 +203,14 @@ class Exporter:
             for event in events:
                 self._logs.put(event)
 
-    # --- and sent ---
+    # --- sending ---
 
     async def __aenter__(self) -> Self:
         self._running = asyncio.get_running_loop().create_task(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Send what is left, unless that takes long."""
+        """Send what is left, unless that takes too long."""
         assert self._running is not None
         self._is_closing = True
         self._news.set()
@@ -229,7 +231,7 @@ class Exporter:
                 pass
             self._news.clear()
             self._is_full.clear()
-            is_last = self._is_closing  # what comes while this is sent is sent in another turn
+            is_last = self._is_closing  # what arrives during sending is sent in another round
             for outbox in (self._spans, self._logs):
                 while outbox.waiting and await self._send(outbox):
                     pass
@@ -238,7 +240,7 @@ class Exporter:
                 return
 
     async def _send(self, outbox: _Outbox) -> bool:
-        """One batch; False where the collector cannot be reached now, and the batch waits for the next time."""
+        """Send one batch; returns False if the collector cannot be reached now. The batch is then sent again later."""
         batch = outbox.take()
         shown: list[Json] = [self._span(each) if isinstance(each, EndedExchange) else each for each in batch]
         try:
@@ -268,7 +270,7 @@ class Exporter:
             outbox.note_taken()
 
     async def _post(self, url: str, signal: str, key: str, values: list[Json]) -> int:
-        """Send values of a signal; the status of the answer."""
+        """Send values of a signal; returns the status of the answer."""
         scope: Json = {"scope": self._scope, key: values}
         body = encode({f"resource{signal}": [{"resource": self._resource, f"scope{signal}": [scope]}]})
         async with await self._client.send(HttpRequest("POST", url, self._headers, body), _TIMEOUTS) as response:
@@ -285,7 +287,7 @@ class Exporter:
         return spans.span(ended.facts, ended.bodies, ended.run, cost=cost)
 
     async def _send_metrics(self) -> None:
-        """What was counted so far. Counts only grow: what does not arrive now is in the next report."""
+        """Send the current counts. They only grow, so a lost report is made up for by the next one."""
         if self._metrics is None or self._now is None or not self._takes_metrics:
             return
         values = self._metrics.export_new(self._now())

@@ -1,8 +1,9 @@
-"""What exchanges, runs and tools took, added up: for a collector as OTLP, and for Prometheus as text.
+"""Sums of tokens, costs and durations of exchanges, runs and tools: as OTLP for a collector, as text for Prometheus.
 
-The names with `gen_ai.` are those of OpenTelemetry's conventions; what these have no name for begins with `sightline.`.
-Every value is counted where it is recorded, a few microseconds for each exchange, and written out only when asked for.
-Nothing is counted before a collector is configured or the metrics are asked for: most users never do.
+The names with `gen_ai.` are those of OpenTelemetry's conventions; names that these do not have begin with `sightline.`.
+Every value is counted when it is recorded, which takes a few microseconds for each exchange, and written out only on
+request. Nothing is counted before a collector is configured or the metrics are first requested: most users never do
+that.
 """
 
 from bisect import bisect_left
@@ -56,8 +57,8 @@ class Instrument(NamedTuple):
     bounds: tuple[float, ...] = ()
 
 
-# The conventions name the boundaries for tokens and durations; the first chunk has those that they name for the first
-# token of a server.
+# The conventions define the boundaries for tokens and durations. The first chunk uses those that they define for a
+# server's time to first token.
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _FIRST = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 _COUNTS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
@@ -77,12 +78,12 @@ TEXT_FORMAT = b"text/plain; version=0.0.4; charset=utf-8"
 """The content type of Prometheus' text format."""
 _CUMULATIVE = 2
 _MOST_SERIES = 2000
-"""Names of models come from clients; one that makes up a new one for each request must not fill the memory. This is
+"""Model names come from clients; a client that makes up a new one for each request must not fill the memory. This is
 OpenTelemetry's own limit for a metric."""
 _OVERFLOW: "Labels" = (("otel.metric.overflow", True),)
-"""The series that takes what comes beyond the limit, as OpenTelemetry names it."""
+"""The series for everything beyond the limit, with the label that OpenTelemetry defines for it."""
 _LONGEST = 128
-"""Characters of a label's value."""
+"""The longest value of a label, in characters."""
 
 Labels: TypeAlias = tuple[tuple[str, Json], ...]
 
@@ -99,7 +100,7 @@ class _Series(msgspec.Struct, array_like=True):
 
 @dataclass(slots=True)
 class _Group:
-    """The series of exchanges of one kind, by metric and further label, so that counting hashes few names."""
+    """The series of exchanges of one kind, by metric and one further label, so that counting hashes few names."""
 
     labels: Labels
     series: dict[tuple[str, str, str], _Series] = field(default_factory=dict)
@@ -119,10 +120,9 @@ _PACKED = msgspec.msgpack.Decoder(dict[str, list[tuple[Labels, _Series]]])
 
 
 class Metrics:
-    """What has been counted since `since`. Counts only grow, so that a report that is lost costs nothing. Give it what
-    is recorded, by `took`, and what runs do, as a `RunObserver`. Without `prices` costs are those that providers state.
-    While not `is_counting`, it counts nothing and costs nothing.
-    """
+    """Counts since `since`. Counts only grow, so a lost report does no harm. `took` receives what is recorded; runs are
+    observed as a `RunObserver`. Without `prices`, costs are those that providers report. While not `is_counting`,
+    nothing is counted."""
 
     def __init__(self, since: float, prices: PriceList | None = None, *, is_counting: bool = True) -> None:
         self.is_counting = is_counting
@@ -133,7 +133,7 @@ class Metrics:
         self._groups: dict[tuple[str, ...], _Group] = {}
         self._is_new = False
 
-    # --- what is recorded ---
+    # --- counting ---
 
     def took(self, entries: Sequence[KeptEntry]) -> None:
         if not self.is_counting:
@@ -158,8 +158,8 @@ class Metrics:
                     continue
 
     def append_or_count(self, append: Append | None, record: Record) -> Append | None:
-        """What appends entries that are encoded, and gives them to `record`, which counts them, while anyone counts;
-        None where nothing appends."""
+        """A function that appends encoded entries, or while metrics are counted, decodes them and passes them to
+        `record`, which counts them. None if `append` is None."""
         if append is None:
             return None
 
@@ -175,7 +175,7 @@ class Metrics:
         self, begun: _Begun, end: ExchangeFinished | ExchangeFailed | ExchangeCancelled | Dropped, at: float
     ) -> None:
         attempt, model = begun.attempt, end.model if isinstance(end, ExchangeFinished) else ""
-        # The name of a model to which nothing was sent is any text that a client thought of: it is no label.
+        # If nothing was sent, the name of the model is any text that a client made up: it does not become a label.
         sent = (
             ("", "", begun.received.dialect, "")
             if attempt is None
@@ -210,7 +210,7 @@ class Metrics:
         return group
 
     def _count_in(self, group: _Group, name: str, value: float, label: str = "", of: str = "") -> None:
-        """Add to a series of a group. To find it by all of its labels would take three times as long."""
+        """Add to a series of a group. Finding it by all of its labels would take three times as long."""
         key = name, label, of
         one = group.series.get(key)
         if one is None:
@@ -222,7 +222,7 @@ class Metrics:
         if usage is None:
             return
         dollars = self.cost(begun.attempt, begun.received, usage, answered)
-        if usage.is_estimated:  # the conventions forbid to count tokens that the provider did not report
+        if usage.is_estimated:  # the conventions forbid counting tokens that the provider did not report
             if dollars is not None:
                 self._count_in(group, COST, dollars, "sightline.usage.estimated", "true")
             else:
@@ -245,7 +245,7 @@ class Metrics:
     def cost(
         self, attempt: AttemptStarted | None, received: Received, usage: Usage, answered: tuple[str, ...]
     ) -> float | None:
-        """What an exchange cost, by the first of its models whose price is known; None where none is."""
+        """The cost of an exchange, by the first of its models whose price is known; None if it is not known."""
         sent = attempt or AttemptStarted(0, "", "")
         found = None
         if self._prices is not None:
@@ -254,7 +254,7 @@ class Metrics:
         return None if cost is None else cost.dollars
 
     def observe_run(self, _run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
-        """A run went on; when it ends, its duration counts."""
+        """Take new facts of a run; when it ends, its duration is counted."""
         (began_at, began), (ended_at, end) = facts[0], facts[-1]
         if self.is_counting and fresh and isinstance(began, RunBegan) and isinstance(end, RunEnded):
             labels: Labels = (
@@ -275,7 +275,7 @@ class Metrics:
         self._add(self._find(TOOL_DURATION, labels), _SECONDS, ended - began)
 
     def _find(self, name: str, labels: Labels) -> _Series:
-        """The series with these labels; beyond the limit, the one that takes all further ones."""
+        """The series with these labels; beyond the limit, the overflow series."""
         series = self._series[name]
         if labels not in series and len(series) >= _MOST_SERIES:
             labels = _OVERFLOW
@@ -289,7 +289,7 @@ class Metrics:
         one.total += value
         self._is_new = True
 
-    # --- added up with those of other processes ---
+    # --- merging with other processes ---
 
     def pack(self) -> bytes:
         return msgspec.msgpack.encode({name: list(series.items()) for name, series in self._series.items()})
@@ -304,10 +304,10 @@ class Metrics:
             one.count += other.count
             one.total += other.total
 
-    # --- and written out ---
+    # --- output ---
 
     def export_new(self, now: float) -> list[Json] | None:
-        """All metrics as OTLP writes them; None where nothing was added since the last time."""
+        """All metrics as OTLP; None if nothing was added since the last call."""
         if not self._is_new:
             return None
         self._is_new = False
@@ -380,9 +380,10 @@ _PORTS = {"http": 80, "https": 443}
 
 @lru_cache(maxsize=4096)
 def identity_labels(provider: str, model: str, dialect: str, url: str) -> Labels:
-    """What was done, and by whom: the attributes that spans and metrics of exchanges share. Nothing is empty."""
-    # Parsing the address takes longer than all the rest of the counting: 2 of 3 microseconds.
-    parsed = urlsplit(url)  # empty where the address is not on record
+    """The operation, provider, model and server: the attributes that spans and metrics of exchanges share. Empty values
+    are left out."""
+    # Parsing the URL takes longer than the rest of the counting: 2 of 3 microseconds.
+    parsed = urlsplit(url)  # empty if the URL is not recorded
     labels: Labels = (
         ("gen_ai.operation.name", _operation(dialect)),
         ("gen_ai.provider.name", OPENTELEMETRY_NAMES.get(provider, provider)),
@@ -394,6 +395,7 @@ def identity_labels(provider: str, model: str, dialect: str, url: str) -> Labels
 
 
 def _operation(dialect: str) -> str:
-    """What is done in a dialect; what is passed on as it came is nothing that the conventions know."""
+    """The operation of a dialect; empty for requests that are forwarded unchanged, for which the conventions have
+    none."""
     spoken = find_dialect(dialect)
     return "" if dialect == RAW_HTTP else "chat" if spoken is None else spoken.operation

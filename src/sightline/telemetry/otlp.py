@@ -1,4 +1,4 @@
-"""The JSON form of OTLP: attributes, spans and log records as a collector reads them, and the ids that join them."""
+"""The JSON form of OTLP: attributes, spans and log records, and the ids that connect them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from sightline.model.json import Json, JsonObject
 
 AGENT: Final = "sightline"
-"""The name of the agent that runs tools here."""
+"""The name of the agent that runs tools in Sightline."""
 FAILED_RUNS: Final = frozenset({"failed", "cancelled", "limit"})
 """The ends of a run that are errors."""
 
@@ -20,7 +20,7 @@ _ERROR: Final = 2
 
 
 class SpanPlace(NamedTuple):
-    """Where a span is: its trace, its own id, and the id of the span above it, which may be empty."""
+    """The position of a span: its trace, its own id, and the id of its parent, which may be empty."""
 
     trace: str
     span: str
@@ -28,7 +28,7 @@ class SpanPlace(NamedTuple):
 
 
 def attributes(values: Mapping[str, Json]) -> list[Json]:
-    """Names and values as OTLP writes them; what is not known is left out."""
+    """Names and values in the form of OTLP; empty values are left out."""
     return [{"key": key, "value": _value(value)} for key, value in values.items() if value not in (None, "", [])]
 
 
@@ -47,22 +47,22 @@ def _value(value: Json) -> Json:
 
 
 def hash_of(name: str) -> str:
-    """Where the ids of spans and traces come from: the same name gives the same ones in every process."""
+    """The hash from which ids of spans and traces are made: the same name gives the same ids in every process."""
     return hashlib.sha256(name.encode()).hexdigest()
 
 
 def trace_of(name: str) -> str:
-    """The trace of a run, a session or an exchange."""
+    """The trace id of a run, a session or an exchange."""
     return hash_of(name)[:32]
 
 
 def span_of(name: str) -> str:
-    """The id of the span of a run or an exchange."""
+    """The span id of a run or an exchange."""
     return hash_of(name)[32:48]
 
 
 def nanoseconds(at: float) -> str:
-    """A time of day as OTLP writes it."""
+    """A time of day in the form of OTLP."""
     return str(int(at * 1_000_000) * 1000)
 
 
@@ -76,7 +76,7 @@ def write_span(
     failure: str | None = None,
     links: Sequence[SpanPlace] = (),
 ) -> JsonObject:
-    """A span. `failure` makes its status an error; `links` are the places of other spans that belong to it."""
+    """A span. `failure` makes its status an error; `links` are the positions of other spans that belong to it."""
     shown: JsonObject = {
         "traceId": place.trace,
         "spanId": place.span,
@@ -96,7 +96,7 @@ def write_span(
 
 
 def write_event(place: SpanPlace, event: str, severity: int, at: float, values: Mapping[str, Json]) -> JsonObject:
-    """A log record with the name of an event, which belongs to the span at this place."""
+    """A log record with the name of an event, which belongs to the span at this position."""
     return {
         "timeUnixNano": nanoseconds(at),
         "observedTimeUnixNano": nanoseconds(at),

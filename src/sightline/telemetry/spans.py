@@ -1,9 +1,8 @@
-"""Exchanges, runs, tool calls and runs of suites as spans, by OpenTelemetry's conventions for generative AI.
+"""Spans of exchanges, runs, tool calls and eval runs, according to OpenTelemetry's conventions for generative AI.
 
-Each run is one trace, with its requests and tools below it.
-
-A run of a suite is a workflow, each case a span below it, each score an event. Its exchanges are in its trace too.
-What a case asked of an agent has a trace of its own, to which it links.
+A run is one trace, with its requests and tools below it.
+An eval run is a workflow, each case a span below it, each score an event. Its exchanges are in its trace, too. If a
+case runs an agent, that run has its own trace, to which the case links.
 """
 
 import re
@@ -94,15 +93,15 @@ def _parts(parts: Iterable[Part]) -> Iterator[Json]:
 _PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}.*")
 _OPTIONS = {"max_tokens": "max_tokens", "seed": "seed", "stop": "stop_sequences", "n": "choice.count"}
 _FRACTIONS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
-"""Options that the conventions have as fractions, also where a client wrote a whole number."""
+"""Options that the conventions define as floating-point numbers, even if a client sent an integer."""
 FAULT_EVENT = "gen_ai.client.operation.exception"
 
 
 def span(
     facts: Sequence[FactEntry], bodies: Mapping[str, bytes], run: str = "", *, cost: float | None = None
 ) -> JsonObject:
-    """The span of an exchange that has ended. With bodies it tells what was said, and with none it does not. `run` is
-    the run that it is part of, `cost` what it cost in dollars, where that is known."""
+    """The span of an exchange that has ended. It includes prompts and replies if there are bodies. `run` is the run
+    that the exchange is part of; `cost` is its cost in dollars, if that is known."""
     received, attempt = find_received(facts), attempt_of(facts)
     end = facts[-1].fact
     model = (attempt.model if attempt else "") or received.model
@@ -129,18 +128,18 @@ def span(
 
 
 def find_received(facts: Sequence[FactEntry]) -> Received:
-    """What the client asked."""
+    """The fact with the client's request."""
     return next(entry.fact for entry in facts if isinstance(entry.fact, Received))
 
 
 def attempt_of(facts: Sequence[FactEntry]) -> AttemptStarted | None:
-    """The last attempt to send it; None where nothing was sent."""
+    """The last attempt to send the request; None if nothing was sent."""
     return next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
 
 
 def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanPlace:
-    """Where the span of an exchange is: below its run, else below the client's own span, else in the trace of its
-    session, else in a trace of its own."""
+    """The position of an exchange's span: below its run, otherwise below the client's own span, otherwise in the trace
+    of its session, otherwise in a trace of its own."""
     received, own = find_received(facts), span_of(facts[0].exchange)
     if run:
         return SpanPlace(trace_of(run), own, span_of(run))
@@ -153,14 +152,14 @@ def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanPlace:
     if session := received.conversation or _session_of(received):
         return SpanPlace(trace_of(session), own)
     if received.session:
-        # A label of traffic may be in use for months, and no collector takes a trace of that length: one for each day.
+        # A label may be in use for months, and no collector accepts a trace of that length: one trace for each day.
         day = datetime.fromtimestamp(facts[0].at, UTC).date().isoformat()
         return SpanPlace(trace_of(f"{received.session} {day}"), own)
     return SpanPlace(trace_of(facts[0].exchange), own)
 
 
 def fault_events(facts: Sequence[FactEntry], run: str = "") -> list[JsonObject]:
-    """A log record for each attempt of an exchange that failed, and for the fault that ended it."""
+    """A log record for each failed attempt of an exchange, and for the fault that ended it."""
     place = exchange_place(facts, run)
     model = (attempt.model if (attempt := attempt_of(facts)) else "") or find_received(facts).model
     events: list[JsonObject] = []
@@ -184,7 +183,7 @@ def fault_events(facts: Sequence[FactEntry], run: str = "") -> list[JsonObject]:
 
 
 def _session_of(received: Received) -> str:
-    """The conversation as the client itself names it."""
+    """The conversation id that the client itself sends; empty if there is none."""
     named = {name.lower(): value for name, value in received.headers}
     return next((named[name] for name in SESSIONS if named.get(name)), "")
 
@@ -223,7 +222,7 @@ def _outcome(end: Fact, *, is_stream: bool) -> dict[str, Json]:
 def _content(
     received: Received, attempt: AttemptStarted | None, facts: Sequence[FactEntry], bodies: Mapping[str, bytes]
 ) -> dict[str, Json]:
-    """What was said, as far as it can be read."""
+    """The prompt and the reply, if they can be read."""
     values: dict[str, Json] = {}
     spoken = (attempt.dialect if attempt else "") or received.dialect
     request = _request(received.dialect, bodies.get(received.sha256, b""))
@@ -246,7 +245,7 @@ def _request(spoken: str, body: bytes) -> Request | None:
     try:
         return dialect(spoken).read_request(decode(body))
     except (Fault, RecursionError, ValueError):
-        return None  # it was sent as it is; that it is odd is no reason to tell nothing of it
+        return None  # it was sent unchanged; the other attributes are exported nevertheless
 
 
 def _reply(spoken: str, frames: Iterable[bytes]) -> Reply | None:
@@ -263,12 +262,12 @@ def _text(value: list[Json]) -> str:
 
 
 def place_of(name: str) -> SpanPlace:
-    """Where the span of a run or a session is, which is the uppermost of its trace."""
+    """The position of the span of a run or a session, which is the root of its trace."""
     return SpanPlace(trace_of(name), span_of(name))
 
 
 def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | None:
-    """The span of a run that has ended, from all of its facts; None where it has not."""
+    """The span of a run that has ended, from all of its facts; None if it has not ended."""
     began, end = facts[0][1], facts[-1][1]
     if not isinstance(began, RunBegan) or not isinstance(end, RunEnded):
         return None
@@ -295,7 +294,7 @@ def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | N
 def tool_span(
     run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome, *, with_content: bool
 ) -> JsonObject:
-    """The span of a tool that was run; with content it tells the arguments and the result."""
+    """The span of a tool call; with content, it includes the arguments and the result."""
     above = place_of(run)
     values: dict[str, Json] = {
         "gen_ai.operation.name": "execute_tool",
@@ -326,7 +325,7 @@ _OPERATION = "evaluate"
 
 
 def eval_span(run: str, state: EvalState) -> JsonObject:
-    """The span of a run that has ended: from its beginning to the end of its last case."""
+    """The span of an eval run that has ended: from its beginning to the end of its last case."""
     suite, results = state.began.suite, state.results
     values: dict[str, Json] = {
         "gen_ai.operation.name": "invoke_workflow",
@@ -338,13 +337,13 @@ def eval_span(run: str, state: EvalState) -> JsonObject:
     }
     failure = None if state.ended == "finished" else f"the run ended: {state.ended}"
     times = state.began.at, max((each.at + each.seconds for each in results), default=state.began.at)
-    # Its exchanges have the same name as their session, and so the same trace.
+    # The session of its exchanges has the same name, so they are in the same trace.
     place, name = place_of(PREFIX + run), f"invoke_workflow {suite.name}"
     return write_span(place, name, otlp.INTERNAL, times, values, failure=failure)
 
 
 def case_span(run: str, result: CaseResult) -> JsonObject:
-    """The span of a case, with links to the spans of what was asked for it."""
+    """The span of a case, with links to the spans of its requests or its run."""
     seen = result.observation
     links = [SpanPlace(trace_of(PREFIX + run), span_of(each)) for each in seen.exchanges]
     if seen.run:
@@ -370,7 +369,7 @@ def case_span(run: str, result: CaseResult) -> JsonObject:
 
 
 def result_events(run: str, result: CaseResult, *, with_content: bool) -> list[JsonObject]:
-    """An event for each score of a case. What a grader said of the answer is content."""
+    """An event for each score of a case. A grader's explanation counts as content."""
     place, ended = _case_place(run, result), result.at + result.seconds
     return [
         write_event(

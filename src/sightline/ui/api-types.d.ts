@@ -3,7 +3,7 @@
 /** Any JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers` is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add, `formats` the file formats for sharing. `program` is how a shell starts Sightline. */
+/** This server. `places` are the views of its page, `toolsets` the names of configured toolsets; `workers` is how many processes currently serve clients, `panels` are the tabs that plug-ins add, `formats` the file formats for sharing. `program` is how a shell starts Sightline. */
 export interface About {
   version: string;
   address: string;
@@ -144,7 +144,7 @@ export interface BudgetedFact {
   telemetry: { [key: string]: Json };
 }
 
-/** What to change, and what it would have saved on these very turns: those that nothing else would have broken. `edits` do it, the one that saves most first; without any, only the client can. */
+/** What to change, and what it would have saved on those of these turns that had no other cause. `edits` make the change, the one that saves most first; if there are none, only the client can make it. */
 export interface CacheAdvice {
   cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
   section_name: string;
@@ -172,7 +172,7 @@ export interface CacheAutopsy {
   is_estimated: boolean;
 }
 
-/** What a turn lost of what the provider had cached, or would have. `kind`: the prompt changed, or it did not and the provider read less from its cache all the same. `section` and `pointer` are where the prompt changed since the turn `previous`. */
+/** What a turn lost of the tokens that the provider had cached, or would have. `kind`: the prompt changed, or it did not and the provider still read less from its cache. `section` and `pointer` are where the prompt changed since the turn `previous`. */
 export interface CacheBreak {
   kind: "changed" | "missed";
   tokens: number;
@@ -185,7 +185,7 @@ export interface CacheBreak {
   previous: string;
 }
 
-/** What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. `key` is the day, the client or whatever else causes are summed by. */
+/** What one cause has lost. `money` is the known part, `unpriced` counts the turns for which it is not known. `key` is the day, the client or whatever else causes are summed by. */
 export interface CacheCause {
   key: string;
   cause: "" | "below_minimum" | "beta" | "cache_key" | "cold_start" | "evicted" | "expired" | "format" | "in_flight" | "key" | "marks_limit" | "marks_missing" | "marks_moved" | "messages" | "model" | "organisation" | "provider" | "settings" | "system" | "tier" | "tools" | "tools_order" | "unknown" | "version";
@@ -209,7 +209,7 @@ export interface CacheEdit {
   ttl?: string;
 }
 
-/** All turns, the oldest first. `is_cut`: there are more, older ones. `agreed` and `disagreed` count the turns of which the provider tells a reason itself. */
+/** All turns, the oldest first. `is_cut`: there are more, older ones. `agreed` and `disagreed` count the turns for which the provider reports a reason itself. */
 export interface CacheReport {
   session: string;
   could_tokens: number;
@@ -225,7 +225,7 @@ export interface CacheReport {
   turns: CacheTurn[];
 }
 
-/** One turn. `previous` is the turn that it is compared with; `section` is the section at the place where the two part, `section_name` what it is called. `provider_reason` is what the provider says itself, and `agrees` whether that is the cause found here; None where it says nothing. */
+/** One turn. `previous` is the turn that it is compared with; `section` is the section where the two begin to differ, `section_name` its label. `provider_reason` is the reason that the provider reports, and `agrees` whether it matches the cause found here; None if the provider reports none. */
 export interface CacheTurn {
   exchange: string;
   previous: string;
@@ -284,7 +284,7 @@ export interface CallShown {
   seconds: number | null;
 }
 
-/** What is counted for one value of what a cap is per, in one window. Amounts are dollars or tokens. */
+/** One bucket of a cap: its counts for one set of `per` values in one window. Amounts are dollars or tokens. */
 export interface CapBucket {
   label: string;
   bucket: string;
@@ -381,7 +381,7 @@ export interface ChangeShown {
   after: string;
 }
 
-/** What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` has the ids of all. `kept` are the ids of the masks that edits of this hold have made. */
+/** What an edit changes in a view. With `order`, `sections` are only the changed ones, and `order` has the ids of all. `kept` are the ids of the masks that edits of this hold have created. */
 export interface Changed {
   id: string;
   state: "cancelled" | "dropped" | "failed" | "finished" | "held" | "received" | "sending";
@@ -540,7 +540,7 @@ export interface ContextCounter {
   breakdown: [string, number][];
 }
 
-/** So many tokens of one kind, in `count` sections or tools. `server` is the MCP server of a tool, where it has one; `results` are the tokens that the results of this tool take. */
+/** The tokens of one kind, in `count` sections or tools. `server` is the MCP server of a tool, if it has one; `results` are the tokens that the results of this tool take. */
 export interface ContextRow {
   name: string;
   tokens: number;
@@ -549,7 +549,7 @@ export interface ContextRow {
   results: number;
 }
 
-/** The latest request of a session. `tokens` is what is thought or known to be its prompt, between `low` and `high`; `counted` is the provider's own count. `free` is what would still fit beside the reserve for the reply. */
+/** The latest request of a session. `tokens` is the estimated or known size of its prompt, between `low` and `high`; `counted` is the provider's own count. `free` is what would still fit next to the reserve for the reply. */
 export interface ContextShown {
   exchange: string;
   session: string;
@@ -573,7 +573,7 @@ export interface ConversationShown {
   sections: Section[];
 }
 
-/** The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known; `estimated_cost` of it is that of the `estimated` exchanges, whose tokens are an estimate. `unpriced` exchanges have tokens whose cost is not known, `uncounted` ones were answered without a count of tokens, nor could be estimated. `saved` is what the tokens from the cache would have cost more. */
+/** The sums of one group. `keys` are its values in the requested order. `cost` is the sum of what is known; `estimated_cost` is the part of it for the `estimated` exchanges, whose tokens are estimates. `unpriced` exchanges have tokens whose cost is not known; `uncounted` ones were answered without a token count, and could not be estimated. `saved` is how much more the tokens from the cache would have cost. */
 export interface CostRow {
   keys: string[];
   requests: number;
@@ -589,7 +589,7 @@ export interface CostRow {
   estimated_cost: number;
 }
 
-/** The groups, the dearest first but days in their order, the sums of all, and the prices of the models in them. */
+/** The groups, the most expensive first but days in order, the sums of all, and the prices of their models. */
 export interface CostsShown {
   by: string[];
   rows: CostRow[];
@@ -605,7 +605,7 @@ export interface DeleteOperation {
   part?: string | null;
 }
 
-/** What the page needs to know of a dialect. `home` is the provider that its requests go to by themselves, `label` its name without that provider's. `container` is the field of the messages, `roles` are those that a message can be given, `messages` has a new one for each role. */
+/** What the page needs to know about a dialect. `home` is the provider that its requests go to by default, `label` its name without that provider's. `container` is the field of the messages, `roles` are those that a message can have, `messages` has a new message for each role. */
 export interface DialectShown {
   name: string;
   label: string;
@@ -615,7 +615,7 @@ export interface DialectShown {
   messages: { [key: string]: Json };
 }
 
-/** Two requests, section by section; `prefix` is what remains of the cached prefix, if that is known. */
+/** A comparison of two requests by section; `prefix` is what remains of the cached prefix, if that is known. */
 export interface Diff {
   against: string;
   items: Compared[];
@@ -724,7 +724,7 @@ export interface ExchangeCancelledFact {
   usage: Usage | null;
 }
 
-/** What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled, `transport` how the request came. */
+/** The additional fields of a view: the facts, and what belongs to the exchange. `reason` is why it was cancelled, `transport` how the request arrived. */
 export interface ExchangeDetails {
   losses?: Loss[];
   additions?: Addition[];
@@ -854,7 +854,7 @@ export interface GraderPair {
   after: number | null;
 }
 
-/** SHA-256, in hex, of the client's body, of the one that was sent, and of the raw answer. */
+/** SHA-256, in hex, of the client's body, of the body that was sent, and of the raw answer. */
 export interface Hashes {
   received: string | null;
   sent: string | null;
@@ -867,7 +867,7 @@ export interface HeldFact {
   phase: "request" | "tool_calls";
 }
 
-/** What became of a hold. */
+/** The outcome of a hold. */
 export interface HoldDecided {
   id: string;
   state: "cancelled" | "dropped" | "failed" | "finished" | "held" | "received" | "sending";
@@ -880,7 +880,7 @@ export interface HoldPending {
   exchange: string;
 }
 
-/** A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the ids of all held exchanges, in order of arrival. `reason` is why it is held, where that is no rule. */
+/** A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the ids of all held exchanges, in order of arrival. `reason` is why it is held, if not because of a rule. */
 export interface HoldShown {
   phase: "request" | "tool_calls";
   since: number;
@@ -934,7 +934,7 @@ export interface InsertOperation {
   value: Json;
 }
 
-/** What is held: nothing, the next request, every request, or what the rules say. */
+/** Which requests are held: none, the next one, every one, or those that match the rules. */
 export interface Intercepting {
   mode: "every" | "next" | "off" | "rules";
 }
@@ -956,7 +956,7 @@ export interface KeepEditsOperation {
   scope: "all" | "project" | "session";
 }
 
-/** An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session, or of the project or all where it would have helped in several. What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them. */
+/** An edit that would have helped. `label` tells what it does; `mask` repeats it on later requests of the session, or of the project or of all sessions if it would have helped in several. The savings are computed by applying the edit to recorded turns; `tried` is how many. */
 export interface KeepableEdit {
   action: "freeze" | "mark" | "move" | "option" | "order" | "strip";
   label: string;
@@ -1008,7 +1008,7 @@ export interface LimitsShown {
   behaviour: "confirm" | "stop";
 }
 
-/** `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a client's errand (a title, a router). `method` is that of a raw request. `transport` is how it came: http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is what tokens from the cache would have cost more, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are an estimate, because the provider did not count them. */
+/** One line about an exchange. `at` is when it was received; `status` what the client got; token counts are the provider's own. `previous` is the exchange whose conversation this one continues; `is_side` marks a side request of the client (for a title, or to choose a model). `method` is that of a raw request. `transport` is http, websocket or tls. `stored` is the fingerprint of the client for which a translated reply is stored. `saved` is how much more the tokens from the cache would have cost, in US dollars. `is_masked`: kept edits changed the request. `is_estimated`: tokens and cost are estimates, because the provider did not count them. */
 export interface Line {
   id: string;
   at: number;
@@ -1200,7 +1200,7 @@ export interface PairShown {
   is_edited: boolean;
 }
 
-/** A tab for the page of an exchange that the plug-in `plugin` adds. Its module is at `/api/panels/{name}`. */
+/** A tab that the plug-in `plugin` adds to the view of an exchange. Its module is at `/api/panels/{name}`. */
 export interface PanelShown {
   name: string;
   title: string;
@@ -1231,7 +1231,7 @@ export interface PlaceShown {
   index: number | null;
 }
 
-/** A plug-in that the user has named: where it is from, what it adds, and what of it has failed in this process and why. The key of a failure is empty where nothing of the plug-in could be loaded. */
+/** A plug-in that the user has named: where it is from, what it adds, and which parts of it have failed in this process and why. The key of a failure is empty if the plug-in could not be loaded at all. */
 export interface PluginShown {
   name: string;
   place: string;
@@ -1264,7 +1264,7 @@ export interface PreviewShown {
   trouble: FaultShown | null;
 }
 
-/** The prices of a model of a provider: US dollars for a million tokens, when they were looked up and where. A user's own have no month. */
+/** The prices of a model of a provider in US dollars per million tokens, and when and where they were looked up. The user's own prices have no month. */
 export interface PriceUsed {
   provider: string;
   model: string;
@@ -1281,7 +1281,7 @@ export interface ProviderShown {
   why: string;
 }
 
-/** The proxy of a run. `url` has its password, `certificate` is what its children are to trust, as PEM; `hosts` are those whose connections are opened. */
+/** The proxy of a run. `url` contains its password, `certificate` is the PEM certificate that the run's child processes have to trust; `hosts` are those whose connections are decrypted. */
 export interface ProxyShown {
   url: string;
   certificate: string;
@@ -1294,7 +1294,7 @@ export interface Quota {
   can_go_at: number | null;
 }
 
-/** A body that passed as it was. `size` and `sha256` are of all of it, after content decoding unless a `coding` is named; the first `kept` bytes are on record. With `is_whole` unset it broke off. */
+/** A body that was forwarded unchanged. `size` and `sha256` are of the whole body, after content decoding unless a `coding` is named; the first `kept` bytes are recorded. Without `is_whole`, it was interrupted. */
 export interface RawBodyShown {
   media_type: string;
   size: number;
@@ -1304,7 +1304,7 @@ export interface RawBodyShown {
   is_whole: boolean;
 }
 
-/** A request that passed as it was, and its answer; each body is there once it has passed. With `is_read` the answer is a reply that can be shown as one. */
+/** A request that was forwarded unchanged, and its answer; each body appears once it has been forwarded. With `is_read`, the answer can be shown as a reply. */
 export interface RawShown {
   method: string;
   path: string;
@@ -1339,7 +1339,7 @@ export interface ReceivedFact {
   method: string;
 }
 
-/** The record: where it is, how much room it takes, how many exchanges it has, and when the oldest came. `retention` is what is kept for how long; with `is_configured`, as the configuration says, because the page sets nothing. */
+/** The record: where it is, its size, how many exchanges it has, and the time of the oldest. `retention` is what is kept for how long; with `is_configured`, it is that of the configuration, because the page sets nothing. */
 export interface RecordShown {
   place: string;
   bytes: number;
@@ -1361,14 +1361,14 @@ export interface RefusalBlock {
   text: string;
 }
 
-/** A client did not accept our certificate for this host; `why` is what its TLS said. With `is_tunnelled` its further connections there are tunnelled. */
+/** A client rejected our certificate for this host; `why` is its TLS alert. With `is_tunnelled`, its further connections to the host are tunnelled. */
 export interface RefusalShown {
   host: string;
   why: string;
   is_tunnelled: boolean;
 }
 
-/** The hosts for which the clients of a run did not accept our certificate. */
+/** The hosts for which the clients of a run rejected our certificate. */
 export interface RefusalsShown {
   refused: RefusalShown[];
 }
@@ -1392,7 +1392,7 @@ export interface Repair {
   what: string;
 }
 
-/** A value that is replaced: of which kind, by what, and in how many places. Of a long one `value` is the beginning, and then it cannot be kept. */
+/** A replaced value: its kind, its replacement, and in how many places it occurs. If it is long, `value` is only its beginning, and it cannot be kept. */
 export interface ReplacedValue {
   kind: string;
   value: string;
@@ -1600,7 +1600,7 @@ export interface SectionPart {
   is_json: boolean;
 }
 
-/** A section that can be left out: of which kind, what it begins with or is the call of, its size in characters, and in how many requests and replies it is. */
+/** A section that can be left out: its kind, its beginning or the call that it is, its size in characters, and in how many requests and replies it occurs. */
 export interface SectionShown {
   id: string;
   kind: "assistant" | "attachments" | "calls" | "results" | "system" | "thinking" | "tools" | "user";
@@ -1673,7 +1673,7 @@ export interface SessionBrief {
   project: string;
 }
 
-/** Where a request is in its session: number `turn` of the `turns` of its thread, and the turns beside it. `turn` is 0 for a request that stands below one; `above` is that one. */
+/** Where a request is in its session: number `turn` of the `turns` of its thread, and its neighbours. `turn` is 0 for a request that is not shown in the session; `above` is the turn that caused its thread, empty if none did. */
 export interface SessionPlace {
   key: string;
   session: string;
@@ -1684,7 +1684,7 @@ export interface SessionPlace {
   above: string;
 }
 
-/** A session with its threads; `is_cut` where older requests are left out. */
+/** A session with its threads; with `is_cut`, older requests are left out. */
 export interface SessionShown {
   key: string;
   session: string;
@@ -1705,7 +1705,7 @@ export interface SessionShown {
   threads: SessionThread[];
 }
 
-/** Requests that continue each other, the first one first: a conversation, a sub-agent's, a client's errand, or a replay. `requests` and `cost` include everything below. */
+/** Requests that continue each other, in order: a conversation, a sub-agent's conversation, a side request, or a replay. `requests` and `cost` include everything below. */
 export interface SessionThread {
   kind: "agent" | "conversation" | "replay" | "side";
   title: string;
@@ -1714,7 +1714,7 @@ export interface SessionThread {
   turns: SessionTurn[];
 }
 
-/** One request of a session. `asked` is what the user wrote, empty where a turn only brings the results of tools. `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused. `is_estimated`: the provider did not count its tokens. */
+/** One request of a session. `asked` is what the user wrote, empty if a turn only brings tool results. `total` is the cost of the session after it, with everything that it caused. `below` are the requests that it caused. `is_estimated`: the provider did not count its tokens. */
 export interface SessionTurn {
   id: string;
   at: number;
@@ -1790,7 +1790,7 @@ export interface ShareFormat {
   is_built_in: boolean;
 }
 
-/** How many exchanges there are, what is replaced in them, and the sections that they have, or the first of them; `sections` are `all_sections` unless there are very many. */
+/** How many exchanges there are, what is replaced in them, and their sections. `all_sections` is how many sections there are; if there are very many, `sections` has only the first of them. */
 export interface SharePreview {
   exchanges: number;
   found: ReplacedValue[];
@@ -1806,7 +1806,7 @@ export interface Side {
   pointer: string;
 }
 
-/** The first place in an exchange that has what is looked for, with the text around it on one line. */
+/** The first match in an exchange, with the text around it on one line. */
 export interface Snippet {
   id: string;
   of: "reply" | "request";
@@ -1815,7 +1815,7 @@ export interface Snippet {
   after: string;
 }
 
-/** The words that a filter looks for, and where exchanges have them. */
+/** The words that a filter looks for, and where they occur in exchanges. */
 export interface SnippetsShown {
   words: string[];
   snippets: Snippet[];
@@ -1962,7 +1962,7 @@ export interface Tokens {
   high: number;
 }
 
-/** The provider's own counts, or with `is_estimated` an estimate in their place, and the estimate of the prompt with its band. */
+/** The provider's own counts, or with `is_estimated` estimates in their place, and the estimate of the prompt with its range. */
 export interface TokensShown {
   input_tokens?: number;
   output_tokens?: number;
@@ -2004,13 +2004,13 @@ export interface TopicShown {
   total: number;
 }
 
-/** A filter of the traffic list, and its name, which no other one has. */
+/** A filter of the traffic list, and its unique name. */
 export interface TrafficFilter {
   name: string;
   filter: string;
 }
 
-/** All saved filters, in their order. */
+/** All saved filters, in order. */
 export interface TrafficFilters {
   filters: TrafficFilter[];
 }
@@ -2062,7 +2062,7 @@ export interface TroubleShown {
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user" | null;
 }
 
-/** What a look at the body and at the reply tells of a turn: the calls in words, what filled the context by kind, and where the cache broke. `is_gone`: the record no longer holds the body. */
+/** What the body and the reply of a turn contain: the calls in words, what filled the context by kind, and where the cache broke. `is_gone`: the body is no longer recorded. */
 export interface TurnDetails {
   id: string;
   calls: string[];

@@ -49,7 +49,7 @@ def about(
     panels: Sequence[PanelShown] = (),
     formats: Iterable[ShareFormat] = (),
 ) -> About:
-    """The current state. `program` is how a shell starts this program."""
+    """Describe this server for the page. `program` is how a shell starts this program."""
     models = [
         ModelShown(each.id.removeprefix(f"{each.provider}/"), each.provider, each.facts.context_window)
         for each in list_models(catalog, has_key)
@@ -72,8 +72,8 @@ def about(
 
 
 def _keyless(catalog: Catalog) -> Iterator[ModelShown]:
-    """Models that are configured at providers without a key. Whether such a provider runs is not known, so clients are
-    not offered them; the user who configured them can choose them."""
+    """Configured models of providers that need no key. It is not known whether such a provider is running, so these
+    models are not offered to clients; the user who configured them can choose them."""
     for owner, provider in catalog.providers.items():
         if not provider.key_env and not provider.embedded:
             own = (name.removeprefix(f"{owner}/") for name in catalog.models if name.startswith(f"{owner}/"))
@@ -94,9 +94,10 @@ def _provider(name: str, provider: Provider, has_key: Callable[[Provider], bool]
 
 
 def _dialect(dialect: Dialect, catalog: Catalog) -> DialectShown | None:
-    """What the page needs of a dialect; None for one of a plug-in that fails, for which the page has no form."""
+    """What the page needs to know about a dialect; None for a dialect of a failing plug-in, for which the page has no
+    form."""
     editing = dialect.editing
-    # Of several homes the last one is asked, as when a request is routed.
+    # If several providers are its home, the last one is used, as for routing.
     home = next((name for name, each in reversed(catalog.providers.items()) if dialect.name in each.home), "")
     messages: dict[str, Json] = {}
     for role in ("user", "assistant"):
@@ -124,7 +125,8 @@ Probe: TypeAlias = Callable[[HttpRequest], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Providers:
-    """`embedded` returns why the embedded model does not answer now; empty if it does."""
+    """Reports the state of each provider. `embedded` returns why the embedded model does not answer now; empty if it
+    does."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -159,7 +161,7 @@ class Providers:
 
 
 class ForgetWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forget the calibration of this model, `provider/model` or its name alone; without one, of all models."""
+    """Forget the calibration of this model, given as `provider/model` or only its name; if empty, of all models."""
 
     model: str = ""
 
@@ -177,7 +179,8 @@ class ForgottenShown(msgspec.Struct, frozen=True):
 
 
 def calibration_calls(memory: Memory, settle: Callable[[], Awaitable[None]]) -> Calls:
-    """The two calls. `settle` waits until pending counts are learned, so that they are included."""
+    """The calls that list and forget the calibration. `settle` waits until pending counts are learned, so that they are
+    included."""
 
     async def lessons() -> LearnedShown:
         await settle()
@@ -192,8 +195,8 @@ def calibration_calls(memory: Memory, settle: Callable[[], Awaitable[None]]) -> 
 
 
 class Api:
-    """`resending`, `deciding` and `interceptions` are None if this server answers from the record: nothing is sent
-    or held there. `further` are the calls of the page's other views."""
+    """Answers API calls. `resending`, `deciding` and `interceptions` are None if this server answers from the record,
+    because nothing is sent or held then. `further` are the calls of the page's other views."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
-"""Why providers' caches missed, for the turns of a session or of a filter: summed by cause, beside the provider's own
-reasons; what would have helped, what that would have saved on these very turns, and the kept edit that does it from
-the next turn on.
-"""
+"""Why providers' caches missed, for the turns of a session or a filter: summed by cause, next to the provider's own
+reasons; what would have helped, how much it would have saved on these turns, and the kept edit that does it from the
+next turn on."""
 
 from asyncio import sleep
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,9 +28,9 @@ from sightline.workbench.session_lines import not_on_record
 
 _HOUR = 3600.0
 MOST_COMPARED: Final = 40
-"""An edit is tried on so many of the turns that it would have helped, the newest ones: each of them is two bodies."""
+"""How many of the turns that it would have helped an edit is tried on, the newest ones: each requires two bodies."""
 _MOST_BYTES = 8_000_000
-"""And on no more than so much of them at once."""
+"""How many bytes of bodies an edit is tried on at once."""
 _REMEMBERED = 64
 
 _ADVICE: Final[dict[Cause, str]] = {
@@ -55,7 +54,7 @@ _ADVICE: Final[dict[Cause, str]] = {
     "version": "Stay with one version of the API.",
     "beta": "Send the same beta features with every turn of a session.",
 }
-"""What would have helped. The other causes cannot be avoided by the client."""
+"""What would have helped. The client cannot avoid the other causes."""
 
 
 _LABELS: Final[dict[CacheAction, str]] = {
@@ -69,9 +68,9 @@ _LABELS: Final[dict[CacheAction, str]] = {
 
 
 class KeepableEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """An edit that would have helped: `label` says what it does, `mask` repeats it on later requests of the session,
-    or of the project or all where it would have helped in several.
-    What it would have saved is worked out by making it on the turns on record; `tried` says on how many of them."""
+    """An edit that would have helped. `label` tells what it does; `mask` repeats it on later requests of the session,
+    or of the project or of all sessions if it would have helped in several. The savings are computed by applying the
+    edit to recorded turns; `tried` is how many."""
 
     action: CacheAction
     label: str
@@ -83,8 +82,8 @@ class KeepableEdit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheAdvice(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change, and what it would have saved on these very turns: those that nothing else would have broken.
-    `edits` do it, the one that saves most first; without any, only the client can."""
+    """What to change, and what it would have saved on those of these turns that had no other cause. `edits` make the
+    change, the one that saves most first; if there are none, only the client can make it."""
 
     cause: Cause
     section_name: str
@@ -96,19 +95,19 @@ class CacheAdvice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheAdviser:
-    """Works out advice; what it has tried on the same turns it remembers."""
+    """Computes advice, and remembers what was tried on the same turns."""
 
     def __init__(self, examiner: TurnExaminer) -> None:
         self._examiner = examiner
         self._known: BoundedCache[tuple[str, ...], tuple[KeepableEdit, ...]] = BoundedCache(_REMEMBERED)
 
     async def advise(self, examined: Sequence[ExaminedTurn]) -> tuple[CacheAdvice, ...]:
-        """What to change, by cause and section, the most worthwhile first."""
+        """What to change, by cause and section, the largest saving first."""
         advice = []
         for (cause, name), group in _groups(examined).items():
             money = _money_by_an_hour(examined, group) if cause == "expired" else _sum_money(group)
             if money is not None and money <= 0 and cause == "expired":
-                continue  # keeping for an hour costs more than it saves where pauses are rare
+                continue  # if pauses are rare, a lifetime of an hour costs more than it saves
             edits = await self._find_edits(cause, group)
             if cause == "expired":
                 edits = tuple(msgspec.structs.replace(each, money=money) for each in edits)
@@ -126,7 +125,7 @@ class CacheAdviser:
         return tuple(sorted(advice, key=lambda each: (-(each.money or 0.0), -each.saved_tokens)))
 
     async def _find_edits(self, cause: Cause, group: Sequence[ExaminedTurn]) -> tuple[KeepableEdit, ...]:
-        """The edits that would have saved something, the most worthwhile first."""
+        """The edits that would have saved something, the largest saving first."""
         key = cause, *(each.turn.exchange for each in group)
         if (known := self._known.get(key)) is not None:
             return known
@@ -158,7 +157,7 @@ class CacheAdviser:
         return edits
 
     async def _load(self, group: Sequence[ExaminedTurn]) -> "list[_Pair]":
-        """The turns on which an edit is tried, each with the one before it, the newest last."""
+        """The turns on which an edit is tried, each with the turn before it, the newest last."""
         pairs: list[_Pair] = []
         size = 0
         for each in reversed(group[-MOST_COMPARED:]):
@@ -166,7 +165,7 @@ class CacheAdviser:
                 old = await self._examiner.load(each.turn.previous)
                 new = await self._examiner.load(each.turn.exchange)
             except Fault:
-                continue  # retention has taken its bodies
+                continue  # retention has removed its bodies
             size += len(old.sent) + len(new.sent)
             if pairs and size > _MOST_BYTES:
                 break
@@ -177,7 +176,7 @@ class CacheAdviser:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A turn that lost something, and the one before it."""
+    """A turn that lost cached tokens, and the turn before it."""
 
     examined: ExaminedTurn
     old: RecordedExchange
@@ -189,8 +188,8 @@ class _Pair:
         return self.new.summary.session
 
     def measure_saving(self, mask: Mask, examiner: TurnExaminer) -> tuple[int, float | None]:
-        """What the turn would have read more from the cache, had this edit been made on both, and what that is worth.
-        Where the edit cannot be made, a request would have been sent as it was."""
+        """How many more tokens the turn would have read from the cache if this edit had been applied to both turns, and
+        what they are worth. A request to which the edit does not apply is sent unchanged."""
         facts, estimator = examiner.viewer.measures(self.new)
         scope = {"session": self.session, "project": project_of(self.session)}
         requests = [apply_masks(draft, (mask,), **scope)[0].request for draft in (self.turns.before, self.turns.now)]
@@ -203,7 +202,7 @@ class _Pair:
 
 
 def _groups(examined: Iterable[ExaminedTurn]) -> dict[tuple[Cause, str], list[ExaminedTurn]]:
-    """The turns that one cause alone has broken, by cause and section."""
+    """The turns with a single cause, by cause and section."""
     groups: dict[tuple[Cause, str], list[ExaminedTurn]] = {}
     for each in examined:
         autopsy = each.turn.autopsy
@@ -214,7 +213,7 @@ def _groups(examined: Iterable[ExaminedTurn]) -> dict[tuple[Cause, str], list[Ex
 
 
 def _scope_of(sessions: set[str]) -> tuple[Keep, str]:
-    """Where an edit is kept that would have helped in all of these sessions, and the name of it."""
+    """The scope and its name for an edit that would have helped in all of these sessions."""
     projects = {project_of(session) for session in sessions}
     if len(sessions) == 1 and "" not in sessions:
         return "session", next(iter(sessions))
@@ -222,7 +221,7 @@ def _scope_of(sessions: set[str]) -> tuple[Keep, str]:
 
 
 def _masks_for(cause: Cause, turns: TwoTurns, scope: Keep, name: str) -> Iterator[tuple[str, str, Mask]]:
-    """The edits that are tried for a cause: what each is called, the words that it is about, and its mask."""
+    """The edits to try for a cause: the label of each, the words that it affects, and its mask."""
     edits: list[CacheEdit | None] = []
     match cause:
         case "system" | "messages":
@@ -253,7 +252,7 @@ def _mask(scope: Keep, name: str, *, cache: CacheEdit | None = None, strip: Stri
 
 
 def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:
-    """Where the options are that this cause is about, in either turn."""
+    """The pointers to the options that this cause is about, in either turn."""
     places: list[str] = []
     for request in (turns.before.request, turns.now.request):
         if request is None:
@@ -276,7 +275,8 @@ def _sum_money(group: Iterable[ExaminedTurn]) -> float | None:
 
 
 def _money_by_an_hour(examined: Iterable[ExaminedTurn], group: Sequence[ExaminedTurn]) -> float | None:
-    """What all turns would have cost less had every write been for an hour, so that these had found the cache."""
+    """How much less all turns would have cost if every cache write had been for an hour, so that the turns of the group
+    had found the cache. None if prices are missing."""
     ids = {each.turn.exchange for each in group}
     differences = []
     for each in examined:
@@ -298,19 +298,19 @@ def _money_by_an_hour(examined: Iterable[ExaminedTurn], group: Sequence[Examined
 
 _NO_MATCH = Fault(Code.USAGE, "no request matches", hint="`sightline traffic` lists what is on record.", status=404)
 MOST_AT_ONCE: Final = 20
-"""So many turns are examined by their ids in one call."""
+"""How many turns can be examined by their ids in one call."""
 GROUPS: Final[dict[str, Callable[[Summary], str]]] = {
     "day": lambda line: datetime.fromtimestamp(line.at).astimezone().date().isoformat(),
     "client": lambda line: line.client,
     "model": lambda line: line.model,
     "session": lambda line: line.session,
 }
-"""By what causes can be summed."""
+"""The groups by which causes can be summed."""
 
 
 class CacheCause(msgspec.Struct, frozen=True, kw_only=True):
-    """What one cause has lost. `money` is as far as known, `unpriced` the turns of which it is not. `key` is the day,
-    the client or whatever else causes are summed by."""
+    """What one cause has lost. `money` is the known part, `unpriced` counts the turns for which it is not known. `key`
+    is the day, the client or whatever else causes are summed by."""
 
     key: str
     cause: Cause
@@ -322,8 +322,8 @@ class CacheCause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All turns, the oldest first. `is_cut`: there are more, older ones. `agreed` and `disagreed` count the turns of
-    which the provider tells a reason itself."""
+    """All turns, the oldest first. `is_cut`: there are more, older ones. `agreed` and `disagreed` count the turns for
+    which the provider reports a reason itself."""
 
     session: str
     could_tokens: int
@@ -340,21 +340,21 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheReports:
-    """Sums up what the examiner finds."""
+    """Sums up the results of the examiner."""
 
     def __init__(self, examiner: TurnExaminer) -> None:
         self._examiner, self._records = examiner, examiner.viewer.records
         self._adviser = CacheAdviser(examiner)
 
     async def read(self, query: Query) -> CacheReport:
-        """The HTTP call: `GET /api/cache?session=…&filter=…&by=…`, or `?exchange=…` for some turns alone, with commas;
-        without any of them, the session of the latest request."""
+        """The HTTP call `GET /api/cache?session=…&filter=…&by=…`, or `?exchange=…` for only some turns, separated by
+        commas. Without any of these, the session of the latest request."""
         asked = query.text("session"), query.text("filter"), query.text("by")
         return await self.report(*asked, exchange=query.text("exchange"))
 
     async def report(self, session: str = "", wanted: str = "", by: str = "", *, exchange: str = "") -> CacheReport:
-        """Examine the turns of a session, or those that a filter takes; with `exchange`, these alone, as far as they
-        are turns that the provider counted. `by` names one of the groups. Raises a Fault if there are no such turns."""
+        """Examine the turns of a session, or those that match a filter; with `exchange`, only those turns, if the
+        provider counted them. `by` names one of the groups. Raises a Fault if there are no such turns."""
         if by and by not in GROUPS:
             hint = f"There are {', '.join(GROUPS)}."
             raise Fault(Code.INVALID_REQUEST, f"causes are not summed by {quote_word(by)}", hint=hint, status=400)
@@ -370,7 +370,7 @@ class CacheReports:
                     summaries.append(await self._records.summary(each, await self._records.facts(each)))
                 except Fault:
                     if len(ids) == 1:
-                        raise  # of several, one may have been removed since the page showed it
+                        raise  # one of several may have been removed since the page showed it
             sessions = {summary.session for summary in summaries}
             shared = sessions.pop() if len(sessions) == 1 else ""
             return await self._sum_up(

@@ -1,4 +1,4 @@
-"""The turns of sessions on record, each compared with the one before it: why the provider's cache missed."""
+"""The recorded turns of sessions, each compared with the turn before it: why the provider's cache missed."""
 
 from asyncio import sleep
 from collections.abc import Callable, Collection, Sequence
@@ -27,13 +27,13 @@ from sightline.workbench.costs import only_counts
 from sightline.workbench.session_lines import TURNS, SessionLines
 
 MOST_TURNS: Final = 2000
-"""So many turns are examined, the newest ones."""
+"""How many turns are examined, the newest ones."""
 
 
 class CacheTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn. `previous` is the turn that it is compared with; `section` is the section at the place where the two
-    part, `section_name` what it is called. `provider_reason` is what the provider says itself, and `agrees` whether
-    that is the cause found here; None where it says nothing."""
+    """One turn. `previous` is the turn that it is compared with; `section` is the section where the two begin to
+    differ, `section_name` its label. `provider_reason` is the reason that the provider reports, and `agrees` whether it
+    matches the cause found here; None if the provider reports none."""
 
     exchange: str
     previous: str
@@ -52,7 +52,7 @@ class CacheTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class ExaminedTurn:
-    """A turn with what it is summed up and advised by."""
+    """A turn with what is needed to sum it up and to advise."""
 
     turn: CacheTurn
     line: Summary
@@ -61,7 +61,7 @@ class ExaminedTurn:
 
 
 class TurnExaminer:
-    """Reads the turns of sessions out of the record and examines them."""
+    """Reads the turns of sessions from the record and examines them."""
 
     def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
         self.viewer, self.lines = viewer, SessionLines(viewer.records, now)
@@ -69,13 +69,13 @@ class TurnExaminer:
         self._known: BoundedCache[str, ExaminedTurn] = BoundedCache(MOST_TURNS)
 
     async def load(self, exchange: str) -> RecordedExchange:
-        """One of them with its bodies. Raises a Fault where the record does not hold them any more."""
+        """Load a turn with its bodies. Raises a Fault if they are no longer recorded."""
         summary = await self._records.summary(exchange, await self._records.facts(exchange))
         return await load_exchange(self._records.store, summary)
 
     async def examine(self, lines: Sequence[Summary]) -> list[ExaminedTurn]:
-        """These turns, each compared with what came before it in its session. Turns that the provider did not count
-        are missing, as are those of which the record holds no body any more."""
+        """Examine these turns, each compared with the turn before it in its session. The result has no turns that the
+        provider did not count, or whose bodies are no longer recorded."""
         found: list[ExaminedTurn] = []
         for session in dict.fromkeys(line.session for line in lines):
             wanted = {line.id for line in lines if line.session == session}
@@ -83,10 +83,11 @@ class TurnExaminer:
         return found
 
     async def find_turns(self, session: str, wanted: str) -> list[Summary]:
-        """Newest first: requests that a provider counted, without a client's errands and mere counts of tokens."""
+        """The turns, newest first: requests that a provider counted, without side requests and without
+        requests that only count tokens."""
         terms = [TURNS, "input>0"]
         if wanted:
-            parse(wanted)  # a mistake in it is reported without our own terms
+            parse(wanted)  # so that a mistake is reported without our own terms
             terms.append(f"({wanted})")
         found: list[Summary] = []
         async for summary in self.lines.read(None if wanted and not session else session, *terms):
@@ -97,7 +98,7 @@ class TurnExaminer:
         return found
 
     async def examine_turns(self, lines: Sequence[Summary], wanted: Collection[str] | None) -> list[ExaminedTurn]:
-        """Those of the turns that are wanted, the oldest first; all of them with None."""
+        """Examine the wanted turns, the oldest first; all of them if `wanted` is None."""
         examined = []
         continued = {line.previous for line in lines}
         latest: dict[str, Summary] = {}
@@ -109,16 +110,16 @@ class TurnExaminer:
                 found = self._known.get(line.id)
                 if found is None:
                     found = await self._examine(line, earlier.get(line.previous), None if is_open else before)
-                    await sleep(0)  # a long session must not keep others waiting
+                    await sleep(0)  # a long session must not make others wait
                 examined += [] if found is None else [found]
-                if found is not None and line.state == "finished":  # else it may change
+                if found is not None and line.state == "finished":  # otherwise it may still change
                     self._known.put(line.id, found)
             latest[line.session] = earlier[line.id] = line
         return examined
 
     async def _examine(self, line: Summary, likely: Summary | None, latest: Summary | None) -> ExaminedTurn | None:
-        """None for a turn whose body the record no longer holds, or whose provider counted nothing. `likely` is the
-        turn that it continues, `latest` the one of the session before it, unless that is of a branch beside it."""
+        """Examine one turn; None if its body is no longer recorded, or its provider counted nothing. `likely` is the
+        turn that it continues; `latest` is the turn before it in the session, unless that one is on another branch."""
         store = self._records.store
         exchange = await load_exchange(store, line, needs_bodies=False)
         usage = _usage_by_provider(exchange)
@@ -129,7 +130,7 @@ class TurnExaminer:
             before = await load_exchange(store, likely, needs_bodies=False)
             left = count_left(_usage_by_provider(before), dialect(exchange.spoken).cache, facts)
             read = usage.cached_tokens or 0
-            if left and read >= left:  # as a rule: then no body is needed
+            if left and read >= left:  # the usual case, in which no body is needed
                 whole = CacheAutopsy(cause="", could_tokens=read, read_tokens=read, idle=line.at - likely.at)
                 return ExaminedTurn(_turn(exchange, likely.id, whole, None), line, usage, facts)
         try:
@@ -145,9 +146,9 @@ class TurnExaminer:
     async def _baseline(
         self, exchange: RecordedExchange, request: Request, likely: Summary | None, latest: Summary | None
     ) -> tuple[RecordedExchange, Request] | None:
-        """The earlier turn that has most of the conversation in common: the one that it continues, or the latest of the
-        session where a message was changed since, so that it continues an older one. None where a conversation
-        begins."""
+        """The earlier turn that has most of the conversation in common: the turn that this one continues, or the latest
+        of the session if a message was changed since, so that this one continues an older turn. None for the beginning
+        of a conversation."""
         ranked: list[tuple[int, RecordedExchange, Request]] = []
         continued = None if likely is not None else await self._records.previous(exchange.id)
         known = [] if continued is None else [continued]
@@ -155,30 +156,30 @@ class TurnExaminer:
             try:
                 known += [] if line is None else [await load_exchange(self._records.store, line)]
             except Fault:
-                continue  # retention has taken its bodies
+                continue  # retention has removed its bodies
         for before in known:
             try:
                 asked = before.request()
             except Fault:
-                continue  # no request of its dialect, which some providers answer all the same
+                continue  # not a valid request in its dialect; some providers answer it nevertheless
             ranked.append((_count_shared(asked, request), before, asked))
         if not ranked:
             return None
-        most, before, asked = max(reversed(ranked), key=lambda each: each[0])  # of equals the latest
+        most, before, asked = max(reversed(ranked), key=lambda each: each[0])  # the latest of equals
         begins = not any(message.role == "assistant" for message in request.messages)
         return None if most == 0 and begins else (before, asked)
 
 
 def _usage_by_provider(exchange: RecordedExchange) -> Usage | None:
-    """What the provider counted. Of an answer that broke off it may have counted the prompt and what was cached of it,
-    while the output is estimated."""
+    """What the provider counted; None if it is only an estimate. For an interrupted answer, the provider may have
+    counted the prompt and its cached part, while the output is estimated."""
     usage = exchange.usage
     is_guess = usage is not None and usage.is_estimated and usage.cached_tokens is None
     return None if is_guess else usage
 
 
 def _count_shared(one: Request, other: Request) -> int:
-    """How many messages of the conversation are the same from its beginning on."""
+    """How many messages at the beginning of the conversation are the same."""
     count = 0
     spoken = (
         [each for each in request.messages if each.role not in ("system", "developer")] for request in (one, other)
@@ -191,7 +192,8 @@ def _count_shared(one: Request, other: Request) -> int:
 
 
 def turn_of(exchange: RecordedExchange, request: Request) -> Turn:
-    """A recorded exchange as the autopsy compares it, with this request in place of what was sent."""
+    """A recorded exchange in the form that the autopsy compares, with this request in place of the one that was
+    sent."""
     rules = dialect(exchange.spoken).cache
     sent = {name.lower(): value for name, value in exchange.received.headers}
     got = {name.lower(): value for name, value in exchange.headers}
@@ -235,7 +237,8 @@ def _turn(exchange: RecordedExchange, previous: str, autopsy: CacheAutopsy, draf
 
 
 def read_provider_reason(reply: bytes, diagnosis: CacheDiagnosis) -> tuple[str, int | None]:
-    """What the provider itself says about the cache, and the tokens that it says were missed; empty where nothing."""
+    """The reason that the provider reports for a cache miss, and the tokens that it reports as missed; empty and None
+    if it reports nothing."""
     sought = diagnosis.path[-1].encode()
     if sought not in reply:
         return "", None
@@ -248,7 +251,7 @@ def read_provider_reason(reply: bytes, diagnosis: CacheDiagnosis) -> tuple[str, 
             try:
                 said = _reason_in(decode(data), diagnosis) or said
             except Fault:
-                continue  # a frame that is no JSON
+                continue  # a frame that is not JSON
     return said
 
 

@@ -1,7 +1,7 @@
-"""Sends the requests of commands that run beside this server with the same data folder.
+"""Sends the requests of commands that run next to this server with the same data folder.
 
 A command hands over the request that it composed. The server sends it like one of its own, so that its mode, rules,
-masks and limits apply, and returns every fact and every byte as they come.
+masks and limits apply, and returns every fact and every byte as they arrive.
 """
 
 import asyncio
@@ -28,19 +28,20 @@ from sightline.web.bodies import MOST_WITH_BODY, read_bytes
 from sightline.wire.cache import BoundedCache
 
 MOST_OTHERS = 64
-"""So many relays to providers of commands' own configurations are cached."""
+"""How many relays to providers from the configurations of commands are cached."""
 
 
 MakeRelay: TypeAlias = Callable[[str, Provider, Mapping[str, str], Relay], Relay]
-"""A relay that knows a provider under a name, with these variables; it shares record, holds and limits with another."""
+"""Creates a relay that knows a provider under a name, with these variables; it shares record, holds and limits with
+another relay."""
 
 _TYPE = (b"content-type", b"application/msgpack")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandCalls:
-    """The two calls of commands. Their requests go through the server's own relay, the one that records nothing, or
-    one to a provider that only a command's configuration has."""
+    """The two calls of commands. Their requests go through the server's own relay, through the one that records
+    nothing, or through a relay to a provider that only a command's configuration has."""
 
     own: Relay
     aside: Relay
@@ -54,9 +55,9 @@ class CommandCalls:
     def relay_for(self, call: messages.RelayCall) -> Relay:
         """The relay for a call.
 
-        A provider that this server has as well is used with this server's keys; the command's keys are used where one
-        is missing. If the command's definition differs, only the command's variables are used, so that no key of this
-        server goes to an address that its own configuration does not have.
+        A provider that this server also has is used with this server's keys; the command's keys are used if one is
+        missing. If the command's definition differs, only the command's variables are used, so that no key of this
+        server is sent to a URL that is not in its own configuration.
         """
         name, provider = call.asked.provider, call.provider
         usual = self.own if call.is_recorded else self.aside
@@ -75,7 +76,7 @@ class CommandCalls:
     def _other(
         self, call: messages.RelayCall, provider: Provider, brought: Mapping[str, str], environment: Mapping[str, str]
     ) -> Relay:
-        """A relay with these variables, of which the command `brought` some."""
+        """A relay with these variables, some of which the command `brought`."""
         name = call.asked.provider
         # Two commands with the same definition and the same keys share connections and limits.
         key = name, call.is_recorded, msgspec.msgpack.encode((provider, sorted(brought.items())))
@@ -87,7 +88,7 @@ class CommandCalls:
         return relay
 
     async def close(self, grace: float) -> None:
-        """Let requests under way finish within so many seconds."""
+        """Let requests in progress finish within so many seconds."""
         await asyncio.gather(*(relay.close(grace) for relay in self._others.values()))
 
     async def wait(self, receive: Receive, send: Send) -> None:
@@ -145,7 +146,7 @@ class CommandCalls:
 
 
 async def _write(outbox: "asyncio.Queue[messages.Frame | None]", send: Send) -> None:
-    """Send the frames in their order, until None."""
+    """Send the frames in order, until None."""
     while (frame := await outbox.get()) is not None:
         await send(response_body(messages.write_frame(frame), more=True))
         outbox.task_done()

@@ -23,14 +23,14 @@ NAMES: Final = {
     "options": "Options",
     "other": "Other",
 }
-"""What each kind of section is called; several may share a name."""
+"""The label of each kind of section; several kinds may share one."""
 _MCP, _MCP_OF_GEMINI = "mcp__", "mcp_"
 _OWN_OF_OPENCODE: Final = frozenset({"apply_patch", "plan_enter", "plan_exit"})
-"""The tools of its own with such a name."""
+"""The tools of opencode itself whose names look like those of an MCP server."""
 
 
 class ContextRow(msgspec.Struct, frozen=True, kw_only=True):
-    """So many tokens of one kind, in `count` sections or tools. `server` is the MCP server of a tool, where it has one;
+    """The tokens of one kind, in `count` sections or tools. `server` is the MCP server of a tool, if it has one;
     `results` are the tokens that the results of this tool take."""
 
     name: str
@@ -41,8 +41,8 @@ class ContextRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest request of a session. `tokens` is what is thought or known to be its prompt, between `low` and `high`;
-    `counted` is the provider's own count. `free` is what would still fit beside the reserve for the reply."""
+    """The latest request of a session. `tokens` is the estimated or known size of its prompt, between `low` and `high`;
+    `counted` is the provider's own count. `free` is what would still fit next to the reserve for the reply."""
 
     exchange: str
     session: str
@@ -62,14 +62,14 @@ class ContextShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextMeter:
-    """Reads the latest request of a session out of the record."""
+    """Measures the latest request of a session in the record."""
 
     def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
         self._records, self._viewer, self._lines = viewer.records, viewer, SessionLines(viewer.records, now)
 
     async def measure(self, session: str) -> ContextShown:
-        """What fills the context now, without a session that of the latest request of any. Raises a Fault if the
-        session has no request on record."""
+        """Measure what fills the context now; without a session, for the latest request of any. Raises a Fault if the
+        session has no recorded request."""
         summary = await self._lines.latest_turn(session)
         recorded = await self._records.read(summary.id)
         state = await self._viewer.view_recorded(recorded, recorded.spoken)
@@ -99,7 +99,8 @@ class ContextMeter:
 
 def share_by_parts(section: Section) -> Iterator[tuple[SectionPart | None, Kind, int]]:
     """Each part of a section with the kind that it counts as and its share of the section's tokens, by the length of
-    its text. A result is a result and a reminder is the client's, also in a message that the user wrote the rest of."""
+    its text. Tool results count as such and reminders as added by the client, even in a message whose rest the user
+    wrote."""
     whole = 0 if section.tokens is None else section.tokens.tokens
     parts = [part for part in section.parts if not part.deleted]
     if not parts:
@@ -136,7 +137,8 @@ def _kinds(sections: Iterable[Section]) -> tuple[ContextRow, ...]:
 
 
 def _tools(sections: tuple[Section, ...], client: str) -> tuple[ContextRow, ...]:
-    """The tools with their share of what all tools take, by the length of their text, and what their results take."""
+    """The tools with their share of the tokens of all tools, by the length of their text, and the tokens of their
+    results."""
     results: dict[str, int] = {}
     for section in sections:
         for answered in section.answers[:1]:
@@ -155,8 +157,9 @@ def _tools(sections: tuple[Section, ...], client: str) -> tuple[ContextRow, ...]
 
 
 def server_of(tool: str, client: str = "") -> str:
-    """The MCP server of a tool, as agents name them; empty for any other tool. Claude Code and Codex say
-    `mcp__SERVER__TOOL`, Gemini CLI `mcp_SERVER_TOOL`, and opencode `SERVER_TOOL`, which is known by the `client`."""
+    """The MCP server of a tool, according to how agents name tools; empty for any other tool. Claude Code and Codex use
+    `mcp__SERVER__TOOL`, Gemini CLI `mcp_SERVER_TOOL`, and opencode `SERVER_TOOL`, which is recognised by the
+    `client`."""
     if tool.startswith(_MCP):
         return tool.removeprefix(_MCP).partition("__")[0]
     if tool.startswith(_MCP_OF_GEMINI):

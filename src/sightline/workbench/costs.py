@@ -1,7 +1,7 @@
-"""What the recorded exchanges cost: their tokens and money, by day, model, provider, client, session, project or tag.
+"""The costs of recorded exchanges: tokens and money by day, model, provider, client, session, project or tag.
 
-A cost that is not known is never counted as nothing: the exchanges without one are counted beside the sum. What the
-provider did not count is in the sum with its estimate, and how much of the sum that is stands beside it.
+An unknown cost is never counted as zero: the exchanges without a known cost are counted separately. Tokens that the
+provider did not count are in the sum as estimates, and the estimated part of the sum is also reported.
 """
 
 import csv
@@ -31,10 +31,10 @@ _COUNTING = re.compile(r"(?:/count_tokens|:countTokens|/input_tokens)/*(?:\?|$)"
 
 
 class CostRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The sums of one group. `keys` are its values in the order that was asked for. `cost` is the sum of what is known;
-    `estimated_cost` of it is that of the `estimated` exchanges, whose tokens are an estimate. `unpriced` exchanges have
-    tokens whose cost is not known, `uncounted` ones were answered without a count of tokens, nor could be estimated.
-    `saved` is what the tokens from the cache would have cost more."""
+    """The sums of one group. `keys` are its values in the requested order. `cost` is the sum of what is known;
+    `estimated_cost` is the part of it for the `estimated` exchanges, whose tokens are estimates. `unpriced` exchanges
+    have tokens whose cost is not known; `uncounted` ones were answered without a token count, and could not be
+    estimated. `saved` is how much more the tokens from the cache would have cost."""
 
     keys: tuple[str, ...] = ()
     requests: int = 0
@@ -51,13 +51,13 @@ class CostRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cached_share(self) -> float | None:
-        """The share of the input that came from the cache."""
+        """The share of the input that came from the cache; None without input."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
 
 
 class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):
-    """The prices of a model of a provider: US dollars for a million tokens, when they were looked up and where. A
-    user's own have no month."""
+    """The prices of a model of a provider in US dollars per million tokens, and when and where they were looked up. The
+    user's own prices have no month."""
 
     provider: str
     model: str
@@ -68,7 +68,7 @@ class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostsShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The groups, the dearest first but days in their order, the sums of all, and the prices of the models in them."""
+    """The groups, the most expensive first but days in order, the sums of all, and the prices of their models."""
 
     by: tuple[str, ...]
     rows: tuple[CostRow, ...]
@@ -77,7 +77,7 @@ class CostsShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Sums:
-    """One group while it is added up."""
+    """The running sums of one group."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
@@ -107,7 +107,7 @@ class _Sums:
             self.savings.append(saved)
 
     def row(self) -> CostRow:
-        """The sums; `fsum` adds a million small costs without an error of rounding."""
+        """The sums; `fsum` adds a million small costs without a rounding error."""
         return CostRow(
             keys=self.keys,
             requests=self.requests,
@@ -125,12 +125,12 @@ class _Sums:
 
 
 def only_counts(summary: Summary) -> bool:
-    """Whether it only asks how many tokens a prompt has: that is free, and no turn of a conversation."""
+    """Whether the exchange only counts the tokens of a prompt, which is free and not a turn of a conversation."""
     return _COUNTING.search(summary.path) is not None
 
 
 def add_up(summaries: Iterable[Summary]) -> CostRow:
-    """The sums of these exchanges, without what an older record does not say of its savings."""
+    """The sums of these exchanges; savings that an older record does not contain are missing."""
     sums = _Sums(())
     for summary in summaries:
         sums.add(summary, summary.saved)
@@ -138,7 +138,7 @@ def add_up(summaries: Iterable[Summary]) -> CostRow:
 
 
 class Accounting:
-    """Adds exchanges up, one after another. Days are those of the zone; None is this machine's, with summer time."""
+    """Adds up exchanges. Days are those of `zone`; None is this machine's time zone, with daylight saving time."""
 
     def __init__(self, by: Sequence[str], prices: PriceList, zone: tzinfo | None = None) -> None:
         self._by = check_groups(by)
@@ -149,7 +149,7 @@ class Accounting:
         self._readers = [_group_readers(zone)[name] for name in self._by]
 
     async def add_all(self, store: Store, wanted: Expression, now: float) -> None:
-        """Count all exchanges of a record that a filter takes."""
+        """Add all exchanges of a record that match a filter."""
         columns = [_COLUMNS.get(name, name) for name in self._by]
         found = None if "day" in columns else await store.sums(wanted, columns, now=now)
         if found is None:
@@ -160,7 +160,7 @@ class Accounting:
             self.add(each.line, each.count)
 
     def add(self, summary: Summary, count: int = 1) -> None:
-        """Count one exchange, or so many of one kind that have these sums."""
+        """Add one exchange, or the sums of `count` exchanges of one kind."""
         saved = summary.saved if summary.saved is not None or not summary.cached_tokens else self._savings(summary)
         keys = tuple(read(summary) for read in self._readers)
         self._total.add(summary, saved, count)
@@ -169,7 +169,7 @@ class Accounting:
             self._groups.setdefault(keys, _Sums(keys)).add(summary, saved, count)
 
     def _savings(self, summary: Summary) -> float | None:
-        """Of an exchange that was recorded before its savings were."""
+        """The savings of an exchange that was recorded before savings were."""
         usage = Usage(input_tokens=summary.input_tokens, output_tokens=0, cached_tokens=summary.cached_tokens)
         return savings_of(usage, self._prices(summary.provider, summary.model))
 
@@ -183,7 +183,7 @@ class Accounting:
         return CostsShown(by=self._by, rows=tuple(rows), total=self._total.row(), prices=self._prices_used())
 
     def _prices_used(self) -> tuple[PriceUsed, ...]:
-        """Those of the models that were asked for, as they are now."""
+        """The current prices of the requested models."""
         found = ((provider, model, self._prices(provider, model)) for provider, model in sorted(self._models))
         return tuple(
             PriceUsed(
@@ -205,7 +205,7 @@ def _group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:
         return datetime.fromtimestamp(quarter * 900, zone).date().isoformat()
 
     return {
-        "day": lambda summary: day(int(summary.at // 900)),  # in no zone does a day begin within a quarter of an hour
+        "day": lambda summary: day(int(summary.at // 900)),  # no time zone begins a day inside a quarter of an hour
         "model": lambda summary: summary.model,
         "provider": lambda summary: summary.provider,
         "client": lambda summary: summary.client,
@@ -217,12 +217,12 @@ def _group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:
 
 
 _COLUMNS = {"project": "session"}
-"""The columns of a summary from which groups are read, where their names differ."""
+"""The columns of a summary from which groups are read, if their names differ."""
 GROUPS = ("day", "model", "provider", "client", "session", "project", "tag", "origin")
 
 
 def check_groups(by: Sequence[str]) -> tuple[str, ...]:
-    """The names of groups without repetition. Raises a Fault for one that does not exist, or for too many."""
+    """The names of groups without repetition. Raises a Fault for an unknown one, or for too many."""
     names = tuple(dict.fromkeys(name.strip() for name in by if name.strip()))
     for name in names:
         if name not in GROUPS:
@@ -239,8 +239,8 @@ _IS_HELD = TextTerm("state", "held")
 
 
 def list_filter(query: Query) -> Expression:
-    """The filter of a query. With `evals=0` without the requests that eval runs and their judges make, except held
-    ones, which wait for a decision; with `evals=only`, only these."""
+    """The filter of a query. With `evals=0`, it excludes the requests of eval runs and their judges, except held ones,
+    which wait for a decision; with `evals=only`, it matches only these."""
     wanted = parse(query.text("filter"))
     hidden = both(_OF_EVALS, negate(_IS_HELD))
     match query.text("evals"):
@@ -253,7 +253,7 @@ def list_filter(query: Query) -> Expression:
 
 
 def to_csv(costs: CostsShown) -> str:
-    """The groups and the total as comma-separated values with a head."""
+    """The groups and the total as comma-separated values with a header."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     fields = [name for name in CostRow.__struct_fields__ if name != "keys"]
@@ -265,12 +265,13 @@ def to_csv(costs: CostsShown) -> str:
 
 
 def plain(text: str) -> str:
-    """A text that no spreadsheet takes for a formula: names of sessions come from clients."""
+    """The text in a form that no spreadsheet takes for a formula: session names come from clients."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 async def report_costs(store: Store, prices: PriceList, now: Callable[[], float], query: Query) -> CostsShown:
-    """The HTTP call `GET /api/costs?by=day,model&filter=…`: the costs of what a filter takes, in groups."""
+    """The HTTP call `GET /api/costs?by=day,model&filter=…`: the costs of the exchanges that match a filter, in
+    groups."""
     accounting = Accounting((query.text("by") or "day").split(","), prices)
     wanted = list_filter(query)
     await store.settle()

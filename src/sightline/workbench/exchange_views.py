@@ -60,7 +60,7 @@ def line(summary: Summary) -> JsonObject:
 
 
 def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -> JsonObject:
-    """One exchange with all its facts; with `has_frames` also the bytes of its answer."""
+    """One exchange with all its facts; with `has_frames`, also the bytes of its answer."""
     happened = [entry.fact for entry in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
     hashes = shapes.Hashes(
@@ -103,12 +103,12 @@ def raw_shown(facts: list[Fact]) -> shapes.RawShown | None:
 
 
 def _sha256_of_passed(facts: list[Fact]) -> str | None:
-    """The hash of a body that came while it was passed on."""
+    """The hash of a request body that was forwarded while it arrived; None if there is none."""
     return next((fact.sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), None)
 
 
 def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> shapes.TokensShown:
-    """What the provider counted or an estimate of it, and the estimate before it was sent."""
+    """What the provider counted or an estimate of it; with `budget`, also the estimate made before sending."""
     ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed | ExchangeCancelled))
     usage = next((usage for usage in ended if usage is not None), Usage())
     counted = msgspec.convert(usage, shapes.TokensShown, from_attributes=True)
@@ -128,8 +128,8 @@ def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> shapes.Token
 
 
 def fact_shown(entry: FactEntry, *, has_data: bool = True) -> JsonObject:
-    """A fact with its number and time. The bytes of a frame are in base64, since they may end inside a character; they
-    can be left out."""
+    """A fact with its number and time. The bytes of a frame are in base64, because they may end inside a character;
+    they can be left out."""
     fact = entry.fact
     shown: JsonObject = {"n": entry.n, "at": entry.at}
     if isinstance(fact, FrameArrived):
@@ -142,19 +142,20 @@ def fact_shown(entry: FactEntry, *, has_data: bool = True) -> JsonObject:
 
 
 def write_fact(entry: FactEntry) -> bytes:
-    """The same as JSON, with the exchange before it. Of each request several are written while a page is open."""
+    """A fact as JSON, like `fact_shown`, with its exchange first. Several are written for each request while a page is
+    open."""
     if not isinstance(entry.fact, FrameArrived | ExchangeFailed):
         try:
             about = encode({"exchange": entry.exchange, "n": entry.n, "at": entry.at})
             return about[:-1] + b"," + msgspec.json.encode(entry.fact)[1:]
         except UnicodeEncodeError:
-            pass  # half a character, which JSON can escape
+            pass  # a lone surrogate, which JSON can escape
     return encode({"exchange": entry.exchange, **fact_shown(entry)})
 
 
 def write_frames(entry: FramesEntry) -> bytes:
-    """Frames that came one behind the other, as JSON: for each its time and its size. What they brought is part of the
-    reply, which who looks at it asks for; to send all of it to every page would cost more than to pass it on."""
+    """Consecutive frames as JSON, with the time and the size of each. Their data is part of the reply, which a page
+    requests when it shows it; sending all of it to every page would cost more than relaying it."""
     sizes = list(map(len, entry.data))
     return msgspec.json.encode(
         {
@@ -185,7 +186,7 @@ def body_sha256(facts: list[Fact]) -> str:
 
 
 def sha256_of_kept(facts: list[Fact]) -> str:
-    """The hash of what is kept of a body that came while it was passed on."""
+    """The hash of the stored part of a request body that was forwarded while it arrived; empty if there is none."""
     return next((fact.kept_sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), "")
 
 
@@ -226,11 +227,11 @@ Shown: TypeAlias = dict[str, object]
 """The fields of a view, each of them JSON or a value that is written as JSON."""
 
 MOST_RAW = 1 << 20
-"""So much of a raw reply is shown as text; `…/body?of=reply` has all of it."""
+"""How many bytes of a raw reply are shown as text; `…/body?of=reply` has all of it."""
 
 
 class Showing:
-    """Shows held exchanges as they are now, and all others as they were sent."""
+    """Shows held exchanges in their current state, and all others as they were sent."""
 
     def __init__(self, holds: Holds, records: Records, viewing: Viewer) -> None:
         self._holds = holds
@@ -240,8 +241,8 @@ class Showing:
     # --- the view ---
 
     async def view(self, exchange: str, query: Query | None = None) -> Shown:
-        """Everything about one exchange; with `frames=0` without the bytes of its answer, and with `texts=once` without
-        the texts of sections that are those of their parts."""
+        """Everything about one exchange; with `frames=0`, without the bytes of its answer, and with `texts=once`,
+        without the texts of sections that equal those of their parts."""
         shown = await self._view(exchange, has_frames=query is None or query.text("frames") != "0")
         return shown if query is None or query.text("texts") != "once" else _with_texts_once(shown)
 
@@ -298,7 +299,7 @@ class Showing:
         )
 
     async def _load_sent(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
-        """The exchange with the body that was sent, or would have been; None if that is no longer stored."""
+        """The exchange with the body that was sent, or would have been; None if it is no longer stored."""
         body = await self._records.store.body(summary.id, body_sha256([entry.fact for entry in facts]))
         return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
 
@@ -321,8 +322,8 @@ class Showing:
     # --- differences ---
 
     async def diff(self, exchange: str, query: Query) -> shapes.Diff:
-        """Compare section by section with what came (`original`), with the request before it (`previous`), or with
-        another exchange."""
+        """Compare an exchange section by section with its original request (`original`), with the request before it
+        (`previous`), or with another exchange."""
         against = query.text("against") or "original"
         hold = self._holds.find(exchange)
         look = await (self._viewing.view_hold(hold) if hold is not None else self._look_at_record(exchange))
@@ -339,7 +340,7 @@ class Showing:
         return shapes.Diff(against, tuple(compare_drafts(before, draft)), prefix)
 
     async def conversation(self, exchange: str) -> shapes.ConversationShown:
-        """The request that was sent, section by section, also while the tool calls of its reply are held."""
+        """The request that was sent, section by section, even while the tool calls of its reply are held."""
         return shapes.ConversationShown((await self._look_at_record(exchange)).sections)
 
     async def _look_at_record(self, exchange: str) -> DocumentState:
@@ -360,7 +361,7 @@ class Showing:
                 raise Fault(Code.USAGE, "no earlier request of this conversation is recorded", hint=hint, status=404)
             return Draft.of(found.sent, found.spoken, found.model)
         other = (await self._look_at_record(against)).draft
-        assert isinstance(other, Draft)  # only what is held can be something else
+        assert isinstance(other, Draft)  # only a hold can be something else
         return other
 
     async def _original(self, exchange: str, draft: Draft) -> Draft:
@@ -372,7 +373,7 @@ class Showing:
 
 
 def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
-    """The events of an answer. One without an end is still arriving; it is not treated as aborted."""
+    """The events of an answer. One without an end is still arriving, and is not treated as aborted."""
     is_whole = any(isinstance(entry.fact, Held) and entry.fact.phase == "tool_calls" for entry in came.facts)
     if is_whole or came.end is not None:
         return came.events()
@@ -381,7 +382,7 @@ def _answer_events(came: RecordedExchange) -> list[StreamEvent]:
 
 
 def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
-    """Tool calls that were removed, changed, or left as they came."""
+    """The tool calls as removed, changed or unchanged."""
     lines: list[Compared] = []
     for old, new in zip(draft.first.sections, draft.sections, strict=True):
         before = Side(old.id, old.text, pointer=old.pointer)
@@ -393,7 +394,7 @@ def _calls(draft: CallsDraft) -> tuple[Compared, ...]:
 
 def _with_texts_once(shown: Shown) -> Shown:
     """The view without the texts of sections that are the joined texts of their parts; `joined` names these sections.
-    Of a request of 5 MB it has half the bytes, and a page takes half the time to read it."""
+    For a request of 5 MB that is half the bytes, and the page parses it in half the time."""
     sections = shown["sections"]
     assert isinstance(sections, Sequence)
     joined = {each.id for each in sections if each.text and each.text == "".join([part.text for part in each.parts])}

@@ -1,4 +1,4 @@
-"""The record over the API: lists and bodies of exchanges, what a search found in them, replays of recorded requests,
+"""The record over the API: lists and bodies of exchanges, search results in them, replays of recorded requests,
 documents to edit, and forgetting."""
 
 import asyncio
@@ -61,8 +61,8 @@ class Exchanges:
         return await self._records.store.find(parse(""), now=self._now(), limit=count)
 
     async def list_exchanges(self, query: Query) -> JsonObject:
-        """The exchanges that match a filter, newest first, or by what `sort` names: `cost` from the smallest on,
-        `-cost` from the largest."""
+        """The exchanges that match a filter, newest first, or in the order that `sort` names: `cost` is ascending,
+        `-cost` descending."""
         wanted = list_filter(query)
         limit, before, sort = _limit(query.text("limit")), query.text("before"), query.text("sort")
         store = self._records.store
@@ -75,7 +75,7 @@ class Exchanges:
         return {"exchanges": [line(summary) for summary in found]}
 
     async def snippets(self, query: Query) -> "SnippetsShown":
-        """What a filter looks for, and where it occurs first in each of these exchanges."""
+        """The words that a filter looks for, and where they first occur in each of these exchanges."""
         words = sought_words(parse(query.text("filter")))
         wanted = [each for each in query.text("ids").split(",") if each]
         if len(wanted) > MOST_SNIPPETS:
@@ -86,7 +86,7 @@ class Exchanges:
             try:
                 recorded = await self._records.read(exchange)
             except Fault:
-                continue  # retention has taken it since it was listed
+                continue  # retention has removed it since it was listed
             if (snippet := await asyncio.to_thread(_find_snippet, recorded, words)) is not None:
                 found.append(snippet)
         return SnippetsShown(tuple(words), tuple(found))
@@ -96,17 +96,17 @@ class Exchanges:
 
     async def body(self, exchange: str, query: Query) -> WebResponse:
         """The bytes that were or will be sent; with `of=received` those of the client, with `of=original` those before
-        any edit, with `of=reply` those that came back, with `of=held` the document under edit."""
+        any edit, with `of=reply` those of the reply, with `of=held` the document being edited."""
         named = query.text("of") or "sent"
         hold = self._holds.find(exchange)
         if named == "held":
             if hold is None:
-                await self._records.facts(exchange)  # one that does not exist at all is another error
+                await self._records.facts(exchange)  # an unknown exchange is a different error
                 hint = "Leave `of` out for the body that was sent; GET /api/holds lists what is held."
                 raise Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is not held", hint=hint, status=409)
             return replies.data(hold.draft.data, b"application/json")
         if hold is not None and hold.phase == "request" and named in ("sent", "original"):
-            # The facts do not say everything yet: a route that only renames the model leaves none before the attempt.
+            # The facts are not complete yet: a route that only renames the model leaves no fact before the attempt.
             data = hold.draft.data if named == "sent" else hold.draft.original
             return replies.data(data, b"application/json")
         facts = await self._records.facts(exchange)
@@ -119,20 +119,20 @@ class Exchanges:
             case "original":
                 sha256 = original_sha256(happened) or sha256_of_kept(happened)
             case "reply":
-                # A page among the answers must not become one of ours.
+                # A web page in the answer must not run as one of ours.
                 return replies.data(reply_of(facts), b"text/plain; charset=utf-8")
             case other:
                 raise Fault(Code.INVALID_REQUEST, f"there is no body {other[:40]!r}", hint=_BODIES, status=400)
         body = await self._records.store.body(exchange, sha256) if sha256 else b""
         if body is None:
             raise replies.not_found(f"body of {exchange!r}: the record no longer holds it")
-        # Any bytes may have passed as they were, and a page among them must not become one of ours.
+        # Any bytes may have been forwarded, and a web page among them must not run as one of ours.
         is_raw = any(isinstance(fact, Received) and fact.dialect == RAW_HTTP for fact in happened)
         return replies.data(body, b"text/plain; charset=utf-8" if is_raw else b"application/json")
 
 
 def _by_column(column: str) -> "_SortKey":
-    """Sorts by a column; what is as in a request that has just come is no value, unless it is a text."""
+    """The sort key of a column. A default value counts as missing, unless it is a text."""
     usual = next((each.default for each in fields(Summary) if each.name == column), None)
 
     def key(line: Summary) -> str | float | None:
@@ -156,12 +156,12 @@ SORTS: Final[Mapping[str, _SortKey]] = {
         else (line.input_tokens or 0) + (line.output_tokens or 0)
     ),
 }
-"""What a list can be sorted by: every column that filters have a field for, and what the page shows of several."""
+"""What a list can be sorted by: every column that is a field of filters, and the columns that the page combines."""
 
 
 def sort_lines(summaries: Iterable[Summary], sort: str, *, before: str, limit: int) -> list[Summary]:
-    """The first of these in an order, from behind the exchange `before`; what has no value is always behind. Raises a
-    Fault for a column that does not exist."""
+    """The first exchanges in an order, starting after the exchange `before`; those without a value always come last.
+    Raises a Fault if there is no such column."""
     is_descending, name = sort.startswith("-"), sort.removeprefix("-")
     value = SORTS.get(name)
     if value is None:
@@ -182,11 +182,11 @@ def sort_lines(summaries: Iterable[Summary], sort: str, *, before: str, limit: i
 
 MOST_SNIPPETS: Final = 50
 _AROUND: Final = 60
-"""Characters of a text before and behind what was found."""
+"""How many characters before and after the match are shown."""
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """The first place in an exchange that has what is looked for, with the text around it on one line."""
+    """The first match in an exchange, with the text around it on one line."""
 
     id: str
     of: Literal["request", "reply"]
@@ -196,14 +196,14 @@ class Snippet(msgspec.Struct, frozen=True):
 
 
 class SnippetsShown(msgspec.Struct, frozen=True):
-    """The words that a filter looks for, and where exchanges have them."""
+    """The words that a filter looks for, and where they occur in exchanges."""
 
     words: tuple[str, ...]
     snippets: tuple[Snippet, ...]
 
 
 def _find_snippet(recorded: RecordedExchange, words: Sequence[str]) -> Snippet | None:
-    """Where one of these words is: in what is new in the request, or in the reply."""
+    """Where one of these words occurs: in the new part of the request, or in the reply; None if nowhere."""
     if recorded.is_raw:
         texts = {"request": recorded.sent.decode("utf-8", "replace")}
     else:
@@ -240,8 +240,8 @@ EVERYTHING: Final = "id:*"
 
 
 class ForgetOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forget the exchanges that this filter takes, or those with these ids; unless `copies` is false, also the runs and
-    eval runs with copies of them, and what chats have of them. With `dry_run`, only count."""
+    """Forget the exchanges that match this filter, or those with these ids; unless `copies` is false, also the runs and
+    eval runs with copies of them, and their copies in chats. With `dry_run`, only count."""
 
     filter: str = ""
     exchanges: tuple[str, ...] = ()
@@ -251,7 +251,7 @@ class ForgetOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """Removes exchanges from the record, for good."""
+    """Removes exchanges from the record permanently."""
 
     records: Records
     hub: Hub
@@ -267,7 +267,7 @@ class Forgetting:
         return await self._forget(wanted, dry_run=order.dry_run, copies=order.copies)
 
     async def forget_one(self, exchange: str) -> ForgetResult:
-        """Forget one exchange; a fault if there is none, or if it is under way."""
+        """Forget one exchange. Raises a Fault if it does not exist or is in progress."""
         await self.records.facts(exchange)
         found = await self._forget(frozenset({exchange}))
         if not found.exchanges:
@@ -290,7 +290,7 @@ class Forgetting:
 
 
 MOST_LOOKED_AT: Final = 200
-"""Values are offered from so many of the latest exchanges."""
+"""How many of the latest exchanges values are suggested from."""
 
 _SCOPES: Final[Mapping[str, FilterScope]] = {
     "": FilterScope.TRAFFIC,
@@ -317,7 +317,7 @@ async def describe_filter(exchanges: Exchanges, query: Query) -> FilterShown:
 
 
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.MODEL_UNKNOWN: 422}
-"""Statuses that differ from the code's own, which would point at the API's token or at the exchange."""
+"""Statuses in place of the code's own, which would seem to be about the API's token or the exchange."""
 
 
 _REPLAY_HINT = (
@@ -333,8 +333,8 @@ class _Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def start_replay(exchanges: Exchanges, resender: Resender | None, exchange: str, receive: Receive) -> JsonObject:
-    """Send it again and return the id of the new exchange, which is already recorded. `resender` is None if this server
-    answers from the record and sends nothing."""
+    """Send an exchange again and return the id of the new exchange, which is already recorded. `resender` is None if
+    this server answers from the record and sends nothing."""
     replay = await read_body(receive, _Replay, hint=_REPLAY_HINT, status=400)
     if replay.model and replay.body is not UNSET:
         raise _wrong("model and body cannot be combined")
@@ -368,7 +368,7 @@ _HEADERS = (("content-type", "application/json"), ("user-agent", AGENT))
 
 
 class DocumentToOpen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request body and its dialect. `model` replaces the document's model, or names one where it has none."""
+    """A request body and its dialect. `model` replaces the document's model, or names one if it has none."""
 
     dialect: str
     body: str
@@ -388,7 +388,8 @@ async def open_document(resender: Resender | None, receive: Receive) -> JsonObje
 
 
 def document_request(document: DocumentToOpen) -> ClientRequest:
-    """The request that holds this document. Raises a Fault if it is no request of its dialect, or names no model."""
+    """The request for this document, which will be held. Raises a Fault if it is not valid in its dialect, or names no
+    model."""
     name = document.dialect
     try:
         data = document.body.encode()
@@ -402,7 +403,7 @@ def document_request(document: DocumentToOpen) -> ClientRequest:
         raise Fault(Code.INVALID_REQUEST, "the document names no model", hint=hint, status=400)
     body = translate_request(data, name, name, model=document.model).data
     is_stream = bool(request.options.stream)
-    # No client can send some dialects, `raw` for one: their requests come from here alone.
+    # No client can send some dialects, such as `raw`: their requests come only from here.
     path, query = (
         path_of(name, model, stream=is_stream) if dialect(name).endpoint is not None else ("/api/exchanges", "")
     )

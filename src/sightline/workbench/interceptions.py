@@ -1,4 +1,4 @@
-"""The API calls for interception: edit, release, drop or answer what is held; the mode, the rules and the masks."""
+"""The API calls for interception: edit, release, drop or answer held exchanges; the mode, the rules and the masks."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -40,7 +40,7 @@ class _Mode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HoldDecisions:
-    """Acts on held exchanges. What was done is recorded before the response is sent."""
+    """Acts on held exchanges. Every action is recorded before the response is sent."""
 
     def __init__(self, holds: Holds, records: Records, viewing: Viewer, showing: Showing) -> None:
         self._holds = holds
@@ -54,9 +54,9 @@ class HoldDecisions:
         return tuple(hold.exchange for hold in self._holds.waiting)
 
     async def edit(self, exchange: str, query: Query, receive: Receive) -> Changed | Shown:
-        """Apply one operation and return the new view. With `changed=1` the response has only what changed; with
+        """Apply one operation and return the new view. With `changed=1`, the response has only what changed; with
         `changed=SHA256`, only if that is the hash of the body before. An operation with `if_sha256` is refused if the
-        body is another by now."""
+        body has changed by now."""
         wanted = await read_object(receive, MOST_WITH_BODY)
         expected = wanted.pop("if_sha256", None)
         before = await self._viewing.view_hold(await self._find_hold(exchange))
@@ -101,7 +101,7 @@ class HoldDecisions:
         return HoldDecided(exchange, "sending", sha256)
 
     async def _find_hold(self, exchange: str) -> Hold:
-        """The hold. An exchange that is recorded but not held gives another error than one that does not exist."""
+        """The hold. Raises a different Fault for a recorded exchange that is not held than for an unknown one."""
         hold = self._holds.find(exchange)
         if hold is None:
             await self._records.facts(exchange)
@@ -109,8 +109,8 @@ class HoldDecisions:
 
 
 class Interceptions:
-    """Reads and changes what is held. A list is replaced as a whole or not at all; existing holds stay. Every open page
-    learns of another mode or other rules."""
+    """Reads and changes the mode, the rules and the masks. A list is replaced as a whole or not at all; existing holds
+    stay. Every open page is notified of a new mode or new rules."""
 
     def __init__(self, holds: Holds, hub: Hub) -> None:
         self._holds = holds
@@ -126,7 +126,7 @@ class Interceptions:
 
     @property
     def masks(self) -> Sequence[JsonObject]:
-        """The edits that are repeated on later requests; each has its scope, also if that is the default."""
+        """The edits that are repeated on later requests; each includes its scope, even the default one."""
         return [self._mask_report(mask) for mask in self._holds.masks]
 
     def _mask_report(self, mask: Mask) -> JsonObject:
@@ -161,7 +161,7 @@ class Interceptions:
         return self.masks
 
     async def add_mask(self, receive: Receive) -> Sequence[JsonObject]:
-        """Add a mask, in place of the one with its id, and return all of them."""
+        """Add a mask, replacing the one with the same id, and return all of them."""
         self._holds.add_mask(await read_json(receive))
         return self.masks
 

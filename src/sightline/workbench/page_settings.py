@@ -1,8 +1,7 @@
-"""What a user sets on the page and the server keeps: saved filters of the traffic list, how long what is kept, and caps
-that are raised.
+"""What a user sets on the page and the server stores: saved filters of the traffic list, retention, and raised caps.
 
-All are in the record or in logs beside it. So every browser, every port and every replica that shares the record has
-them, which the storage of one browser could not do.
+All of it is in the record or in logs beside it, so that every browser, every port and every replica that shares the
+record has it, which the storage of one browser could not do.
 """
 
 from collections.abc import Callable
@@ -37,14 +36,14 @@ from sightline.web.routes import ApiCall, Calls
 
 
 class TrafficFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A filter of the traffic list, and its name, which no other one has."""
+    """A filter of the traffic list, and its unique name."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
     filter: Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class TrafficFilters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All saved filters, in their order."""
+    """All saved filters, in order."""
 
     filters: tuple[TrafficFilter, ...]
 
@@ -62,7 +61,7 @@ class SavedTrafficFilters:
         return await self._kept.read() or TrafficFilters(())
 
     async def replace(self, receive: Receive) -> TrafficFilters:
-        """Keep these in place of all before; a fault for a name that occurs twice or a filter that is wrong."""
+        """Replace all saved filters. Raises a Fault if a name occurs twice or a filter is not valid."""
         wanted = await read_body(receive, TrafficFilters, hint='Send {"filters": [{"name": "…", "filter": "…"}]}.')
         names = [each.name.strip().lower() for each in wanted.filters]
         if "" in names or len(set(names)) < len(names):
@@ -83,8 +82,8 @@ def _check_filter(text: str) -> None:
 
 
 class RecordShown(msgspec.Struct, frozen=True):
-    """The record: where it is, how much room it takes, how many exchanges it has, and when the oldest came. `retention`
-    is what is kept for how long; with `is_configured`, as the configuration says, because the page sets nothing."""
+    """The record: where it is, its size, how many exchanges it has, and the time of the oldest. `retention` is what is
+    kept for how long; with `is_configured`, it is that of the configuration, because the page sets nothing."""
 
     place: str
     bytes: int
@@ -95,7 +94,7 @@ class RecordShown(msgspec.Struct, frozen=True):
 
 
 class RecordCalls:
-    """The calls `GET` and `PUT /api/record`. `place` is where the record is, for a person."""
+    """The calls `GET` and `PUT /api/record`. `place` tells the user where the record is."""
 
     def __init__(self, retention: Retention, place: str) -> None:
         self._retention, self._place = retention, place
@@ -111,7 +110,7 @@ class RecordCalls:
         return RecordShown(self._place, size, count, oldest, settings, is_configured)
 
     async def replace(self, receive: Receive) -> RecordShown:
-        """Keep things for so long from now on; what is older goes at once."""
+        """Set the retention; older exchanges are removed at once."""
         hint = 'Send {"days": 30, "megabytes": 500, "rules": [{"filter": "session:demo", "days": 1}]}; 0 is no limit.'
         wanted = await read_body(receive, RetentionSettings, hint=hint)
         for rule in wanted.rules:
@@ -121,7 +120,7 @@ class RecordCalls:
 
 
 class CapBucket(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted for one value of what a cap is per, in one window. Amounts are dollars or tokens."""
+    """One bucket of a cap: its counts for one set of `per` values in one window. Amounts are dollars or tokens."""
 
     label: str
     bucket: str
@@ -154,7 +153,7 @@ class CapsShown(msgspec.Struct, frozen=True):
 
 
 class RaiseWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Allow so much in a bucket. Without `bucket` and `period`, in the present one of a cap that is per nothing."""
+    """Raise the limit of a bucket. Without `bucket` and `period`, it is the current bucket of a cap without `per`."""
 
     name: str
     limit: Annotated[float, msgspec.Meta(gt=0, le=1e9)]
@@ -166,7 +165,7 @@ _MOST_BUCKETS = 200
 
 
 async def list_caps(caps: Caps, now: float) -> CapsShown:
-    """The caps, and what is counted for each."""
+    """The caps with their counts."""
     await caps.wait_until_settled()
     uses = await caps.counts.uses()
     return CapsShown(tuple(_show(cap, uses, now) for cap in caps.settings))
@@ -209,7 +208,7 @@ def _amount(unit: Unit, amount: int) -> float:
 
 
 def cap_calls(caps: Caps | None) -> Calls:
-    """The two calls; a server without caps lists none."""
+    """The calls that list and raise caps; a server without caps lists none."""
 
     async def show(_call: ApiCall) -> CapsShown:
         return CapsShown() if caps is None else await list_caps(caps, caps.now())

@@ -1,7 +1,7 @@
-"""A provider's own account beside ours: its export of usage or costs, by day and model, and where the two differ.
+"""A provider's own account next to ours: its export of usage or costs, by day and model, and where the two differ.
 
-It reads OpenAI's and Anthropic's usage and cost reports as JSON (a page as the API answers it, or a list of pages),
-and comma-separated values whose head names a day, a model, and tokens or a cost.
+It reads OpenAI's and Anthropic's usage and cost reports as JSON (a page as the API returns it, or a list of pages), and
+comma-separated values whose header names a day, a model, and tokens or a cost.
 """
 
 import csv
@@ -24,7 +24,7 @@ _HINT = (
 )
 _CENT = 0.01
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-# Dated names of models are one with their names: reports have `gpt-4o-2024-08-06` where a request said `gpt-4o`.
+# A dated name counts as the model's plain name: reports have `gpt-4o-2024-08-06` for requests with `gpt-4o`.
 _DATED = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "day": ("day", "date", "usage_date", "usage_date_utc", "start_time", "starting_at"),
@@ -40,12 +40,12 @@ _PARTS_OF_INPUT = (
     ("usage_input_tokens_cache_write_5m", "cache_creation_ephemeral_5m_input_tokens"),
     ("usage_input_tokens_cache_write_1h", "cache_creation_ephemeral_1h_input_tokens"),
 )
-"""The columns of Anthropic's CSV, which has no whole prompt: what was read from the cache and written to it is beside
-the rest."""
+"""The columns of Anthropic's CSV, which has no total for the prompt: tokens read from the cache and written to it are
+separate from the rest."""
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
-    """What the provider says of one model on one day; None is what its report leaves out."""
+    """What the provider reports for one model on one day; None for what its report leaves out."""
 
     day: str
     model: str
@@ -55,8 +55,8 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One model on one day, theirs and ours. `filter` finds the exchanges behind it; of the `estimated` ones the
-    provider did not count the tokens."""
+    """One model on one day, as (theirs, ours). `filter` finds its exchanges; for the `estimated` ones the provider did
+    not count the tokens."""
 
     day: str
     model: str
@@ -70,14 +70,15 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def agrees(self) -> bool:
-        """Whether every number that the provider reports is ours, to the cent."""
+        """Whether every number that the provider reports equals ours, to the cent."""
         tokens = (self.input_tokens, self.output_tokens)
         theirs, ours = self.cost
         return all(given in (None, own) for given, own in tokens) and (theirs is None or abs(theirs - ours) < _CENT)
 
 
 def reconcile(reported: Iterable[Reported], ours: CostsShown) -> tuple[Difference, ...]:
-    """Both accounts by day and model, with `ours` grouped by these two. A day that only one side has is there too."""
+    """Both accounts by day and model; `ours` must be grouped by these two. Models that only one side has on a reported
+    day are included."""
     theirs = _sum_up(reported)
     own: dict[tuple[str, str], list[CostRow]] = {}
     for row in ours.rows:
@@ -132,7 +133,7 @@ def _sum_known(counts: Iterable[int | None]) -> int | None:
 
 
 def read_report(data: bytes) -> list[Reported]:
-    """The rows of a provider's report. Raises a Fault if it is none, or has nothing to compare."""
+    """Read the rows of a provider's report. Raises a Fault if it is not one, or has nothing to compare."""
     text = data.decode("utf-8-sig", "replace").strip()
     rows = list(_read_json(decode(text.encode())) if text[:1] in ("{", "[") else _read_csv(text))
     if not rows:
@@ -158,7 +159,7 @@ def _read_json(document: Json) -> Iterator[Reported]:
 def _read_result(day: str, result: dict[str, Json]) -> Iterator[Reported]:
     """One result of a bucket: OpenAI's usage or cost, or Anthropic's."""
     amount = result.get("amount")
-    if isinstance(amount, dict):  # OpenAI's costs: dollars, and the model at the front of `line_item`
+    if isinstance(amount, dict):  # OpenAI's costs: dollars, and `line_item` begins with the model
         yield Reported(day=day, model=_model_of_item(result.get("line_item")), cost=_number(amount.get("value")))
     elif amount is not None:  # Anthropic's costs: a decimal number of cents as text
         cents = _number(amount)
@@ -169,7 +170,8 @@ def _read_result(day: str, result: dict[str, Json]) -> Iterator[Reported]:
 
 
 def _read_usage(day: str, result: dict[str, Json]) -> Reported:
-    # Anthropic counts what was read from and written to the cache beside the rest of the input; OpenAI counts it in.
+    # Anthropic counts tokens read from and written to the cache separately from the rest of the input; OpenAI includes
+    # them.
     parts = [result.get("uncached_input_tokens"), result.get("cache_read_input_tokens")]
     written = result.get("cache_creation")
     parts += list(written.values()) if isinstance(written, dict) else []
@@ -184,7 +186,7 @@ def _read_usage(day: str, result: dict[str, Json]) -> Reported:
 
 
 def _model_of_item(item: Json) -> str:
-    """The model of a line of a bill, such as `gpt-4o-2024-08-06, input`."""
+    """The model of a line item, such as `gpt-4o-2024-08-06, input`."""
     return str(item or "").partition(",")[0].strip()
 
 
@@ -221,7 +223,7 @@ def _read_csv(text: str) -> Iterator[Reported]:
 
 
 def _day_of(value: Json) -> str:
-    """The day of a time that a report names, in UTC, in which providers bill."""
+    """The day of a time in a report, in UTC, which providers use for billing. Empty if it is not a time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value, UTC).date().isoformat()
     found = _DAY.match(value.strip()) if isinstance(value, str) else None

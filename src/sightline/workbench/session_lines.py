@@ -1,4 +1,4 @@
-"""The lines of sessions in the record: all sessions, the lines of one, newest first, or its latest turn."""
+"""The summaries of sessions in the record: all sessions, the requests of one, newest first, or its latest turn."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final
@@ -16,30 +16,30 @@ from sightline.web.bodies import Query
 from sightline.workbench.costs import add_up, list_filter, only_counts
 
 TURNS: Final = "!side:yes"
-"""The filter of requests that are no errand of a client, such as a title."""
+"""The filter that excludes side requests of a client, such as for a title."""
 _LOOKED_AT = 20
-"""Among so many of the latest requests there is a turn, unless a client does nothing but count."""
+"""Among so many of the latest requests there is a turn, unless a client only counts tokens."""
 
 
 class SessionLines:
-    """Reads them. What has just ended is on record before anything is read."""
+    """Reads the summaries of sessions. Everything recorded before the call is included."""
 
     def __init__(self, records: Records, now: Callable[[], float]) -> None:
         self._store, self._now = records.store, now
 
     async def read(self, session: str | None, *terms: str) -> AsyncIterator[Summary]:
-        """The requests of the session with this very name that all these filters take, newest first; with None, those
-        of any session. The empty name is that of requests without one."""
+        """The requests of the session with exactly this name that match all these filters, newest first; with None,
+        those of any session. The empty name means requests without a session."""
         await self._store.settle()
         wanted = parse(" & ".join(terms))
         if session is not None:
             wanted = both(wanted, TextTerm("session", literal(session)))
         async for summary in read_summaries(self._store, wanted, self._now()):
-            if session is None or summary.session == session:  # the filter does not tell upper from lower case
+            if session is None or summary.session == session:  # the filter is case-insensitive
                 yield summary
 
     async def list(self, query: Query) -> dict[str, "list[SessionBrief]"]:
-        """The HTTP call `GET /api/sessions`: the sessions of what a filter takes."""
+        """The HTTP call `GET /api/sessions`: the sessions of the requests that match a filter."""
         await self._store.settle()
         found: list[Summary] = []
         async for summary in read_summaries(self._store, list_filter(query), self._now()):
@@ -49,8 +49,8 @@ class SessionLines:
         return {"sessions": list_sessions(found)}
 
     async def latest_turn(self, session: str) -> Summary:
-        """The latest request of the session, or of any with an empty name, that carries a conversation. Raises a Fault
-        if none is on record."""
+        """The latest request of the session that carries a conversation; with an empty name, of any session. Raises a
+        Fault if none is recorded."""
         count = 0
         async for summary in self.read(session or None, TURNS):
             if not only_counts(summary):
@@ -62,14 +62,13 @@ class SessionLines:
 
 
 MOST_LISTED: Final = 50_000
-"""The list of sessions is made of so many of the latest requests."""
+"""How many of the latest requests the list of sessions is made from."""
 
 
 class SessionSums(msgspec.Struct, frozen=True, kw_only=True):
-    """What every view of a session shows. `key` is its name in addresses: the session's name, or the id of
-    the first request of a conversation without one. `turns` are its requests that carry a conversation; `unpriced`
-    requests have tokens whose cost is not known; `estimated_cost` of the cost is that of the requests which the
-    provider did not count."""
+    """What every view of a session shows. `key` is its name in URLs: the session's name, or the id of the first request
+    of a conversation without one. `turns` are its requests that carry a conversation; `unpriced` requests have tokens
+    whose cost is not known; `estimated_cost` is the part of the cost for requests that the provider did not count."""
 
     key: str
     session: str
@@ -95,7 +94,7 @@ class SessionBrief(SessionSums, frozen=True, kw_only=True):
 
 
 def sum_session(key: str, lines: Sequence[Summary], turns: int) -> SessionSums:
-    """The sums of a session of at least one request, oldest first."""
+    """The sums of a session with at least one request, oldest first."""
     own = {
         "key": key,
         "session": lines[-1].session,
@@ -108,8 +107,8 @@ def sum_session(key: str, lines: Sequence[Summary], turns: int) -> SessionSums:
 
 
 def list_sessions(summaries: Iterable[Summary]) -> list[SessionBrief]:
-    """The sessions of these requests, the one that was active last first. Requests without a session are sorted by
-    their conversation."""
+    """The sessions of these requests, the most recently active first. Requests without a session are grouped by
+    conversation."""
     roots: dict[str, str] = {}
     groups: dict[str, list[Summary]] = {}
     for line in sorted(summaries, key=lambda line: (line.at, line.id)):
@@ -130,7 +129,7 @@ def _brief(key: str, lines: list[Summary]) -> SessionBrief:
 
 
 def not_on_record(session: str) -> Fault:
-    """No request of this session is on record, or none at all."""
+    """The fault for a session without a recorded request, or for an empty record."""
     message = f"no request of the session {session[:80]!r} is on record" if session else "nothing is on record"
     hint = "`sightline costs --by session` lists the sessions on record; `sightline traffic` lists their requests."
     return Fault(Code.USAGE, message, hint=hint, status=404)

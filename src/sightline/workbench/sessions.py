@@ -1,8 +1,8 @@
-"""Sessions: the turns of a client's conversation in their order, with the requests that each of them caused.
+"""Sessions: the turns of a client's conversation in order, with the requests that each of them caused.
 
-A session is what a client named so, or, where it named none, one conversation. Turns come from the lines of the record
-alone; what each turn called, what filled its context and where the cache broke takes a look at its body, so that the
-page asks for it turn by turn.
+A session is what a client named as one, or one conversation if it named none. The turns come only from the summaries in
+the record. What each turn called, what filled its context and where the cache broke requires reading its body, so the
+page requests it turn by turn.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,11 +28,11 @@ from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_p
 from sightline.workbench.session_lines import SessionSums, not_on_record, sum_session
 
 MOST_REQUESTS: Final = 5_000
-"""So many of a session's latest requests are shown."""
+"""How many of a session's latest requests are shown."""
 MOST_TURNS: Final = 20
-"""The details of so many turns are read in one call: each of them is a body of up to some megabytes."""
+"""How many turns' details are read in one call: each may have a body of several megabytes."""
 _ERRAND_SECONDS = 600
-"""A client's errand belongs to the turn of its session that is nearest, if it is so near."""
+"""A side request belongs to the nearest turn of its session, if it is within so many seconds."""
 _REMEMBERED = 2_000
 _FILE_READERS = frozenset({"read", "read_file", "view", "view_file", "cat", "open_file", "read_many_files"})
 
@@ -40,8 +40,8 @@ ThreadKind = Literal["conversation", "agent", "side", "replay"]
 
 
 class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a session. `asked` is what the user wrote, empty where a turn only brings the results of tools.
-    `total` is what the session has cost after it, with all that it caused. `below` are the requests that it caused.
+    """One request of a session. `asked` is what the user wrote, empty if a turn only brings tool results. `total` is
+    the cost of the session after it, with everything that it caused. `below` are the requests that it caused.
     `is_estimated`: the provider did not count its tokens."""
 
     id: str
@@ -63,8 +63,8 @@ class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionThread(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests that continue each other, the first one first: a conversation, a sub-agent's, a client's errand, or a
-    replay. `requests` and `cost` include everything below."""
+    """Requests that continue each other, in order: a conversation, a sub-agent's conversation, a side request,
+    or a replay. `requests` and `cost` include everything below."""
 
     kind: ThreadKind
     title: str
@@ -74,7 +74,7 @@ class SessionThread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionShown(SessionSums, frozen=True, kw_only=True):
-    """A session with its threads; `is_cut` where older requests are left out."""
+    """A session with its threads; with `is_cut`, older requests are left out."""
 
     models: tuple[str, ...]
     is_cut: bool
@@ -82,8 +82,8 @@ class SessionShown(SessionSums, frozen=True, kw_only=True):
 
 
 class CacheBreak(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn lost of what the provider had cached, or would have. `kind`: the prompt changed, or it did not and
-    the provider read less from its cache all the same. `section` and `pointer` are where the prompt changed since the
+    """What a turn lost of the tokens that the provider had cached, or would have. `kind`: the prompt changed, or it did
+    not and the provider still read less from its cache. `section` and `pointer` are where the prompt changed since the
     turn `previous`."""
 
     kind: Literal["changed", "missed"]
@@ -98,8 +98,8 @@ class CacheBreak(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look at the body and at the reply tells of a turn: the calls in words, what filled the context by kind,
-    and where the cache broke. `is_gone`: the record no longer holds the body."""
+    """What the body and the reply of a turn contain: the calls in words, what filled the context by kind, and where the
+    cache broke. `is_gone`: the body is no longer recorded."""
 
     id: str
     calls: tuple[str, ...] = ()
@@ -109,8 +109,8 @@ class TurnDetails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a request is in its session: number `turn` of the `turns` of its thread, and the turns beside it. `turn`
-    is 0 for a request that stands below one; `above` is that one."""
+    """Where a request is in its session: number `turn` of the `turns` of its thread, and its neighbours. `turn` is 0
+    for a request that is not shown in the session; `above` is the turn that caused its thread, empty if none did."""
 
     key: str
     session: str
@@ -121,12 +121,12 @@ class SessionPlace(msgspec.Struct, frozen=True, kw_only=True):
     above: str
 
 
-# --- the turns, from the lines of the record ---
+# --- the turns, from the summaries in the record ---
 
 
 @dataclass(slots=True, eq=False)
 class _Thread:
-    """Requests with one root, while they are sorted."""
+    """Requests with the same root, while they are being sorted."""
 
     lines: list[Summary] = field(default_factory=list)
     above: Summary | None = None
@@ -134,7 +134,7 @@ class _Thread:
 
 
 def arrange(summaries: Iterable[Summary]) -> tuple[SessionThread, ...]:
-    """The conversations of these requests, the oldest first, with what belongs to a turn below it."""
+    """The conversations of these requests, the oldest first. Threads that a turn caused are below it."""
     lines = sorted(summaries, key=lambda line: (line.at, line.id))
     threads = _threads(lines)
     below: dict[str, list[_Thread]] = {}
@@ -147,11 +147,12 @@ def arrange(summaries: Iterable[Summary]) -> tuple[SessionThread, ...]:
 
 
 def _threads(lines: Sequence[Summary]) -> list[_Thread]:
-    """Errands and replays are threads of their own, all others are sorted by their first request."""
+    """The threads of these requests. Side requests and replays are separate threads; all others are grouped
+    by their first request."""
     known = {line.id: line for line in lines}
     roots: dict[str, str] = {}
     found: dict[str, _Thread] = {}
-    for line in lines:  # the oldest first, so that the root of what a request continues is known
+    for line in lines:  # the oldest first, so that the root of the request that it continues is known
         before = "" if line.is_side or line.origin else line.previous
         root = roots.get(before, line.id) if before in known else line.id
         roots[line.id] = root
@@ -160,8 +161,8 @@ def _threads(lines: Sequence[Summary]) -> list[_Thread]:
 
 
 def _place(thread: _Thread, threads: Sequence[_Thread]) -> None:
-    """Find the turn that caused a thread: what is replayed, the turn next to an errand, or the one whose tool calls
-    were open when a sub-agent began."""
+    """Find the turn that caused a thread: the replayed one, the nearest one for a side request, or the one
+    whose tool calls were pending when a sub-agent began."""
     first = thread.lines[0]
     others = [other for other in threads if other is not thread]
     if first.origin:
@@ -179,12 +180,13 @@ def _place(thread: _Thread, threads: Sequence[_Thread]) -> None:
 
 
 _CLOCK_GAP = 0.1
-"""Seconds by which an answer may seem to end too late: on a busy machine time passes between the look at the clock that
-dates a request and the one from which its time is counted, and a client on this machine asks again at once."""
+"""Seconds by which an answer may seem to end too late: on a busy machine, time passes between the reading of the clock
+that dates a request and the one from which its duration is measured, and a local client sends its next request at
+once."""
 
 
 def _caller(first: Summary, others: Iterable[_Thread]) -> Summary | None:
-    """The turn that had called tools and waited for them when this request came, the latest of several."""
+    """The turn that had called tools and was waiting for them when this request arrived; the latest of several."""
     waiting = []
     for other in others:
         if other.lines[0].is_side or other.lines[0].origin or other.lines[0].at >= first.at:
@@ -193,7 +195,7 @@ def _caller(first: Summary, others: Iterable[_Thread]) -> Summary | None:
         turn = earlier[-1]
         is_last = len(earlier) == len(other.lines)
         has_answered = turn.state == "finished" and turn.at + (turn.elapsed or 0.0) <= first.at + _CLOCK_GAP
-        # A conversation that was never continued may have ended there; only a tool that starts agents says otherwise.
+        # A conversation that was never continued may have ended there; only a tool that starts agents shows otherwise.
         if has_answered and turn.tools and (not is_last or any(_starts_agents(name) for name in turn.tools)):
             waiting.append(turn)
     return max(waiting, key=lambda line: line.at, default=None)
@@ -221,7 +223,7 @@ def _show(thread: _Thread, below: Mapping[str, list[_Thread]], total: list[float
 
 
 def show_session(key: str, summaries: Sequence[Summary], *, is_cut: bool = False) -> SessionShown:
-    """A session of at least one request."""
+    """A session with at least one request."""
     lines = sorted(summaries, key=lambda line: (line.at, line.id))
     threads = arrange(lines)
     return SessionShown(
@@ -258,8 +260,8 @@ def _find_place(exchange: str, threads: Iterable[SessionThread], above: str) -> 
 
 
 def growth_of(sections: Iterable[Section], client: str = "") -> tuple[ContextRow, ...]:
-    """What fills the context, by kind, the largest first. Tools of MCP servers count by server, and the results of
-    tools that read files apart from others."""
+    """What fills the context, by kind, the largest first. Tools of MCP servers are grouped by server, and the results
+    of tools that read files are separate from others."""
     sums: dict[str, int] = {}
     for section in sections:
         if section.tokens is None or section.deleted:
@@ -281,7 +283,7 @@ def _reads_files(tool: str) -> bool:
 
 
 def break_of(turn: CacheTurn | None) -> CacheBreak | None:
-    """What a turn lost of the cache; None where that is nothing, or its prompt is too short for any cache."""
+    """What a turn lost of the cache; None if nothing, or if its prompt is too short for any cache."""
     if turn is None or not turn.autopsy.lost_tokens or turn.autopsy.cause == "below_minimum":
         return None
     autopsy = turn.autopsy
@@ -299,7 +301,7 @@ def break_of(turn: CacheTurn | None) -> CacheBreak | None:
 
 
 class Sessions:
-    """Reads sessions out of the record."""
+    """Reads sessions from the record."""
 
     def __init__(self, examiner: TurnExaminer, now: Callable[[], float]) -> None:
         self._viewer, self._examiner, self._now = examiner.viewer, examiner, now
@@ -340,7 +342,7 @@ class Sessions:
             kinds=growth_of(look.sections, recorded.summary.client),
             broken=break_of(turn),
         )
-        if recorded.end is not None:  # only what has ended stays as it is
+        if recorded.end is not None:  # only an ended exchange no longer changes
             self._known.put(exchange, found)
         return found
 
@@ -360,7 +362,7 @@ class Sessions:
         return show_session(name, found[:MOST_REQUESTS], is_cut=len(found) > MOST_REQUESTS)
 
     async def _line(self, exchange: str) -> Summary | None:
-        """The line of an exchange; None if there is no such exchange."""
+        """The summary of an exchange; None if there is no such exchange."""
         if not exchange.startswith("x_"):
             return None
         try:
@@ -369,7 +371,8 @@ class Sessions:
             return None
 
     async def _conversation(self, one: Summary) -> SessionShown:
-        """The conversation of a request without a session: everything before it by name, and all that continues it."""
+        """The conversation of a request without a session: the requests that it continues, and all that continue
+        them."""
         before = {one.id: one}
         root: Summary = one
         while (earlier := root.origin or root.previous) and earlier not in before:
@@ -390,6 +393,6 @@ class Sessions:
 
 
 def _calls(recorded: RecordedExchange) -> tuple[str, ...]:
-    """The tools that the reply called, and on what."""
+    """The tool calls of the reply, in words."""
     parts = (part for choice in recorded.reply().choices for part in choice.parts)
     return tuple(call_words(part.name, part.arguments) for part in parts if isinstance(part, ToolCall))

@@ -23,7 +23,7 @@ Place: TypeAlias = Literal["traffic", "chat", "runs", "evals", "example"]
 
 class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
     """A hold: since when, and until when. `client_deadline` is when the client will probably time out. `queue` are the
-    ids of all held exchanges, in order of arrival. `reason` is why it is held, where that is no rule."""
+    ids of all held exchanges, in order of arrival. `reason` is why it is held, if not because of a rule."""
 
     phase: Phase
     since: float
@@ -35,8 +35,8 @@ class HoldShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokensShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The provider's own counts, or with `is_estimated` an estimate in their place, and the estimate of the prompt with
-    its band."""
+    """The provider's own counts, or with `is_estimated` estimates in their place, and the estimate of the prompt with
+    its range."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -54,7 +54,7 @@ class TokensShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Hashes(msgspec.Struct, frozen=True):
-    """SHA-256, in hex, of the client's body, of the one that was sent, and of the raw answer."""
+    """SHA-256, in hex, of the client's body, of the body that was sent, and of the raw answer."""
 
     received: str | None = None
     sent: str | None = None
@@ -62,8 +62,8 @@ class Hashes(msgspec.Struct, frozen=True):
 
 
 class RawBodyShown(msgspec.Struct, frozen=True):
-    """A body that passed as it was. `size` and `sha256` are of all of it, after content decoding unless a `coding` is
-    named; the first `kept` bytes are on record. With `is_whole` unset it broke off."""
+    """A body that was forwarded unchanged. `size` and `sha256` are of the whole body, after content decoding unless a
+    `coding` is named; the first `kept` bytes are recorded. Without `is_whole`, it was interrupted."""
 
     media_type: str
     size: int
@@ -74,8 +74,8 @@ class RawBodyShown(msgspec.Struct, frozen=True):
 
 
 class RawShown(msgspec.Struct, frozen=True):
-    """A request that passed as it was, and its answer; each body is there once it has passed. With `is_read` the answer
-    is a reply that can be shown as one."""
+    """A request that was forwarded unchanged, and its answer; each body appears once it has been forwarded. With
+    `is_read`, the answer can be shown as a reply."""
 
     method: str
     path: str
@@ -93,8 +93,8 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an edit changes in a view. With `order`, `sections` are only those that changed, and `order` has the ids of
-    all. `kept` are the ids of the masks that edits of this hold have made."""
+    """What an edit changes in a view. With `order`, `sections` are only the changed ones, and `order` has the ids of
+    all. `kept` are the ids of the masks that edits of this hold have created."""
 
     id: str
     state: State
@@ -113,8 +113,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExchangeDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a view has in addition: the facts, and what belongs to the exchange. `reason` is why it was cancelled,
-    `transport` how the request came."""
+    """The additional fields of a view: the facts, and what belongs to the exchange. `reason` is why it was cancelled,
+    `transport` how the request arrived."""
 
     losses: tuple[Loss, ...] | None = None
     additions: tuple[Addition, ...] | None = None
@@ -145,7 +145,7 @@ class ConversationShown(msgspec.Struct, frozen=True):
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """Two requests, section by section; `prefix` is what remains of the cached prefix, if that is known."""
+    """A comparison of two requests by section; `prefix` is what remains of the cached prefix, if that is known."""
 
     against: str
     items: tuple[Compared, ...]
@@ -153,13 +153,13 @@ class Diff(msgspec.Struct, frozen=True):
 
 
 class Intercepting(msgspec.Struct, frozen=True):
-    """What is held: nothing, the next request, every request, or what the rules say."""
+    """Which requests are held: none, the next one, every one, or those that match the rules."""
 
     mode: Mode
 
 
 class HoldDecided(msgspec.Struct, frozen=True):
-    """What became of a hold."""
+    """The outcome of a hold."""
 
     id: str
     state: State
@@ -192,10 +192,10 @@ class ClientShown(msgspec.Struct, frozen=True):
 
 
 class DialectShown(msgspec.Struct, frozen=True):
-    """What the page needs to know of a dialect.
+    """What the page needs to know about a dialect.
 
-    `home` is the provider that its requests go to by themselves, `label` its name without that provider's. `container`
-    is the field of the messages, `roles` are those that a message can be given, `messages` has a new one for each role.
+    `home` is the provider that its requests go to by default, `label` its name without that provider's. `container` is
+    the field of the messages, `roles` are those that a message can have, `messages` has a new message for each role.
     """
 
     name: str
@@ -207,7 +207,7 @@ class DialectShown(msgspec.Struct, frozen=True):
 
 
 class PanelShown(msgspec.Struct, frozen=True):
-    """A tab for the page of an exchange that the plug-in `plugin` adds. Its module is at `/api/panels/{name}`."""
+    """A tab that the plug-in `plugin` adds to the view of an exchange. Its module is at `/api/panels/{name}`."""
 
     name: str
     title: str
@@ -215,8 +215,8 @@ class PanelShown(msgspec.Struct, frozen=True):
 
 
 class PluginShown(msgspec.Struct, frozen=True):
-    """A plug-in that the user has named: where it is from, what it adds, and what of it has failed in this process and
-    why. The key of a failure is empty where nothing of the plug-in could be loaded."""
+    """A plug-in that the user has named: where it is from, what it adds, and which parts of it have failed in this
+    process and why. The key of a failure is empty if the plug-in could not be loaded at all."""
 
     name: str
     place: str
@@ -225,9 +225,9 @@ class PluginShown(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """This server. `places` are the parts of the page that it has, `toolsets` the names of configured tools; `workers`
-    is how many processes serve clients at the moment, `panels` are the tabs that plug-ins add, `formats`
-    the file formats for sharing. `program` is how a shell starts Sightline."""
+    """This server. `places` are the views of its page, `toolsets` the names of configured toolsets; `workers` is how
+    many processes currently serve clients, `panels` are the tabs that plug-ins add, `formats` the file formats for
+    sharing. `program` is how a shell starts Sightline."""
 
     version: str
     address: str

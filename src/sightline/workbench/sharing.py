@@ -1,5 +1,5 @@
-"""Share and import on the page: archives of exchanges with a preview of what is replaced in them, and files read back
-into the record."""
+"""Sharing and importing on the page: archives of exchanges with a preview of what is replaced in them, and files that
+are imported into the record."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,13 +24,13 @@ from sightline.web.bodies import read_body, read_bytes
 _MOST_TO_IMPORT = 512 << 20
 _SHOWN = 160
 _MOST_SECTIONS = 1_000
-"""So many sections are listed; more are nothing to choose from one by one, and a kind takes them all."""
+"""How many sections are listed; more are too many to choose from one by one, and a kind selects all of them."""
 
 
 class ShareOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"form": "as"}):
-    """Which exchanges, by a filter or by their ids, in which format. With `redact`, what should not leave is replaced:
-    what is found, what matches `patterns`, and the texts of `sections`, which are kinds or the ids of single ones; the
-    values and sections in `keep` stay. With `preview`, only list it."""
+    """Which exchanges, by a filter or by their ids, in which format. With `redact`, sensitive values are replaced:
+    those that are found, those that match `patterns`, and the texts of `sections`, which are kinds or ids of single
+    sections; the values and sections in `keep` stay. With `preview`, only list them."""
 
     filter: str = ""
     exchanges: tuple[str, ...] = ()
@@ -43,8 +43,8 @@ class ShareOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class ReplacedValue(msgspec.Struct, frozen=True):
-    """A value that is replaced: of which kind, by what, and in how many places. Of a long one `value` is the
-    beginning, and then it cannot be kept."""
+    """A replaced value: its kind, its replacement, and in how many places it occurs. If it is long, `value` is only its
+    beginning, and it cannot be kept."""
 
     kind: str
     value: str
@@ -54,8 +54,8 @@ class ReplacedValue(msgspec.Struct, frozen=True):
 
 
 class SectionShown(msgspec.Struct, frozen=True):
-    """A section that can be left out: of which kind, what it begins with or is the call of, its size in characters, and
-    in how many requests and replies it is."""
+    """A section that can be left out: its kind, its beginning or the call that it is, its size in characters, and in
+    how many requests and replies it occurs."""
 
     id: str
     kind: SectionKind
@@ -65,8 +65,8 @@ class SectionShown(msgspec.Struct, frozen=True):
 
 
 class SharePreview(msgspec.Struct, frozen=True):
-    """How many exchanges there are, what is replaced in them, and the sections that they have, or the first of them;
-    `sections` are `all_sections` unless there are very many."""
+    """How many exchanges there are, what is replaced in them, and their sections. `all_sections` is how many sections
+    there are; if there are very many, `sections` has only the first of them."""
 
     exchanges: int
     found: tuple[ReplacedValue, ...]
@@ -77,9 +77,9 @@ class SharePreview(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class SharingCalls:
     """The calls `POST /api/share` and `POST /api/import`. `patterns` are those of the configuration. Plug-ins add
-    `finders` of values that are not to be shared and `exporters` of other formats, both by name, and `read_foreign`,
-    which gives the HTTP archive of a file of another format, or None; without plug-ins a file is not read for it.
-    `formats` are all formats of files, by name."""
+    `finders` of values that must not be shared and `exporters` of other formats, both by name, and `read_foreign`,
+    which converts a file of another format to an HTTP archive, or returns None; without plug-ins it is None. `formats`
+    are all file formats, by name."""
 
     store: Store
     catalog: Catalog
@@ -122,13 +122,14 @@ class SharingCalls:
             raise Fault(Code.INVALID_REQUEST, "no exchange matches", hint="Change the filter.", status=404)
         data = b"".join([piece async for piece in export.write(order.form)])
         name = f"sightline-{datetime.fromtimestamp(self.now(), UTC):%Y%m%d-%H%M%S}.{form.suffix}"
-        # A page of ours must not run what is in it: it is saved, never shown here.
+        # Its content must not run as a page of ours: it is saved, never shown.
         response = replies.data(data, form.media_type.encode())
         response.headers.append((b"content-disposition", f'attachment; filename="{name}"'.encode()))
         return response
 
     async def import_file(self, receive: Receive) -> Imported:
-        """Read an archive of Sightline, an HTTP archive or a file that a plug-in knows into the record."""
+        """Import an archive of Sightline, an HTTP archive or a file of a format that a plug-in knows into the
+        record."""
         data = await read_bytes(receive, _MOST_TO_IMPORT)
         try:
             return await import_archive(self.store, io.BytesIO(data), self.catalog, self.read_foreign)

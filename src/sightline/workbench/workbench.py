@@ -29,7 +29,7 @@ _A_MONTH = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The token and the port. Browsers share cookies between ports, so the cookie's name has the port in it."""
+    """The token and the port. Browsers share cookies between ports, so the cookie's name contains the port."""
 
     token: str
     port: int
@@ -41,11 +41,12 @@ class Access:
         return any(self._is_token(value) for value in self._cookies(headers))
 
     def is_in(self, query: str) -> bool:
-        """Whether the query of the printed link has the token."""
+        """Whether the query contains the token, as that of the printed link does."""
         return any(self._is_token(value) for value in parse_qs(query).get("token", ()))
 
     def proof(self, query: str) -> str:
-        """The response to the challenge in a query, by which another program of the user recognises this server."""
+        """The response to the challenge in a query, by which another program of the user recognises this server; empty
+        without a challenge."""
         challenge = parse_qs(query).get("challenge", [""])[0]
         return proof_of(self.token, challenge) if challenge else ""
 
@@ -112,7 +113,7 @@ class _Tree:
 
 
 class Static:
-    """Reads the files once, and again only when one of them has changed on the disk."""
+    """Reads the files once, and again only after one of them has changed on the disk."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
@@ -130,7 +131,7 @@ class Static:
         return WebResponse(401, html, list(_PAGE_HEADERS))
 
     def file(self, path: bytes) -> WebResponse:
-        """One file by its exact address."""
+        """One file by its exact path."""
         named, _, name = path.removeprefix(PREFIX).decode("latin-1").partition("/")
         tree = self._tree or self._current()
         media_type = TYPES.get(Path(name).suffix)
@@ -154,17 +155,16 @@ class Static:
 
 
 PING = 15.0
-"""After so many idle seconds a comment is sent, so that no proxy takes the connection for dead."""
+"""After so many idle seconds a comment is sent, so that no proxy considers the connection dead."""
 PAUSE = 0.03
-"""Seconds in which facts are collected before they are sent: no eye follows more, and to send each fact by itself costs
-half of the request that it is about."""
+"""Seconds in which facts are collected before they are sent: the eye cannot follow more, and sending each fact
+separately costs half as much as the request that it is about."""
 
 
 async def stream(hub: Hub, send: Send, *, with_frames: bool = True, is_brief: bool = False, ping: float = PING) -> None:
-    """Send facts until the hub is closed, those that come within a moment together. After the first comment no fact is
-    missed. Without `with_frames`, one event says when frames came and how large they were, and not what they brought.
-    With `is_brief`, not more facts are sent than a page can show; see `FactQueue`.
-    """
+    """Send facts until the hub is closed; facts that arrive within a moment are sent together. No fact after the first
+    comment is missed. Without `with_frames`, one event reports when frames arrived and how large they were, without
+    their data. With `is_brief`, no more facts are sent than a page can show; see `FactQueue`."""
     with hub.watch(is_brief=is_brief) as watch:
         if hub.spread is not None:
             await hub.spread()
@@ -189,7 +189,8 @@ async def stream(hub: Hub, send: Send, *, with_frames: bool = True, is_brief: bo
 
 
 def event(news: News, *, with_frames: bool = True) -> bytes:
-    """A fact, or an announcement under its name, as an event; frames as one event for each of them, or for all."""
+    """A fact, or an announcement under its name, as an event. Frames become one event each, or one for all without
+    `with_frames`."""
     from sightline.workbench.exchange_views import write_fact, write_frames
 
     if isinstance(news, Announced):
@@ -201,15 +202,15 @@ def event(news: News, *, with_frames: bool = True) -> bytes:
 
 
 EXAMPLE: Final = b"/example/"
-"""Below this path the page shows the example in place of the user's record."""
+"""Below this path, the page shows the example in place of the user's record."""
 
 _RELAY = PATH.encode()
 _COMMANDS = (_RELAY, WAIT_PATH.encode())
 
 
 class Example:
-    """A record that comes with the package, for users who have none yet: opened when the page first asks for it, and
-    closed when the user leaves it. Its `workbench` is None while it is not open."""
+    """A record that is part of the package, for users who have none yet. It is opened when the page first requests it,
+    and closed when the user leaves it. Its `workbench` is None while it is not open."""
 
     def __init__(self, open_workbench: Callable[[], AbstractAsyncContextManager["Workbench"]]) -> None:
         self._open = open_workbench
@@ -218,13 +219,13 @@ class Example:
         self.workbench: Workbench | None = None
 
     async def open(self) -> None:
-        """Make its workbench, unless it is there."""
+        """Create the workbench of the example, unless it is open."""
         async with self._lock:
             if self.workbench is None:
                 self.workbench = await self._stack.enter_async_context(self._open())
 
     async def close(self) -> None:
-        """Remove everything of it. The next call of `open` begins anew."""
+        """Remove everything of the example. The next call of `open` starts from scratch."""
         async with self._lock:
             self.workbench = None
             await self._stack.aclose()
@@ -232,9 +233,9 @@ class Example:
 
 @dataclass(slots=True)
 class Workbench:
-    """Serves the page and live events, and hands other calls to the API, which `open_api` makes when it is needed.
-    `trouble` returns what is wrong with the record. `commands` is None if this server answers from the record and sends
-    nothing, and so is `example`."""
+    """Serves the page and live events, and passes other calls to the API, which `open_api` creates when it is needed.
+    `trouble` returns what is wrong with the record. `commands` and `example` are None if this server answers from the
+    record and sends nothing."""
 
     access: Access
     open_api: Callable[[], Awaitable["Api"]]
@@ -277,7 +278,8 @@ class Workbench:
             await (await api.answer(scope, receive)).to(send)
 
     async def _show_example(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """The same page and API for the example. Its page opens it, and `DELETE /example/` removes it."""
+        """Serve the same page and API for the example. Requesting its page opens it, and `DELETE /example/` removes
+        it."""
         example, is_page = self.example, scope["raw_path"] == EXAMPLE
         if example is not None and is_page and scope["method"] == "DELETE":
             await example.close()
@@ -309,7 +311,7 @@ class Workbench:
 
     def _root(self, scope: AsgiScope) -> WebResponse:
         if scope["method"] == "HEAD":
-            return WebResponse(200, b"", list(replies.GUARDED))  # some clients check this way whether a server runs
+            return WebResponse(200, b"", list(replies.GUARDED))  # some clients check this way for a running server
         if scope["method"] != "GET":
             return replies.wrong_method(scope["method"])
         if self.access.is_in(scope["query_string"].decode("latin-1")):
@@ -321,15 +323,15 @@ class Workbench:
         return self._static.page()
 
     def _open_soon(self) -> None:
-        """Make the API while the browser loads the page, whose first call then need not wait for it."""
+        """Create the API while the browser loads the page, so that its first call need not wait."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(self.open_api())
             self._opening.add_done_callback(
                 lambda opening: opening.cancelled() or opening.exception()
-            )  # the call has it
+            )  # the API call raises it, too
 
     def _read(self, scope: AsgiScope) -> WebResponse:
-        """A file of the page, or the state of this server: neither needs the token."""
+        """A file of the page, or the health of this server: neither needs the token."""
         if scope["method"] not in READING:
             return replies.wrong_method(scope["method"])
         if scope["raw_path"].startswith(PREFIX):
