@@ -47,9 +47,7 @@ def fold_case(text: str) -> str:
     """The text in lower case, with its length unchanged."""
     if text.isascii():
         return text.lower()
-    if (
-        "\u0130" not in text and "\u212a" not in text
-    ):  # searching for a character is about ten times as fast as splitting
+    if "\u0130" not in text and "\u212a" not in text:  # a search is about ten times as fast as a split
         return text.lower().replace("ς", "σ")
     pieces = _APART.split(text)
     return "".join(piece if index % 2 else piece.lower() for index, piece in enumerate(pieces)).replace("ς", "σ")
