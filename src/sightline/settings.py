@@ -42,7 +42,7 @@ class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
     0 means any free port; `auto` means one worker per core. `max_message_mb` is the maximum size of a WebSocket
     message.
 
-    `proxy_port` is for children of `run --tls`. `tls_hosts` are further hosts whose connections are intercepted there,
+    `proxy_port` is for children of `run --tls`. `tls_hosts` are further hosts whose connections are decrypted there,
     and `tls_refused` is what happens to a host for which the client does not accept our certificate.
     """
 
@@ -142,7 +142,7 @@ class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     hooks: str = ""
 
     def check(self, name: str) -> None:
-        """Raise a Fault if the table does not name exactly one source of tools."""
+        """Raise a Fault if the table does not name exactly one source of tools, or has `builtin` without a folder."""
         sources = {"python": self.python, "mcp": self.mcp, "folder": self.folder, "plugin": self.plugin}
         named = [key for key, value in sources.items() if value]
         if len(named) != 1:
@@ -244,8 +244,8 @@ PluginName: TypeAlias = Annotated[
 
 
 class PluginSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[plugins]`: the plugins to load, and no others: files in the folder `plugins` beside the configuration file, and
-    entry points of installed packages. A plugin call that takes longer than `timeout_s` is stopped."""
+    """`[plugins]`: the plug-ins to load, and no others: files in the folder `plugins` beside the configuration file,
+    and entry points of installed packages. A plug-in call that takes longer than `timeout_s` is stopped."""
 
     use: tuple[PluginName, ...] = ()
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 10.0

@@ -1,5 +1,5 @@
 """A provider, how its kind is detected, the routes that choose one, what other tools call providers, and which hosts
-belong to a provider: only connections to those are intercepted below TLS."""
+belong to a provider: only connections to those are decrypted under `run --tls`."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -125,7 +125,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     version between the base URL and the path; if it is empty, the base URL is complete.
 
     `other_urls` are further base URLs at which the vendor's clients reach it by themselves; connections to them are
-    intercepted below TLS.
+    decrypted under `run --tls`.
 
     `request_max_retries` and `stream_max_retries` are set only by the user. A built-in table that needs other numbers
     than the usual ones sets `own_retries`, which applies to Sightline's own requests and never to a client's.
@@ -266,7 +266,7 @@ class KnownHosts:
         self._known[host, port] = known
 
     def find(self, host: str, port: int) -> KnownHost | None:
-        """The known host of this lower-case name and port; None if its connections are not intercepted."""
+        """The known host of this lower-case name and port; None if its connections are not decrypted."""
         if (host, port) in self._known:
             return self._known[host, port]
         for name, wanted in self._others:

@@ -36,7 +36,7 @@ CHATGPT_SETTINGS: Final = {
 """The address for ChatGPT logins, as a provider of the server that a run starts."""
 
 LAUNCHERS: Final = frozenset({"npx", "bunx", "pnpx", "node", "bun"})
-"""Programs that start the client named after them."""
+"""Programs that launch the client named in their arguments."""
 
 _NO_CHATGPT = (
     "note: Codex is signed in with ChatGPT, and the running server sends it to OpenAI's API, which takes keys alone. "
@@ -151,7 +151,7 @@ def _name(word: str) -> str:
     return {"claude-code": "claude", "gemini-cli": "gemini", "opencode-ai": "opencode"}.get(name, name)
 
 
-# --- what all have in common ------------------------------------------------------------------------
+# --- all clients ------------------------------------------------------------------------------------
 
 
 def _base_outfit(client: str, stage: Stage) -> Outfit:
@@ -421,7 +421,7 @@ def _openssl_roots() -> Iterator[str]:
 
 
 def _proxy_exceptions(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
-    """The hosts that the user reaches without a proxy, except those to be intercepted."""
+    """The hosts that the user reaches without a proxy, except those to be decrypted."""
     listed = stage.environment_value("no_proxy") or stage.environment_value("NO_PROXY")
     opened = tuple(hosts)
     for entry in filter(None, re.split(r"[\s,]+", listed)):
@@ -431,7 +431,7 @@ def _proxy_exceptions(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
 
 
 def _base_url_notes(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
-    """Notes about base URLs of the user's that lead to hosts which are not intercepted."""
+    """Notes about base URLs of the user's that lead to hosts which are not decrypted."""
     known = frozenset(hosts)
     for variable, _, _ in BASE_URLS:
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""`sightline config`: show and check what is set."""
+"""`sightline config`: shows and checks what is set."""
 
 import argparse
 import os

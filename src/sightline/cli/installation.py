@@ -202,7 +202,7 @@ def _model_findings(loaded: Configuration) -> Iterator[tuple[bool, str]]:
             yield True, f"aliases   {place} = {name} {means}"
 
 
-# --- and gone --------------------------------------------------------------------------------------
+# --- uninstall -------------------------------------------------------------------------------------
 
 _OURS = (
     "token*", "record.sqlite3*", "caps.sqlite3*", "caps-*.lock", "journal", "ca", "replica*", "learned.json*",

@@ -38,7 +38,8 @@ def run_cache(arguments: argparse.Namespace) -> int:
 
 
 def _write_json(value: object) -> None:
-    """Names of tools and texts of requests may contain lone surrogates, which this JSON encoder escapes."""
+    """Write a value as JSON. Names of tools and texts of requests may contain lone surrogates, which this encoder
+    escapes."""
     write(encode(msgspec.to_builtins(value)) + b"\n")
 
 

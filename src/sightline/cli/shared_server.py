@@ -140,8 +140,8 @@ _TIMEOUT_S = 10
 
 @contextmanager
 def hold_session(server: RunningServer, session: str, folder: Path) -> Iterator[None]:
-    """Hold every request of this session, before any other rule applies. If interception is off, it is set to rules
-    mode, in which the existing rules apply too. `folder` is the server's data folder."""
+    """Hold every request of this session, before any other rule applies. If interception is off, its mode is set to
+    `rules`, in which only requests that match a rule are held. `folder` is the server's data folder."""
     rule: Json = {
         "filter": write_expression(TextTerm("session", literal(session))),
         "action": "hold",

@@ -74,7 +74,7 @@ def apply_cache_edit(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
             return _set_marks(draft, edit), ""
 
 
-# --- words ---
+# --- text ---
 
 
 def _hold_words(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
@@ -187,7 +187,7 @@ def _set_marks(draft: Draft, edit: CacheEdit) -> Draft:
     return draft
 
 
-# --- how they are made ---
+# --- making edits ---
 
 
 @dataclass(frozen=True)

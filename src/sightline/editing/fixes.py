@@ -85,12 +85,13 @@ class _Place(NamedTuple):
 
 
 def _set(place: _Place, label: str, value: Json) -> Fix:
-    """Replace the value at this place."""
+    """A fix that replaces the value at this place."""
     return Fix(label, (Set(pointer=place.pointer, value=value),))
 
 
 def _require_all(place: _Place) -> Iterator[Fix]:
-    """Make every property required. Properties that were optional may be null instead, as OpenAI recommends."""
+    """Fixes that make every property required. Properties that were optional may be null instead, as OpenAI
+    recommends."""
     node = place.value
     if not isinstance(node, dict):
         return
@@ -106,7 +107,7 @@ def _require_all(place: _Place) -> Iterator[Fix]:
 
 
 def _strictly_or_not(place: _Place) -> Iterator[Fix]:
-    """Correct the whole schema in one step if that is possible, or stop promising to follow it."""
+    """Fixes that make the whole schema strict, if that is possible, or switch strictness off."""
     for root, holder in _holders(place.draft.document, place.pointer):
         schema = resolve(holder, root.removeprefix(parent_of(root)))
         if holder.get("strict") is not True or not isinstance(schema, dict):
@@ -181,7 +182,7 @@ def _places_of(name: str, value: Json, at: str) -> Iterator[str]:
 
 
 def _reshape_tool(place: _Place) -> Iterator[Fix]:
-    """Move a tool's fields to where the API has them: beside its type, or under it."""
+    """Fixes that move a tool's fields to where the API has them: beside its type, or under it."""
     tool = place.value
     if not isinstance(tool, dict) or tool.get("type") not in KINDS:
         return

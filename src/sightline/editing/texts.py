@@ -296,7 +296,7 @@ def common_ends(one: str, other: str) -> tuple[int, int]:
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """Uses binary search, because Python compares slices fast."""
+    """The length of the common prefix, by binary search, because Python compares slices fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

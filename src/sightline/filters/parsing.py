@@ -326,7 +326,7 @@ class _Reader:
         return self._comparison(field, Piece(found[1], word.start, word.start + 1), ":", number)
 
     def _search(self, word: Piece) -> Expression:
-        # In the chat @ always names a saved filter. Inside a saved filter it cannot.
+        # In the chat @ always names a saved filter, and a saved filter cannot name another.
         if word.text.lower() in _SPELLED or (word.text.startswith("@") and self.scope is FilterScope.CHAT):
             raise self._unknown(word)
         self.source.place = word.start  # read again as a value, with escapes, and with inner quotes as in don't

@@ -196,7 +196,7 @@ def _part(draft: _Draft) -> Part:
 
 
 def part_events(part: Part, number: int, choice: int = 0) -> list[StreamEvent]:
-    """A part as events: text, thinking and calls as if they had been streamed in one step, any other part whole."""
+    """A part as events: a part that can be streamed as if it had arrived in one step, any other part whole."""
     events: list[StreamEvent]
     match part:
         case Text(text, citations):

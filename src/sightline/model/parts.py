@@ -166,7 +166,7 @@ class Opaque(Value, frozen=True, tag="opaque"):
     """Anything that we do not model, whole, with the dialect that understands it.
 
     `mirrored` means that its content is also elsewhere in the request, so that omitting it loses nothing. `text`
-    describes it to a model that does not know its kind; empty if words cannot.
+    describes it to a model that does not know its kind; empty if it cannot be described in words.
     """
 
     dialect: str

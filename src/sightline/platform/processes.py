@@ -164,8 +164,8 @@ _IDLE_SHARE = 0.05
 
 class FreedMemory:
     """Returns memory to the system that this process no longer needs: garbage that the collector has not found yet, and
-    what the C library keeps after a burst of streams, a third of a server. Finding both takes milliseconds, so it is
-    done when the process is idle, and only after this many seconds of work (`worth_it`)."""
+    what the C library keeps after a burst of streams, a third of a server's memory. Finding both takes milliseconds, so
+    it is done when the process is idle, and only after this many seconds of work (`worth_it`)."""
 
     def __init__(self, worth_it: float = 0.05) -> None:
         self._worth_it = worth_it
@@ -245,7 +245,7 @@ def start_time(number: int) -> str:
         return ""
 
 
-# --- a process and all that it started ---
+# --- process trees ---
 
 MARK = "_SIGHTLINE_CHILD"
 """The variable that marks a child; its descendants inherit it."""

@@ -46,7 +46,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         return _splice(self.data, [(start, stop, text)])
 
     def insert(self, pointer: str, value: Json) -> "WireDocument":
-        """Add a value: before a position of an array, at its end (`-`), or under a new key of an object."""
+        """Insert a value: before a position of an array, at its end (`-`), or under a new key of an object."""
         return self.insert_text(pointer, jsontext.encode(value))
 
     def remove(self, pointer: str) -> "WireDocument":
