@@ -152,7 +152,7 @@ def _literal(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _escapes_in(secrets: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern that matches any text with an unusual spelling. Most keys are printable ASCII, which few texts
+    """A pattern that is in every text with an unusual spelling. Most keys are printable ASCII, which few texts
     escape."""
     return _ESCAPED if all(each.isascii() and each.isprintable() for each in secrets) else _ESCAPED_WIDELY
 
