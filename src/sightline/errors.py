@@ -1,7 +1,7 @@
-"""What can go wrong, as one exception class with a closed set of codes.
+"""The one exception class, `Fault`, and its closed set of error codes.
 
-The code is the interface: commands, dialects, the record and the page all switch on it. It says whether trying again
-can help, and every code has an entry in `docs/reference/errors.md`.
+The code is the interface: commands, dialects, the record and the page all switch on it. It decides whether a retry can
+help, and every code has an entry in `docs/reference/errors.md`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Label = Literal["auth", "quota", "net", "model", "unknown"]
 
 
 class Code(StrEnum):
-    """Every kind of failure that Sightline tells apart."""
+    """Every kind of failure that Sightline distinguishes."""
 
     INVALID_REQUEST = "invalid_request"
     AUTH = "auth"
@@ -55,12 +55,12 @@ LABELS: Mapping[Code, Label] = {
     Code.TIMEOUT_IDLE: "net",
     Code.MODEL_UNKNOWN: "model",
 }
-"""The coarse class of a code, for a place that has room for one short word; any other code is `unknown`."""
+"""The coarse class of a code, for places with room for one short word. Any other code is `unknown`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What a provider's words state in tokens: the most it takes, what was asked of it, and how much that is over."""
+    """Token counts that a provider's error message states: the limit, the number requested, and the excess."""
 
     limit: int | None = None
     requested: int | None = None
@@ -71,8 +71,8 @@ UNSTATED = Numbers()
 
 
 CancelReason: TypeAlias = Literal["client_gone", "shutdown", "interrupted", "user", "timeout"]
-"""Why something was cancelled: its client left, Sightline was stopped, its process was interrupted, a person wanted
-it, or its time was up."""
+"""Why something was cancelled: the client left, Sightline was stopped, the process was interrupted, a person stopped
+it, or it timed out."""
 
 CANCEL_WORDS: Mapping[CancelReason, str] = {
     "client_gone": "the client has gone",
@@ -84,11 +84,12 @@ CANCEL_WORDS: Mapping[CancelReason, str] = {
 
 
 class Fault(Exception):
-    """One failure: its code, a sentence for a person, and what to do next.
+    """A failure: its code, a sentence for a person, and what to do next.
 
-    `message` keeps a provider's own words. `pointer` names the offending value of a document, `status` the HTTP
-    status that came with it, `retry_after` the seconds that the other side asked for, `details` its error object,
-    `numbers` what its words state in tokens. `reason` is why something was cancelled, for that code alone.
+    `message` keeps the provider's own words. `pointer` names the offending value of a document, `status` is the HTTP
+    status of the response, `retry_after` the seconds to wait that the other side asked for, `details` its error object,
+    `numbers` the token counts that its message states. `reason` is why something was cancelled, and is set only for
+    that code.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Fault(Exception):
 
     @property
     def label(self) -> Label:
-        """Its coarse class."""
+        """The coarse class of the code."""
         return LABELS.get(self.code, "unknown")
 
     @property

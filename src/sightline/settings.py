@@ -1,4 +1,4 @@
-"""What a person can set besides providers and models: one struct for each table of the configuration file."""
+"""Everything the user can configure besides providers and models: one struct per table of the configuration file."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, TypeAlias
@@ -39,11 +39,11 @@ Workers: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=256)] | Literal["auto"
 
 class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[server]`: where Sightline listens, which other origins may call it, and how many processes serve clients. Port
-    0 is any free one; `auto` are as many workers as cores. `max_message_mb` is how large one message of a WebSocket may
-    be.
+    0 means any free port; `auto` means one worker per core. `max_message_mb` is the maximum size of a WebSocket
+    message.
 
-    `proxy_port` is for children of `run --tls`; `tls_hosts` are further hosts whose connections are opened there;
-    `tls_refused` says what becomes of a host for which a client does not accept our certificate.
+    `proxy_port` is for children of `run --tls`. `tls_hosts` are further hosts whose connections are decrypted there,
+    and `tls_refused` is what happens to a host for which the client does not accept our certificate.
     """
 
     host: str = "127.0.0.1"
@@ -57,7 +57,7 @@ class ServerSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
 
 
 class AskSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[ask]`: the model, the system prompt and the instructions where the command names none."""
+    """`[ask]`: the model, the system prompt and the instructions that apply if the command names none."""
 
     model: str = ""
     system: str = ""
@@ -65,7 +65,7 @@ class AskSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
 
 class LocalSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[local]`: the embedded model. `url` is one that is running already; 0 threads are half of the cores."""
+    """`[local]`: the embedded model. `url` is a server that is already running; 0 threads means half of the cores."""
 
     url: Url = ""
     threads: Count = 0
@@ -73,17 +73,17 @@ class LocalSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
 
 class NetworkSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[network]`: certificates to trust besides the system's, and how many connections one provider may get."""
+    """`[network]`: certificates to trust besides the system's, and the maximum number of connections per provider."""
 
     ca_file: str = ""
     max_connections: Limit = 1000
 
 
 class StoreSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[store]`: where the record is kept and for how long. Without a `url` it is in the data folder; 0 is no limit.
-    `fsync` is what is forced to the disk, so that it survives the end of the machine: nothing, each batch that is
-    stored, or each record before its client gets the last byte. `raw_body_mb` is how much is kept of each body that is
-    passed on as it came; of a longer one there are its size and its hash."""
+    """`[store]`: where the record is kept and for how long. Without a `url` it is in the data folder; 0 means no limit.
+    `fsync` is what is forced to disk to survive a crash of the machine: nothing, each stored batch, or each record
+    before its client gets the last byte. `raw_body_mb` is how much is kept of each body that is passed through unread;
+    of a longer body, its size and hash are kept."""
 
     url: StoreUrl = ""
     fsync: Literal["never", "batches", "records"] = "never"
@@ -93,9 +93,9 @@ class StoreSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
 
 class TelemetrySettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[telemetry]`: the OpenTelemetry collector that gets a span for every exchange. Without it nothing is exported.
+    """`[telemetry]`: the OpenTelemetry collector that gets a span for every exchange. Without one nothing is exported.
 
-    `content` sends what was said too. `env_headers` name the variables that hold the collector's headers.
+    `content` also exports the content of messages. `env_headers` names the variables that hold the collector's headers.
     """
 
     otlp_endpoint: Url = ""
@@ -104,7 +104,7 @@ class TelemetrySettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_
 
 
 class ExportSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[export]`: what `export --redact` replaces beside keys, addresses and names: regular expressions."""
+    """`[export]`: regular expressions for what `export --redact` replaces in addition to keys, addresses and names."""
 
     patterns: tuple[str, ...] = ()
 
@@ -132,10 +132,11 @@ class ChatSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 
 
 class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[tools.NAME]`: tools that a run may be given, from exactly one of `python`, `mcp`, `folder` and `plugin`.
+    """`[tools.NAME]`: tools that can be given to a run, from exactly one of `python`, `mcp`, `folder` and `plugin`.
 
-    Paths are relative to the configuration file. Of a folder the built-in tools named in `builtin` are offered; without
-    it those that only read. `parallel` and `allow` are patterns of names: what may run beside others, and unasked.
+    Paths are relative to the configuration file. A folder offers the built-in tools named in `builtin`, or the
+    read-only ones if it is empty. `parallel` and `allow` are patterns of tool names: which may run in parallel with
+    others, and which may run without approval.
     """
 
     python: str = ""
@@ -149,7 +150,7 @@ class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     hooks: str = ""
 
     def check(self, name: str) -> None:
-        """Refuse a table that does not say where its tools are, or says it twice."""
+        """Raise a Fault if the table does not name exactly one source of tools, or has `builtin` without a folder."""
         sources = {"python": self.python, "mcp": self.mcp, "folder": self.folder, "plugin": self.plugin}
         named = [key for key, value in sources.items() if value]
         if len(named) != 1:
@@ -162,12 +163,12 @@ class Toolset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class EvalCommand(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`cli` of `[evals.targets.NAME]`: a program that is given the question. One of `command`, a line for the shell,
-    `words`, which no shell sees, and `template`, a ready one, says how it is started.
+    """`cli` of `[evals.targets.NAME]`: a program that is given the question. It is started by one of `command`, a line
+    for the shell, `words`, which bypass the shell, and `template`, a predefined command.
 
-    `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}` in it are replaced by their
-    values. `cwd` is relative to the folder of the repository. `env` names variables that it gets although they hold
-    keys.
+    `{PROMPT}`, `{PROMPT_FILE}`, `{OUTPUT_FILE}`, `{FILES}`, `{EVAL_ID}` and `{ATTEMPT}` are replaced by their values.
+    `cwd` is relative to the folder of the repository. `env` names variables that are passed to the program although
+    they hold keys.
     """
 
     command: str = ""
@@ -183,11 +184,11 @@ class EvalCommand(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
 
 
 class EvalTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[evals.targets.NAME]`: who answers the cases of suites. A model of the configuration, with `toolsets` where it
-    is given tools, or one of `cli`, `mock` (fixed words) and `replay` (a filter: answers come from the record).
+    """`[evals.targets.NAME]`: what answers the cases of suites. Either a model of the configuration, with `toolsets` if
+    it gets tools, or one of `cli`, `mock` (a fixed text) and `replay` (a filter: answers come from the record).
 
-    `judge` is the target that judges its answers. `requests` is how many a run with tools may make, and `approve` lets
-    its tools run unasked. `file_form` is how files are written into its prompts.
+    `judge` is the target that judges its answers. `requests` is the maximum number of requests of a run with tools, and
+    `approve` lets its tools run without approval. `file_form` is how files are written into its prompts.
     """
 
     model: str = ""
@@ -213,8 +214,8 @@ class EvalTarget(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 class EvalsSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """`[evals]`: the folder of the suites that the page lists and writes to, relative to the configuration file, and
-    who answers and judges where neither a command nor a suite says so. `file_form` is how files are written into a
-    prompt: `xml` is <file path="…">, `seed` is === path ===."""
+    the target and judge that apply if neither a command nor a suite names one. `file_form` is how files are written
+    into a prompt: `xml` is <file path="…">, `seed` is === path ===."""
 
     folder: str = "evals"
     target: str = ""
@@ -224,11 +225,11 @@ class EvalsSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
 
 class CapSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[[caps]]`: the most that the requests of a filter may cost in a window, in `dollars` or in `tokens`. With `per`
-    each session, project and so on has the whole amount for itself.
+    """`[[caps]]`: the most that the requests matching a filter may cost in a window, in `dollars` or in `tokens`. With
+    `per`, each session, project and so on gets the whole amount.
 
-    What does not fit is refused, or held until a person decides. `unpriced` says what happens to a request whose price
-    is not known, where the cap is one of money.
+    A request over the cap is refused, or held until a person decides. For a cap in dollars, `unpriced` is what happens
+    to a request whose price is not known.
     """
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="a name of letters and digits")]
@@ -251,15 +252,15 @@ PluginName: TypeAlias = Annotated[
 
 
 class PluginSettings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`[plugins]`: what is loaded, and nothing else is: files of the folder `plugins` beside the configuration file,
-    and entry points of installed packages. A call of one that takes longer than `timeout_s` is ended."""
+    """`[plugins]`: the plug-ins to load, and no others: files in the folder `plugins` beside the configuration file,
+    and entry points of installed packages. A plug-in call that takes longer than `timeout_s` is stopped."""
 
     use: tuple[PluginName, ...] = ()
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 10.0
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """All tables."""
+    """All tables of the configuration file."""
 
     server: ServerSettings = ServerSettings()
     ask: AskSettings = AskSettings()
@@ -275,7 +276,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     plugins: PluginSettings = PluginSettings()
 
     def mistakes(self) -> Iterator[tuple[tuple[str, ...], str, str]]:
-        """What is wrong although each value has the right type: where, what, and what to do."""
+        """Mistakes that the types of the values do not catch, each as its place, what is wrong, and what to do."""
         for name, toolset in self.tools.items():
             try:
                 toolset.check(name)

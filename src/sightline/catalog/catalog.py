@@ -1,11 +1,11 @@
-"""The catalogue: every known provider, family, model and route, and what is known of a model by any spelling.
+"""The catalogue: every known provider, family, model and route, and what is known of a model in any spelling.
 
-Prices are those of the providers that a table names. The same weights, or a similar name, cost something else at
-another provider: nothing on an own server, another rate behind a gateway. There the price is not known until a table
-gives it for that provider.
+Prices apply to the providers that a table names. The same weights, or a similar name, cost something else at another
+provider: nothing on your own server, another rate behind a gateway. There the price is unknown until a table gives it
+for that provider.
 
-`check` finds the mistakes that cost people most in values of the right type: a key where the name of its variable
-belongs, an invalid address, and an unknown name. A value that may be a secret is never repeated.
+`check` finds the most costly mistakes in values of the right type: a key in place of the name of its variable, an
+invalid address, and an unknown name. A value that may be a secret is never repeated.
 """
 
 import re
@@ -26,7 +26,7 @@ from sightline.model.json import Json, JsonObject
 
 
 class Catalog(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, dict=True):
-    """What the built-in tables and the user's configuration say together. Order is the order of the files."""
+    """The built-in tables merged with the user's configuration. The order is that of the files."""
 
     providers: dict[str, Provider] = {}
     families: dict[str, Family] = {}
@@ -34,26 +34,28 @@ class Catalog(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     routes: tuple[Route, ...] = ()
     detections: dict[str, Detection] = {}
 
-    # Each request asks for these, so they are made once for a catalogue.
+    # Every request needs these, so they are computed once per catalogue.
 
     @cached_property
     def spelled(self) -> Mapping[str, str]:
-        """The models by name and alias in small letters. A name goes before an alias, and the first before others."""
+        """The models by lower-case name and alias. A name takes precedence over an alias, and an earlier entry over
+        later ones."""
         names = {name.lower(): name for name in reversed(self.models)}
         return {alias.lower(): name for name, model in self.models.items() for alias in model.aliases} | names
 
     @cached_property
     def globs(self) -> Sequence[tuple[re.Pattern[str], Family]]:
-        """The families by what their models are called, in small letters, the longest glob first."""
+        """The families by the lower-case globs for their models' names, longest glob first."""
         globs = [(glob.lower(), family) for family in self.families.values() for glob in family.match]
         globs.sort(key=lambda each: len(each[0]), reverse=True)
         return [(re.compile(translate(glob)), family) for glob, family in globs]
 
 
 def prices_at(entry: Model | Family, provider_name: str, *, is_for_provider: bool = False) -> Prices | None:
-    """The entry's prices, where they are this provider's. `is_for_provider` says that the entry is `provider/name`.
+    """The entry's prices if they are this provider's, otherwise None. `is_for_provider` means that the entry is
+    `provider/name`.
 
-    An entry that names no provider at all is the user's own table, and holds wherever that name is asked for.
+    An entry that names no provider at all is the user's own table, and applies wherever that name is requested.
     """
     prices = entry.prices
     if prices is None or is_for_provider:
@@ -72,8 +74,8 @@ class PriceDate(NamedTuple):
 
 
 def price_dates(catalog: Catalog) -> list[PriceDate]:
-    """Of each price of each provider that has a month; what has none is the user's own. What a provider charges for all
-    of its models is there without a model."""
+    """The date of every price that has a month; prices without one are the user's own. What a provider charges for all
+    of its models is listed with an empty model."""
     found = [
         PriceDate(name, "", provider.charges.as_of, provider.charges.source)
         for name, provider in catalog.providers.items()
@@ -90,8 +92,8 @@ def price_dates(catalog: Catalog) -> list[PriceDate]:
 def providers_at_other_sites(builtin: Mapping[str, str], providers: Mapping[str, Provider]) -> frozenset[str]:
     """The built-in providers whose base URL the user has pointed at another site: a gateway, or a server of their own.
 
-    `builtin` is the address that each has in Sightline's own tables. One that begins with a variable is the user's to
-    set, and another host of the same site (`eu.api.example.com`) is still the vendor.
+    `builtin` has each provider's address in Sightline's own tables. An address that begins with a variable is the
+    user's to set, and another host of the same site (`eu.api.example.com`) still belongs to the vendor.
     """
     return frozenset(
         name
@@ -101,8 +103,8 @@ def providers_at_other_sites(builtin: Mapping[str, str], providers: Mapping[str,
 
 
 def without_prices(catalog: Catalog, moved: Collection[str], is_users: Callable[[str], bool]) -> Catalog:
-    """The catalogue without the built-in prices of these providers. `is_users` tells of a model's name whether the
-    user has set its prices; those stay."""
+    """The catalogue without the built-in prices of these providers. `is_users` is whether the user has set the prices
+    of a model; those stay."""
     if not moved:
         return catalog
     models = {
@@ -121,14 +123,14 @@ def _for_others(name: str, model: Model, prices: Prices, moved: Collection[str])
 
 
 def _site(url: str) -> str:
-    """The last two names of the host, which stay the same for a vendor's regions; an address of numbers as it is."""
+    """The last two labels of the host, which are the same for all of a vendor's regions; an IP address as it is."""
     host = _host(url)
     labels = host.split(".")
     return host if host.startswith("[") or labels[-1].isdigit() else ".".join(labels[-2:])
 
 
 def _host(url: str) -> str:
-    """The host of an address in small letters, without its port."""
+    """The lower-case host of an address, without its port."""
     host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].lower()
     return host if host.startswith("[") else host.partition(":")[0]
 
@@ -141,9 +143,9 @@ _UNKNOWN = Family()
 
 
 def facts_of(catalog: Catalog, provider_name: str, model_name: str) -> Facts:
-    """The facts of a model at this provider: those of its family, and over them its entries, the most exact last.
+    """The facts of a model at this provider: those of its family, overridden by its entries, most specific last.
 
-    Everything but the prices holds for the same model elsewhere too.
+    Everything except the prices also applies to the same model elsewhere.
     """
     own = list(_entries(catalog, (f"{provider_name}/{name}" for name in spellings(model_name))))
     layers: list[Family | Model] = [family_of(catalog, provider_name, model_name)]
@@ -173,7 +175,7 @@ def _with_charges(prices: Prices, charges: Charges) -> Prices:
 
 
 def prices_at_address(prices: Prices, url: str) -> Prices:
-    """The prices of requests that are sent to this address, which may be that of a region."""
+    """The prices of requests that are sent to this address, which may belong to a region."""
     if not prices.hosts or not url:
         return prices
     host = _host(url)
@@ -182,7 +184,8 @@ def prices_at_address(prices: Prices, url: str) -> Prices:
 
 
 def family_of(catalog: Catalog, provider_name: str, model_name: str) -> Family:
-    """The family that the model's entry names, else the one with the longest glob that fits, else an empty one."""
+    """The family that the model's entry names, otherwise the one with the longest matching glob, otherwise an empty
+    one."""
     for model in _entries(catalog, _addresses(provider_name, model_name)):
         if model.family in catalog.families:
             return catalog.families[model.family]
@@ -194,13 +197,12 @@ def family_of(catalog: Catalog, provider_name: str, model_name: str) -> Family:
 
 
 def entry_of(catalog: Catalog, model_name: str) -> Model | None:
-    """The most exact entry for a model's name, vendor's path and all."""
+    """The most specific entry for a model's name, which may include the vendor's path; None if there is none."""
     return next(_entries(catalog, _variants(model_name)), None)
 
 
 def spellings(model_name: str) -> list[str]:
-    """The name, then what is left of it without a variant, `-latest` or a date; then the same without the vendor's
-    path."""
+    """The name, then the name without a variant, `-latest` or a date; then the same without the vendor's path."""
     return list(dict.fromkeys((*_variants(model_name), *_variants(model_name.rpartition("/")[2]))))
 
 
@@ -216,7 +218,7 @@ def _addresses(provider_name: str, model_name: str) -> Iterator[str]:
 
 
 def _entries(catalog: Catalog, names: Iterable[str]) -> Iterator[Model]:
-    """The entries under these names, each once."""
+    """The entries under these names, without duplicates."""
     seen: set[str] = set()
     for name in names:
         found = name if name in catalog.models else catalog.spelled.get(name.lower(), "")
@@ -260,7 +262,7 @@ def _mistakes(catalog: Catalog, tree: JsonObject) -> Iterator[Mistake]:
             if owner != name:
                 message = f"has {quote_word(alias)}, which means {quote_word(owner)} already"
                 yield ("models", name, "aliases"), message, "Take it out of one of them."
-                # The other side may be the user's, and is what they can change.
+                # The other side may be the user's, which is the one they can change.
                 yield ("models", owner), f"and {quote_word(name)} both have the name {quote_word(alias)}", ""
 
 
@@ -292,7 +294,7 @@ def _url(path: Path, url: str) -> Iterator[Mistake]:
     rest = f"http://host{url[variable.end() :]}" if variable else url
     try:
         parts = urlsplit(rest)
-        host, _port = parts.hostname, parts.port  # a port out of range is found only by asking for it
+        host, _port = parts.hostname, parts.port  # a port out of range is detected only on access
     except ValueError:
         yield path, "is no URL: its host or port cannot be", example
         return
@@ -354,7 +356,7 @@ def _query(path: Path, query: dict[str, str]) -> Iterator[Mistake]:
 
 
 def _routes(routes: Json, catalog: Catalog) -> Iterator[Mistake]:
-    # Not from the catalogue: a route that could not be read is missing there, and the others would be miscounted.
+    # Not from the catalogue: a route that could not be read is missing there, which would shift the others' numbers.
     for index, route in enumerate(routes if isinstance(routes, list) else ()):
         name = route.get("provider") if isinstance(route, dict) else None
         names = (name,) if isinstance(name, str) else ()

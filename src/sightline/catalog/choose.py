@@ -1,4 +1,4 @@
-"""Which provider and which model a model name means, and what is known of both."""
+"""Chooses the provider and the model that a model name refers to, with what is known of both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from sightline.errors import Code, Fault
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """Where a request goes. `model` is the name to send; `arriving` is the dialect that the request came in;
+    """Where a request goes. `model` is the name to send; `arriving` is the dialect in which the request arrived;
     `price_list` has the prices of the provider's other models."""
 
     provider_name: str
@@ -27,16 +27,16 @@ class ModelChoice:
     arriving: DialectName | None = None
     price_list: Callable[[str], Prices | None] | None = field(default=None, compare=False, repr=False)
     dialect: DialectName = field(init=False, compare=False, repr=False)
-    """The dialect to send: that of the request where the provider understands it, else the provider's own."""
+    """The dialect to send: that of the request if the provider understands it, otherwise the provider's own."""
 
     def __post_init__(self) -> None:
         arriving, provider = self.arriving, self.provider
         is_kept = arriving is not None and arriving in provider.also and self._is_spoken_well(arriving)
-        object.__setattr__(self, "dialect", arriving if is_kept else provider.dialect)  # asked for at each step
+        object.__setattr__(self, "dialect", arriving if is_kept else provider.dialect)  # used at every step
 
     def prices_for(self, answered: str) -> Prices | None:
-        """The prices by which a reply is charged: those of the model that answered, where they are known. An alias, a
-        router or a deployment answers by another name than it was asked by."""
+        """The prices for a reply: those of the model that answered, if they are known. An alias, a router or a
+        deployment answers under another name than was requested."""
         own = self.facts.prices
         if self.price_list is None or answered in ("", self.model):
             return own
@@ -44,19 +44,21 @@ class ModelChoice:
 
     @property
     def has_vendor_rules(self) -> bool:
-        """Whether what the vendor of the dialect refuses is refused here too: a vendor's further APIs take more."""
+        """Whether this provider refuses what the vendor of the dialect refuses: a vendor's additional APIs accept
+        more."""
         provider = self.provider
         return provider.quirks.vendor_rules and (not provider.home or self.dialect in provider.home)
 
     def _is_spoken_well(self, dialect: DialectName) -> bool:
-        # The vendor's own client stumbles over events without indices; what we write from another dialect has them.
+        # The vendor's own client fails on events without indices; those that we write from another dialect have them.
         return dialect != "openai-responses" or self.provider.quirks.responses_indices
 
 
 def choose(
     catalog: Catalog, wanted: str, *, has_key: Callable[[Provider], bool], arriving: DialectName | None = None
 ) -> ModelChoice:
-    """What a model name means: by a route, by the provider that it names, else by who is known to serve the model."""
+    """Resolve a model name: by a route, by the provider that it names, otherwise by the providers known to serve the
+    model. Raises a Fault if there is none."""
     name, _, model = wanted.partition("/")
     name = next((known for known in catalog.providers if known.lower() == name.lower()), name)
     for route in catalog.routes:
@@ -78,7 +80,7 @@ def choose(
 
 
 def default_choice(catalog: Catalog, has_key: Callable[[Provider], bool]) -> ModelChoice:
-    """The first provider whose key is there and that has a default model, else the model inside Sightline."""
+    """The first provider that has a key and a default model, otherwise the model inside Sightline."""
     for name, provider in catalog.providers.items():
         if provider.key_env and provider.default_model and not provider.embedded and has_key(provider):
             return _choice(catalog, name, provider.default_model)
@@ -102,18 +104,18 @@ def _choice(
 
 
 def prices_of(catalog: Catalog, provider: str, model: str) -> Prices | None:
-    """The prices of a provider's model, where they are known."""
+    """The prices of a provider's model; None if they are not known."""
     return facts_of(catalog, provider, model).prices
 
 
 def _is_served_by_others(catalog: Catalog, wanted: str, name: str) -> bool:
-    # `openai/gpt-oss-120b` is how some vendors call that model; OpenAI's own API does not have it.
+    # Some vendors call that model `openai/gpt-oss-120b`; OpenAI's own API does not have it.
     model = catalog.models.get(wanted)
     return model is not None and bool(model.providers) and name not in model.providers
 
 
 def _own_name(catalog: Catalog, name: str, wanted: str) -> str:
-    """The maker's own name of a model that was named as a go-between spells it."""
+    """The maker's own name of a model that was requested in an intermediary's spelling; empty if there is none."""
     found = catalog.spelled.get(wanted.lower(), "")
     return found if found and "/" not in found and name in catalog.models[found].providers else ""
 
@@ -130,7 +132,7 @@ def _default_model(catalog: Catalog, name: str) -> str:
 def _serving(catalog: Catalog, wanted: str) -> list[str]:
     entry = entry_of(catalog, wanted)
     if entry is None and any(name.endswith(f"/{wanted.lower()}") for name in catalog.spelled):
-        return []  # it is a go-between's spelling of a name that its maker does not know
+        return []  # an intermediary's spelling of a name that its maker does not know
     names = entry.providers if entry is not None else ()
     return [name for name in names or family_of(catalog, "", wanted).providers if name in catalog.providers]
 

@@ -1,5 +1,5 @@
 """Programs and libraries that are known to call a model: where each reads its base URL and its credential from, and
-what each is given besides, so that it works as it does without Sightline."""
+what else each is given so that it works as it does without Sightline."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ BASE_URLS: Final = (
     ("GOOGLE_GEMINI_BASE_URL", "gemini", ""),
     ("GEMINI_API_BASE", "gemini", "/v1beta"),
 )
-"""What SDKs and programs read: the variable, whose API it is, and what that API's own base URL ends in."""
+"""What SDKs and programs read: the variable, whose API it is, and the ending of that API's own base URL."""
 
 FURTHER_BASE_URLS: Final = (
     ("OPENROUTER_API_BASE", "openrouter", "OPENROUTER_API_KEY"),
@@ -27,14 +27,14 @@ FURTHER_BASE_URLS: Final = (
     ("FIREWORKS_API_BASE", "fireworks", "FIREWORKS_API_KEY"),
     ("CEREBRAS_API_BASE", "cerebras", "CEREBRAS_API_KEY"),
 )
-"""Of vendors with the same API as others the base URL has to name the vendor; it is set where the key is."""
+"""For vendors that share an API with others, the base URL must name the vendor. It is set if the key is."""
 
 CREDENTIALS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai": ("OPENAI_API_KEY", "CODEX_API_KEY"),
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
 }
-"""Variables that hold a credential of each."""
+"""Variables that hold a credential of each vendor."""
 
 DEMANDED: Final[Mapping[str, tuple[str, ...]]] = {
     "openai": ("OPENAI_API_KEY",),
@@ -46,8 +46,8 @@ DEMANDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class KnownClient:
-    """A client for a list of them. `program` is what `sightline run --` starts, empty for a library; `variables` are
-    those that it reads by itself, so that a person can set them too."""
+    """A client in the list of known clients. `program` is what `sightline run --` starts, empty for a library;
+    `variables` are those that it reads by itself, so that the user can also set them."""
 
     title: str
     program: str = ""
@@ -55,7 +55,7 @@ class KnownClient:
     note: str = ""
 
     def environment(self, address: str) -> dict[str, str]:
-        """What a person sets to point it at Sightline at this address."""
+        """The variables that point the client at Sightline at this address."""
         return {name: f"{address}{ending}" for name, _, ending in BASE_URLS if name in self.variables}
 
 
@@ -76,12 +76,12 @@ KNOWN_CLIENTS: Final = (
 
 
 class ClientSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a client is given, for one way of being connected; `*` is every client.
+    """What a client is given for one way of connecting it; `*` is every client.
 
-    `variables` are set unless the user has; `certificates` are variables that name the file of certificates to trust;
-    `config` are keys of the provider that Codex is given. Versions before `since` do without it. With
-    `needs_own_provider` it is left out where requests may go to another provider than the client's own. `keeps` says
-    what it is for, `source` where that is written.
+    `variables` are set unless the user has set them; `certificates` are variables that name the file of certificates to
+    trust; `config` are keys of the provider that Codex is given. It does not apply to versions before `since`. With
+    `needs_own_provider` it is left out if requests may go to a provider other than the client's own. `keeps` is its
+    purpose, `source` where that is documented.
     """
 
     client: str
@@ -96,15 +96,15 @@ class ClientSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class ClientSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table of what clients are given, as `clients.toml` has it."""
+    """The contents of `clients.toml`: what clients are given."""
 
     settings: tuple[ClientSetting, ...]
 
     def for_client(
         self, client: str, way: Literal["base_url", "tls"], *, version: str = "", has_routes: bool = False
     ) -> tuple[ClientSetting, ...]:
-        """What this client is given. An empty `version` is taken for a new one; `has_routes` tells whether its requests
-        may go to another provider."""
+        """What this client is given. An empty `version` counts as a new one; `has_routes` is whether its requests may
+        go to another provider."""
         return tuple(
             each
             for each in self.settings

@@ -1,7 +1,7 @@
-"""From what our own callers want (ask, chat, loop, evals) to a request that says it to one model of one provider.
+"""Turns what our own callers want (ask, chat, loop, evals) into a request to one model of one provider.
 
-Nothing is added in secret: what the caller left out is left out, except where the model's family or the provider's
-quirks say what to send. What the model or its dialect cannot be asked for is refused here, before anything is sent.
+Nothing is added in secret: what the caller left out is left out, unless the model's family or the provider's quirks
+define what to send. What cannot be requested from the model or in its dialect is refused here, before anything is sent.
 """
 
 import hashlib
@@ -36,10 +36,10 @@ VERBOSITIES = ("low", "medium", "high")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a caller wants. None, or an empty word, means: not asked for.
+    """What a caller wants. None, or an empty string, means: not requested.
 
-    `instructions` replace the family's base instructions; empty ones say that there are to be none.
-    `user_instructions` follow either. `effort`, `summary` and `verbosity` are the words of the model; `conversation` is
+    `instructions` replace the family's base instructions; an empty string means that there are none.
+    `user_instructions` follow either. `effort`, `summary` and `verbosity` are the model's own words; `conversation` is
     the id under which a provider may cache.
     """
 
@@ -68,19 +68,19 @@ class Prompt:
 
 
 StatedWhen: TypeAlias = Literal["always", "if_known", "never"]
-"""Whether our own requests state an option: always, only to providers that are known to take it, or never."""
+"""Whether our own requests state an option: always, only to providers that are known to accept it, or never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectSupport:
-    """What can be said in a dialect at all: these sampling options, these efforts (None: any word), these summaries.
+    """What a dialect can express: these sampling options, these efforts (None: any word), these summaries.
 
-    `strict_schemas`: an output schema has a name and may be strict or not. `one_call`: calls can be held to one at a
-    time. `custom_tools`: tools may take free text. `hosted_tools`: the tools that its API has by itself, as it writes
-    them. `cache_key`: a request names its conversation. `store`: a request says whether it may be stored.
-    `reasoning_include`: what asks for the reasoning that the provider does not keep; None: nothing does.
-    `summary_mode`: the mode of reasoning beside which summaries are shown. `states_defaults`: our own requests say what
-    the API would assume. `asks_for_usage`: a stream reports its usage only if the request asks for it.
+    `strict_schemas`: an output schema has a name and may be strict or not. `one_call`: calls can be limited to one at a
+    time. `custom_tools`: tools may take free text. `hosted_tools`: the tools built into its API, as it writes them.
+    `cache_key`: a request names its conversation. `store`: a request says whether it may be stored.
+    `reasoning_include`: what requests the reasoning that the provider does not keep; None if nothing does.
+    `summary_mode`: the reasoning mode with which summaries are shown. `states_defaults`: our own requests state what
+    the API would assume. `asks_for_usage`: a stream reports its usage only on request.
     """
 
     options: frozenset[str] = frozenset()
@@ -117,7 +117,8 @@ def compose(
     dialect: str,
     support: DialectSupport,
 ) -> Request:
-    """The request that asks this model for it, in the terms of the dialect in which it will be written."""
+    """The request that asks this model for it, in the terms of the dialect in which it will be written. Raises a Fault
+    if the input is empty, or if the model cannot do it."""
     if all(_is_empty(message) for message in prompt.messages):
         raise Fault(Code.INVALID_REQUEST, "the input is empty", hint="Write something for the model to answer.")
     composing = _Composing(prompt, provider, family, facts, model, dialect, support)
@@ -136,8 +137,8 @@ def compose(
 def complete(
     request: Request, *, provider: Provider, facts: Facts, support: DialectSupport, conversation: str
 ) -> Request:
-    """A request that a caller wrote whole, with what every request of our own says: what the provider may store, that
-    it hands over its reasoning, and the conversation that it belongs to. What the caller has said stays."""
+    """A request that a caller wrote completely, with what all our own requests state: whether the provider may store
+    it, that it returns its reasoning, and the conversation that it belongs to. What the caller has set stays."""
     quirks, given = provider.quirks, request.options
     options = msgspec.structs.replace(
         given,
@@ -149,21 +150,22 @@ def complete(
 
 
 def base_instructions(family: Family, tools: tuple[Tool, ...]) -> str:
-    """The family's instructions, where the caller has none."""
+    """The family's instructions, for callers that have none."""
     needs_more = family.needs_special_apply_patch_instructions and PATCH_TOOL not in _tool_names(tools)
     return "\n".join(filter(None, (family.base_instructions, family.tool_instructions if needs_more else "")))
 
 
 def conversation_of(model: str, prompt: Prompt) -> str:
     """An id for the conversation that begins with this prompt. It depends on nothing else, so that a preview and the
-    request that is sent have the same one."""
+    request that is sent have the same id."""
     began = [model, prompt.instructions, prompt.user_instructions, msgspec.to_builtins(prompt.messages)]
     return f"c_{hashlib.sha256(msgspec.json.encode(began)).hexdigest()[:32]}"
 
 
 def _store(quirks: Quirks, support: DialectSupport) -> bool | None:
-    """What `store` says. Where the API stores nothing by default, and many providers refuse the field, those that are
-    known to take it are asked not to store; what Azure's Responses need to find items again is not needed there."""
+    """The value of `store`. If the API stores nothing by default and many providers refuse the field, those that are
+    known to accept it are asked not to store. What Azure's Responses API needs to find items again is not needed
+    there."""
     if support.store == "always":
         return bool(quirks.store)
     return False if support.store == "if_known" and quirks.store is not None else None
@@ -176,13 +178,13 @@ def _include(facts: Facts, reasoning: Reasoning | None, support: DialectSupport)
 
 
 def _cache_key(conversation: str, quirks: Quirks, support: DialectSupport) -> str | None:
-    """The conversation, where the provider takes `prompt_cache_key`."""
+    """The conversation, if the provider accepts `prompt_cache_key`; otherwise None."""
     is_taken = support.cache_key == "always" if quirks.cache_key is None else quirks.cache_key
     return conversation or None if is_taken and support.cache_key != "never" else None
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether this message needs no answer: it only instructs, or there is nothing in it."""
+    """Whether this message needs no answer: it only instructs, or has no content."""
     return message.role in ("system", "developer") or all(_says_nothing(part) for part in message.parts)
 
 
@@ -193,7 +195,7 @@ def _says_nothing(part: Part) -> bool:
 
 
 def _tool_names(tools: tuple[Tool, ...]) -> set[object]:
-    """The names of the tools; one that only its provider knows goes by its name or by its type."""
+    """The names of the tools; for a tool that only its provider knows, its name or its type."""
     names: set[object] = set()
     for tool in tools:
         if not isinstance(tool, OpaqueTool):
@@ -205,7 +207,7 @@ def _tool_names(tools: tuple[Tool, ...]) -> set[object]:
 
 @dataclass(frozen=True, slots=True)
 class _Composing:
-    """Composes the request of one prompt to one model."""
+    """Composes a request from one prompt for one model."""
 
     prompt: Prompt
     provider: Provider
@@ -216,20 +218,20 @@ class _Composing:
     support: DialectSupport
 
     def instructions(self) -> tuple[Message, ...]:
-        """All instructions as a first system message; none where they are empty."""
+        """All instructions as a first system message; empty if there are none."""
         prompt = self.prompt
         base = base_instructions(self.family, prompt.tools) if prompt.instructions is None else prompt.instructions
-        # Base instructions with the user's own after them.
+        # Base instructions, followed by the user's own.
         text = "\n\n".join(text for text in (base, prompt.user_instructions) if text.strip())
         return (Message("system", (Text(text),), bare=True),) if text.strip() else ()
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools, those that the model's API has by itself in the words of the dialect."""
+        """The tools, with those built into the model's API in the form of the dialect."""
         return tuple(self._tool(tool) for tool in self.prompt.tools)
 
     def _tool(self, tool: Tool) -> Tool:
         kinds = self.facts.tool_kinds
-        # Dialects without tools for free text are written with a function instead, which any model takes.
+        # In dialects without free-text tools they are written as functions, which any model accepts.
         if isinstance(tool, CustomTool) and self.support.custom_tools and kinds is not None and "custom" not in kinds:
             hint = "Offer it as a function, or choose a model that takes free text."
             raise self._refusal(f"the tool {tool.name!r} cannot be offered", "the model takes functions only", hint)
@@ -243,7 +245,7 @@ class _Composing:
         return OpaqueTool(self.dialect, form)
 
     def tool_choice(self) -> ToolChoice | None:
-        """The caller's choice; the Responses API gets the default explicitly."""
+        """The caller's choice; in the Responses API the default is stated explicitly."""
         choice, tools = self.prompt.tool_choice, self.prompt.tools
         if not tools:
             if choice is not None and (choice.mode not in ("auto", "none") or choice.names):
@@ -259,7 +261,7 @@ class _Composing:
         return choice
 
     def parallel(self) -> bool | None:
-        """Whether calls may come in parallel; the Responses API gets false unless the caller wants it."""
+        """Whether calls may be made in parallel; in the Responses API false unless the caller wants it."""
         wanted, choice = self.prompt.parallel_tool_calls, self.prompt.tool_choice
         can_call = bool(self.prompt.tools) and (choice is None or choice.mode != "none")
         if not can_call and not self.support.states_defaults:
@@ -312,13 +314,14 @@ class _Composing:
         return self._check_word(verbosity, VERBOSITIES, "verbosity")
 
     def _reasoning(self) -> Reasoning | None:
-        """What is asked about reasoning: by the caller, or else by the family of a model that is known to reason."""
+        """What is requested about reasoning: by the caller, otherwise by the family of a model that is known to
+        reason."""
         prompt, facts, family = self.prompt, self.facts, self.family
         effort, summary = prompt.effort or None, prompt.summary or None
         if facts.reasoning is False:
             if effort in (None, "none") and summary in (None, "none"):
                 return None
-            return Reasoning(effort=effort, summary=summary)  # refused as a whole with whatever else cannot be done
+            return Reasoning(effort=effort, summary=summary)  # refused together with whatever else cannot be done
         if effort is not None:
             self._check_word(effort, self._efforts(), "effort")
         elif facts.reasoning and family.default_effort in self._efforts():

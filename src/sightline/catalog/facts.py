@@ -1,4 +1,4 @@
-"""What is known of a model, of itself or through its family. None and empty mean: not known."""
+"""What is known of a model, from its own entry or from its family. None and empty mean: not known."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -8,7 +8,7 @@ Tokenizer: TypeAlias = Literal[
     "", "cl100k_base", "deepseek_v3", "gemma3", "gemma4", "glm4", "gpt_oss", "kimi_k2", "kimi_k3", "llama3",
     "mistral_v1", "mistral_v2", "mistral_v3", "o200k_base", "phi4", "qwen3", "smollm2",
 ]  # fmt: skip
-"""The public vocabularies that tokens can be counted with; that of SmolLM2 is in the weights of the embedded model."""
+"""The public vocabularies with which tokens can be counted; SmolLM2's is in the weights of the embedded model."""
 
 Modality: TypeAlias = Literal["text", "image", "pdf", "audio", "video"]
 Sampler: TypeAlias = Literal[
@@ -18,14 +18,13 @@ Sampler: TypeAlias = Literal[
 """Options of a request that some models refuse, under their canonical names."""
 
 PartRule: TypeAlias = Literal["assistant_documents", "user_citations"]
-"""Parts that a version of an API refuses where they stand: files in a message of the assistant's, and citations on the
-words of the user."""
+"""Parts that a version of an API refuses in certain places: files in assistant messages, and citations on user text."""
 
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "budget", "off"]
-"""The thinking modes of Claude models: as it sees fit, between tool calls only, up to a budget, or not at all."""
+"""The thinking modes of Claude models: adaptive, only between tool calls, up to a budget, or off."""
 
 ToolKindName: TypeAlias = Literal["custom", "local_shell", "web_search"]
-"""Kinds of tools beside functions: free text, commands that the client runs, and a search that the provider runs."""
+"""Kinds of tools besides functions: free text, commands that the client runs, and a search that the provider runs."""
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
@@ -36,7 +35,7 @@ Month: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(\d{4}-\d{2})?$", desc
 
 
 class LongPrices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """What a whole request costs whose prompt has more than `above` tokens."""
+    """The prices of a whole request whose prompt has more than `above` tokens."""
 
     above: Limit
     input: Dollars | None = None
@@ -47,11 +46,11 @@ class LongPrices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class Charges(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """What a provider charges otherwise than by its models' prices. `tiers` and `regions` multiply the prices of a
-    request that was answered there; a tier or a region that a reply names and that is not here has no known price.
-    `hosts` are globs of the hosts that a request has to be sent to for a region: there a model is charged more only if
-    its region is here. `tools` are dollars for a thousand calls of the provider's own tools. `source` is the page that
-    has its prices."""
+    """What a provider charges in addition to its models' prices. `tiers` and `regions` are factors for the prices of a
+    request that was answered there; a tier or region that a reply names and that is not listed here has no known price.
+    `hosts` maps globs of the hosts that requests must be sent to for a region to that region: there a model costs more
+    only if its region is listed here. `tools` are dollars per thousand calls of the provider's own tools. `source` is
+    the page with its prices."""
 
     tiers: dict[str, Dollars] = {}
     regions: dict[str, Dollars] = {}
@@ -62,11 +61,11 @@ class Charges(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """US dollars for a million tokens, and the month in which they were looked up. `long` are those of long prompts.
+    """US dollars per million tokens, and the month in which they were looked up. `long` are those of long prompts.
 
-    `cache_write_1h` is what tokens cost that the cache keeps for an hour. `providers` are those whose prices these are;
-    without it, the model's providers. `tiers`, `regions`, `tools` and `source` go before those of the provider
-    (`Charges`), from which `hosts` are and, by the host that requests are sent to, `region`.
+    `cache_write_1h` is the price of tokens that the cache keeps for an hour. `providers` are those that charge these
+    prices; without it, the model's providers. `tiers`, `regions`, `tools` and `source` take precedence over those of
+    the provider (`Charges`). `hosts` come from there, and `region` follows from the host that requests are sent to.
     """
 
     input: Dollars | None = None
@@ -89,12 +88,12 @@ class Prices(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class ImageCost(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """How a provider counts an image.
+    """How a provider counts the tokens of an image.
 
     `tiles`: `base` plus `tile` for each 512-pixel square after scaling. `patches`: squares of `patch` pixels times
-    `factor`, scaled to `longest` and to `limit` squares before. `area`: width times height over `divisor`, scaled to
-    `longest` and to `limit` tokens before. `squares`: `tile` for a small image, else `tile` for each 768-pixel crop.
-    `flat`: `base`, whatever it shows. 0 sets no bound.
+    `factor`, after scaling to `longest` and to `limit` squares. `area`: width times height over `divisor`, after
+    scaling to `longest` and to `limit` tokens. `squares`: `tile` for a small image, otherwise `tile` for each 768-pixel
+    crop. `flat`: `base`, whatever it shows. 0 means no bound.
     """
 
     kind: Literal["tiles", "patches", "area", "squares", "flat"]
@@ -108,15 +107,15 @@ class ImageCost(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 class ChatTemplate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """The text that an open model reads: each message with `{role}` and `{text}` in their places, what begins the
-    reply, and the system message of a conversation that has none. Tools and schemas are not in it."""
+    """The text that an open model reads: each message with `{role}` and `{text}` filled in, what begins the reply, and
+    the system message of a conversation that has none. Tools and schemas are not part of it."""
 
     message: str
     reply: str = ""
     system: str = ""
 
     def frame(self, role: str, text: str) -> str:
-        """One message as the model reads it."""
+        """A message as the model reads it."""
         return self.message.replace("{role}", role).replace("{text}", text)
 
     @property
@@ -128,27 +127,27 @@ class ChatTemplate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkno
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """What budgets, checks and displays need to know of a model.
 
-    `tokenizer` names the model's own encoding; where that is not public, `nearest_tokenizer` names one that comes close
+    `tokenizer` names the model's own encoding; if that is not public, `nearest_tokenizer` names one that comes close
     and `chars_per_token` is used. `message_tokens`, `name_tokens` and `reply_tokens` are what the provider adds for
     each message, each name, and once. Limits are per minute (`rpm`, `tpm`) and per day (`rpd`, `tpd`).
 
-    Where `nearest_tokenizer` is used, its count is taken times `token_ratio`, give or take the share `token_spread`.
-    A role is one token more than `message_tokens`; `assistant_tokens` come on top for a message of the assistant, and
+    If `nearest_tokenizer` is used, its count is multiplied by `token_ratio`, plus or minus the share `token_spread`. A
+    role is one token in addition to `message_tokens`; `assistant_tokens` are added for an assistant message, and
     `tools_tokens` (`chat_tools_tokens` through Chat Completions), `schema_tokens` and `thinking_tokens` once for a
-    request with tools, with a schema for its answer, or with reasoning on. `tool_kinds` are those that it takes beside
+    request with tools, with an output schema, or with reasoning on. `tool_kinds` are those that it takes besides
     functions. With a `template` and its own `tokenizer`, texts are counted as the model reads them.
 
-    What the model answers with an error: the options in `refuses`, with `refuses_defaults` even where they say what
-    happens anyway, the parts in `refuses_parts`, and the options in `refuses_while_reasoning` unless its
-    effort is none (`reasons_unasked` says whether it reasons where a request names no effort); with `one_sampler`
-    temperature and top_p together; a thinking mode that `thinking` lacks; without `forced_tools` a tool choice that
-    forces a call; without `inline_system` a system message inside the conversation; without `prefill` a last message
-    of the assistant's; with `signed_calls` calls of the current turn without a thought signature; with
-    `max_completion_tokens` the older `max_tokens` of Chat Completions.
+    What the model rejects with an error: the options in `refuses`, with `refuses_defaults` even if they have the
+    default value; the parts in `refuses_parts`; the options in `refuses_while_reasoning` unless its effort is none
+    (`reasons_unasked` is whether it reasons if a request names no effort); with `one_sampler` temperature and top_p
+    together; a thinking mode that is not in `thinking`; without `forced_tools` a tool choice that forces a call;
+    without `inline_system` a system message inside the conversation; without `prefill` a final assistant message; with
+    `signed_calls` calls of the current turn without a thought signature; with `max_completion_tokens` the older
+    `max_tokens` of Chat Completions.
 
-    `cache_minimum` are the tokens of the shortest prompt that its provider caches, `cache_lifetime` the seconds for
-    which it is cached at least where a request asks for nothing else, and `cache_marks` whether it is cached at marks
-    only, although its API needs none.
+    `cache_minimum` is the length in tokens of the shortest prompt that its provider caches, `cache_lifetime` the
+    seconds for which it is cached at least unless a request asks for something else, and `cache_marks` whether it is
+    cached only at marks, although its API does not require them.
     """
 
     title: str = ""
@@ -199,11 +198,11 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Family(Facts, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """Facts that models share, and what our own requests to them say.
+    """Facts that models share, and what our own requests to them contain.
 
-    `match` are globs over model names; `providers` serve a model of that kind of which nothing else is known.
-    `base_instructions` are the instructions of a request that brings none; `tool_instructions` are added to them where
-    `needs_special_apply_patch_instructions` holds and no tool of that name is offered.
+    `match` are globs for model names; `providers` serve a matching model of which nothing else is known.
+    `base_instructions` are the instructions of a request that has none; `tool_instructions` are added to them if
+    `needs_special_apply_patch_instructions` is set and no tool of that name is offered.
     """
 
     match: tuple[str, ...] = ()
@@ -217,8 +216,8 @@ class Family(Facts, frozen=True, omit_defaults=True, forbid_unknown_fields=True,
 
 
 class Model(Facts, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One model: who serves it, its family where the name does not tell, other names by which providers know it, and
-    its own facts."""
+    """A model: the providers that serve it, its family if the name does not show it, other names under which providers
+    know it, and its own facts."""
 
     providers: tuple[str, ...] = ()
     family: str = ""

@@ -1,8 +1,8 @@
-"""What a model cannot do of what a request asks: the request is refused, or fitted to its model, which leaves out and
-reports what the model is known to answer with an error. And the tools that an API has by itself.
+"""What a request asks for that its model cannot do. Either the request is refused, or it is fitted to the model by
+leaving out, and reporting, what the model is known to reject with an error. Also the tools that are built into an API.
 
-The facts come from the catalogue, for each model; what is not known of a model is allowed. One list of misfits serves
-both readers: a translation drops them, and a held request shows them as problems. Of the tools, `local_shell` asks the
+The facts come from the catalogue, per model; what is not known of a model is allowed. One list of misfits serves both
+readers: a translation drops them, and a held request shows them as problems. Of the tools, `local_shell` asks the
 client to run a command, and `web_search` is run by the provider; whether a model has one is a fact (`tool_kinds`).
 """
 
@@ -24,7 +24,7 @@ _MODALITIES: dict[Modality, str] = {"image": "an image", "pdf": "a PDF", "audio"
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedFeature:
-    """One thing that the model cannot do: where it is asked for, what it is, and what to do instead."""
+    """Something that the model cannot do: where it is requested, what it is, and what to do instead."""
 
     pointer: str
     message: str
@@ -51,7 +51,7 @@ def refusals(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
 
 
 def refuse(request: Request, facts: Facts, model: str) -> None:
-    """Raise a fault that names everything that the model cannot do."""
+    """Raise a Fault that names everything that the model cannot do, if there is anything."""
     found = list(refusals(request, facts))
     if found:
         message = "; ".join(dict.fromkeys(refusal.message for refusal in found))
@@ -62,7 +62,7 @@ def refuse(request: Request, facts: Facts, model: str) -> None:
 
 
 def _unheard(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
-    """What is attached that the model cannot take in."""
+    """Attachments of kinds that the model cannot read."""
     if facts.input is None:
         return
     for number, message in enumerate(request.messages):
@@ -109,10 +109,10 @@ HOSTED_TOOLS: Mapping[HostedTool, JsonObject] = {
     "local_shell": {"type": "local_shell"},
     "web_search": {"type": "web_search"},
 }
-"""Each of them as our own requests name it before it is known in which dialect it will be offered."""
+"""How our own requests name each tool before it is known in which dialect it will be offered."""
 
 _NEUTRAL = "openai-responses"
-"""The dialect of `HOSTED_TOOLS`, the only one that has them all."""
+"""The dialect of `HOSTED_TOOLS`, the only one that has all of them."""
 
 
 def make_native_tool(kind: HostedTool) -> OpaqueTool:
@@ -121,7 +121,7 @@ def make_native_tool(kind: HostedTool) -> OpaqueTool:
 
 
 def native_tool_kind(tool: Tool, dialect: str, forms: Mapping[HostedTool, JsonObject]) -> HostedTool | None:
-    """Which of these tools it is, as `make_native_tool` made it or in the form of this dialect; None for any other."""
+    """Which built-in tool this is, as made by `make_native_tool` or in this dialect's form; None for any other tool."""
     if isinstance(tool, OpaqueTool):
         for kind, neutral in HOSTED_TOOLS.items():
             if (tool.dialect, tool.value) in ((_NEUTRAL, neutral), (dialect, forms.get(kind))):
@@ -130,10 +130,11 @@ def native_tool_kind(tool: Tool, dialect: str, forms: Mapping[HostedTool, JsonOb
 
 
 ReasoningForm: TypeAlias = Literal["effort", "mode", "level"]
-"""How a dialect says how much to reason: by an effort word alone, by a mode beside one, or by a level or a budget."""
+"""How a dialect sets the amount of reasoning: by an effort word alone, by a mode beside one, or by a level or a
+budget."""
 
 LADDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""The words for an effort, from the least to the most."""
+"""The effort words, from least to most."""
 
 _DEFAULTS: Mapping[str, object] = {
     "temperature": 1,
@@ -145,26 +146,26 @@ _DEFAULTS: Mapping[str, object] = {
     "logprobs": False,
     "top_logprobs": 0,
 }
-"""Values that say what every API does anyway: leaving them out changes no answer."""
+"""Values that are the default of every API: leaving them out does not change the answer."""
 
-# What Google's own OpenAI-compatible endpoint makes of an effort for models that take a budget
+# How Google's own OpenAI-compatible endpoint maps an effort for models that take a budget
 # (ai.google.dev/gemini-api/docs/openai, "Thinking", seen 2026-11). Claude models with a budget get the same.
 _BUDGETS: Mapping[str, int] = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576}
 
 GO_ON = "Continue."
-"""What the user says where a model does not go on with an answer that is begun."""
+"""The user message that is added if a model does not continue an answer that has been begun."""
 
 _EFFORTS = ((2048, "low"), (8192, "medium"))
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """One thing that the model refuses: where it is, what it is, and why it cannot stay.
+    """Something that the model refuses: where it is, what it is, and why it cannot stay.
 
-    `field` says what it belongs to: the name of an option, or `mode`, `budget` or `effort` of reasoning, or all of
-    `reasoning`, or `tool_choice`, or a `document` or the `citations` of a text. `instead` is the nearest that the model
-    takes, None where it is left out.
-    `is_default`: the model does without being asked what is asked for.
+    `field` is what it belongs to: the name of an option, or `mode`, `budget` or `effort` of reasoning, or all of
+    `reasoning`, or `tool_choice`, or a `document` or the `citations` of a text. `instead` is the nearest value that the
+    model accepts, None if there is none and it is left out. `is_default` means that the model does what is requested
+    without being told.
     """
 
     field: str
@@ -176,7 +177,7 @@ class Misfit:
 
 
 def fit_to_model(request: Request, facts: Facts, form: ReasoningForm, report: Report) -> Request:
-    """The request without what the model refuses; each thing that goes is reported."""
+    """The request without what the model refuses; everything that is left out is reported."""
     for misfit in misfits(request, facts, form):
         severity: Severity = "identity" if misfit.is_default else "content" if misfit.field == "document" else "option"
         report.lose(misfit.pointer, misfit.what, misfit.why, severity)
@@ -185,7 +186,7 @@ def fit_to_model(request: Request, facts: Facts, form: ReasoningForm, report: Re
 
 
 def _within_output(request: Request, facts: Facts, report: Report) -> Request:
-    """The request with a limit of tokens that the model can write: a higher one is refused, not lowered."""
+    """The request with a token limit that the model supports: the API refuses a higher one instead of lowering it."""
     options = request.options
     if options.max_tokens is None or facts.max_output is None or options.max_tokens <= facts.max_output:
         return request
@@ -197,7 +198,7 @@ def _within_output(request: Request, facts: Facts, report: Report) -> Request:
 
 
 def _with_last_word(request: Request, facts: Facts, report: Report) -> Request:
-    """The request with a user's word behind an answer that is begun, which the model would refuse to go on with."""
+    """The request with a user message after an answer that has been begun, which the model would refuse to continue."""
     last = request.messages[-1] if request.messages else None
     if facts.prefill is not False or last is None or not is_begun(last):
         return request
@@ -208,12 +209,12 @@ def _with_last_word(request: Request, facts: Facts, report: Report) -> Request:
 
 
 def is_begun(message: Message) -> bool:
-    """Whether a client has begun the answer itself; a turn that ends in a server's tool is the model's own."""
+    """Whether the client has begun the answer itself. A turn that ends in a server's tool is the model's own."""
     return message.role == "assistant" and bool(message.parts) and isinstance(message.parts[-1], Text)
 
 
 def misfits(request: Request, facts: Facts, form: ReasoningForm) -> Iterator[Misfit]:
-    """Everything that the model refuses, each thing once."""
+    """Everything that the model refuses, without duplicates."""
     model = request.model or "the model"
     reasoning = request.options.reasoning
     if reasoning is not None:
@@ -227,7 +228,7 @@ def misfits(request: Request, facts: Facts, form: ReasoningForm) -> Iterator[Mis
 
 
 def is_reasoning(options: Options, facts: Facts) -> bool:
-    """Whether the model reasons on this request, as far as it is known; where it is not, it is taken to."""
+    """Whether the model reasons on this request, as far as that is known; if it is not known, it is assumed to."""
     reasoning = options.reasoning or Reasoning()
     effort = "none" if reasoning.mode == "off" else reasoning.effort
     if facts.efforts is not None and "none" not in facts.efforts:
@@ -308,7 +309,7 @@ def _reasoning_misfits(reasoning: Reasoning, facts: Facts, form: ReasoningForm, 
     if effort is not None and facts.efforts is not None and effort not in facts.efforts and says_so_by_effort:
         yield _effort_misfit(reasoning, effort, facts, form, model)
     if effort is None and form == "effort" and facts.efforts is not None and reasoning.budget is not None:
-        # A budget that comes to an effort which the model does not take.
+        # A budget that corresponds to an effort which the model does not take.
         word = effort_for(reasoning.budget)
         if word not in facts.efforts:
             nearest = nearest_effort(word, facts.efforts)
@@ -326,7 +327,7 @@ def _mode_misfits(
     place = places.get("mode", places.get("effort", at))
     if is_off:
         if "off" not in modes:
-            # Sonnet 5.5 cannot be switched off; thinking between tool calls only is its least.
+            # Sonnet 5.5 cannot be switched off; the least it can do is to think only between tool calls.
             instead = "between_tools" if "between_tools" in modes else None
             why = f"the least that {model} takes is between_tools" if instead else f"{model} takes no such setting"
             unasked = facts.reasons_unasked is False
@@ -359,17 +360,18 @@ def _effort_misfit(reasoning: Reasoning, effort: str, facts: Facts, form: Reason
 
 
 def budget_for(effort: str) -> int:
-    """The number of tokens that comes closest to an effort."""
+    """The number of tokens that is closest to an effort."""
     return _BUDGETS.get(effort, _BUDGETS["high"])
 
 
 def effort_for(budget: int) -> str:
-    """The effort that comes closest to a number of tokens."""
+    """The effort that is closest to a number of tokens."""
     return next((word for limit, word in _EFFORTS if budget < limit), "high")
 
 
 def nearest_effort(effort: str, efforts: tuple[str, ...]) -> str | None:
-    """The most of these efforts that is not above the one asked for, else the least; None for a word of no rank."""
+    """The highest of these efforts that is not above the requested one, otherwise the lowest; None for an unknown
+    word."""
     if effort not in LADDER:
         return None
     wanted = LADDER.index(effort)
@@ -405,7 +407,7 @@ def _reasoning_without(reasoning: Reasoning, misfit: Misfit) -> Reasoning:
         case "effort" if isinstance(instead, int):
             return replace(reasoning, effort=None, budget=instead)
         case "effort":
-            # An effort of none may have been said by the mode.
+            # An effort of none may have been set by the mode.
             return replace(reasoning, effort=instead, mode=None if reasoning.mode == "off" else reasoning.mode)
         case "budget" if instead in LADDER:
             return replace(reasoning, budget=None, effort=instead)

@@ -1,7 +1,7 @@
 """The whole configuration: Sightline's own tables, the user's file and the environment, merged key by key.
 
-`SIGHTLINE_SERVER_PORT` is `server.port`. What a variable means follows from the schema: existing names are tried first,
-the longest first; a new name ends where the longest known key begins. Each value still knows where it was set.
+`SIGHTLINE_SERVER_PORT` is `server.port`. The meaning of a variable follows from the schema: existing names are tried
+first, longest first; a new name ends where the longest known key begins. Each value keeps track of where it was set.
 """
 
 import re
@@ -34,14 +34,14 @@ from sightline.model.json import Json, JsonObject
 PREFIX = "SIGHTLINE_"
 
 RESERVED = frozenset({"SIGHTLINE_CONFIG", "SIGHTLINE_DATA", "SIGHTLINE_LOCAL_KEY"})
-"""Variables of ours that are no keys of the configuration."""
+"""Our variables that are not keys of the configuration."""
 
 _OUTSIDE = re.compile(r"[^A-Za-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value that a variable sets."""
+    """A value that is set by a variable."""
 
     variable: str
     path: tuple[str, ...]
@@ -49,7 +49,7 @@ class Setting:
     builtin: ClassVar[bool] = False
 
     def place(self, path: Path) -> ConfigLocation:
-        """The variable, whichever part of its value is meant."""
+        """The variable, for any part of its value."""
         return ConfigLocation("environment", variable=self.variable)
 
 
@@ -63,7 +63,8 @@ def settings_in(
     tree: Mapping[str, Json],
     dialects: Collection[str],
 ) -> tuple[list[Setting], list[ConfigProblem]]:
-    """What the variables set. `schema` has the top-level tables, `tree` the names that exist in them."""
+    """What the variables set, and the problems. `schema` has the top-level tables, `tree` the names that exist in
+    them."""
     settings: list[Setting] = []
     problems: list[ConfigProblem] = []
     for variable in sorted(environment):
@@ -83,21 +84,21 @@ def settings_in(
 
 
 def variable_form(name: str) -> str:
-    """How a name is spelled inside a variable's name."""
+    """The form of a name inside a variable's name."""
     return _OUTSIDE.sub("_", name).upper()
 
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """Where variables lead: a name in a table of tables is one that exists, or a new one. `dialects` are the keys of a
-    table that has one for each dialect."""
+    """Resolves variables: a name in a table of tables is an existing or a new one. `dialects` are the keys of a table
+    with one entry per dialect."""
 
     dialects: Collection[str]
 
     def match(
         self, kinds: Mapping[str, inspect.Type], rest: str, known: Mapping[str, Json], path: tuple[str, ...] = ()
     ) -> _Target | None:
-        """The value that the rest of a variable's name means in a table with these keys."""
+        """The value that the rest of a variable's name refers to in a table with these keys; None if there is none."""
         for name in sorted(kinds, key=len, reverse=True):
             form = variable_form(name)
             if rest == form or (rest.startswith(f"{form}_") and len(rest) > len(form) + 1):
@@ -150,7 +151,7 @@ def _value(kind: inspect.Type, text: str) -> Json:
 
 def _unknown(variable: str, schema: Mapping[str, inspect.Type], tree: Mapping[str, Json]) -> ConfigProblem:
     known = [f"{PREFIX}{name}" for name in _every_name(schema, tree)]
-    # Thousands of names begin alike, so that it takes much likeness to mean anything.
+    # Thousands of names begin alike, so only a close match means anything.
     hint = likely(variable, known, 0.9) or "docs/reference/configuration.md says how the names are made."
     return problem_at(
         ConfigLocation("environment", variable=variable), (), "no key of the configuration has this name", hint
@@ -175,30 +176,30 @@ def _every_name(kinds: Mapping[str, inspect.Type], known: Mapping[str, Json]) ->
 
 
 ValueOrigin: TypeAlias = TomlDocument | Setting
-"""Who set a value: a document, or a variable of the environment."""
+"""What set a value: a document, or an environment variable."""
 
 
 class Overlay:
-    """The trees so far. Tables are merged, anything else is replaced by what is laid over it."""
+    """The trees merged so far. Tables are merged; any other value is replaced by the one laid over it."""
 
     def __init__(self) -> None:
         self.tree: JsonObject = {}
         self._origins: dict[Path, ValueOrigin] = {}
 
     def lay(self, tree: Json, origin: ValueOrigin, path: tuple[str, ...] = ()) -> None:
-        """Put a tree over what is there at `path`."""
+        """Lay a tree over what is at `path`."""
         self._lay(self.tree, _nest(tree, path), origin, (), lambda _: False)
 
     def lay_below_the_users(self, table: JsonObject, *path: str) -> None:
-        """Put a table over what is built in at `path`, and below what the user has set there."""
+        """Lay a table over what is built in at `path`, but under what the user has set there."""
         self._lay(self.tree, _nest(table, path), self.origin(path), (), self.is_users)
 
     def is_users(self, path: Path) -> bool:
-        """Whether the user has set this very value."""
+        """Whether the user has set this exact value."""
         return path in self._origins and not self._origins[path].builtin
 
     def origin(self, path: Path) -> ValueOrigin:
-        """Who set the value at this path, or the nearest table around it."""
+        """What set the value at this path, or the nearest table around it."""
         while path not in self._origins:
             path = path[:-1]
         return self._origins[path]
@@ -216,7 +217,7 @@ class Overlay:
             here = (*path, name)
             below = under.get(name)
             if isinstance(value, dict) and (below is None or isinstance(below, dict)):
-                # A copy, so that what is laid over it later does not reach into the document it came from.
+                # A copy, so that later layers do not change the document that it came from.
                 under[name] = table = dict(below or {})
                 self._lay(table, value, origin, here, is_kept)
             elif not is_kept(here):
@@ -225,10 +226,10 @@ class Overlay:
 
 
 def _nest(value: Json, path: tuple[str, ...]) -> JsonObject:
-    """A value in the tables around it."""
+    """The value nested in the tables of this path."""
     for step in reversed(path):
         value = {step: value}
-    assert isinstance(value, dict)  # what has no table around it is one
+    assert isinstance(value, dict)  # a value without a path is a table
     return value
 
 
@@ -237,14 +238,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig(Generic[T]):
-    """A configuration and what is wrong with it; what is wrong has been left out of the two values."""
+    """A configuration and its problems; values with a problem are left out."""
 
     catalog: Catalog
     settings: T
     problems: tuple[ConfigProblem, ...] = ()
 
     def require_sound(self) -> "LoadedConfig[T]":
-        """Itself. Raises a Fault if anything is wrong."""
+        """Return the configuration itself. Raises a Fault if it has any problem."""
         if self.problems:
             raise fault_of(self.problems)
         return self
@@ -258,8 +259,8 @@ def load(
     *,
     dialects: Collection[str],
 ) -> LoadedConfig[T]:
-    """The documents laid over each other in their order, and the environment over them. `mistakes_in` tells what is
-    wrong with settings whose values have the right types; `dialects` are those that a provider can be said to speak."""
+    """The documents merged in their order, with the environment on top. `mistakes_in` reports what is wrong with
+    settings whose values have the right types; `dialects` are those that a provider can have."""
     overlay, problems, built_in = _merge_documents(documents)
     schema = {**_kinds(Catalog), **_kinds(settings_type)}
     settings, unknown = settings_in(environment, schema, overlay.tree, dialects)
@@ -271,7 +272,7 @@ def load(
         problems.append(problem_at(overlay.place((name,)), (name,), f"there is no table {quote_word(name)}", hint))
     catalog, mistakes = read(_part(tree, Catalog), Catalog, overlay.place, dialects=dialects)
     chosen, more = read(_part(tree, settings_type), settings_type, overlay.place)
-    # A struct whose keys are known and optional can always be made; both are.
+    # A struct whose keys are known and optional can always be built; both are such structs.
     catalog, chosen = _apply_detections(cast(Catalog, catalog), overlay, dialects), cast(T, chosen)
     moved = providers_at_other_sites(_texts(built_in, "base_url"), catalog.providers)
     catalog = _with_other_dialects(catalog, overlay, _texts(built_in, "dialect"))
@@ -286,14 +287,14 @@ def load(
 
 
 def variables_of(catalog: Catalog) -> Iterator[str]:
-    """Every variable of the environment that a provider names."""
+    """Every environment variable that a provider names."""
     for provider in catalog.providers.values():
         yield from variables_in(provider)
 
 
 def variables_in(provider: Provider) -> Iterator[str]:
-    """Every variable of the environment that this provider names; the one of its key comes first, empty where it
-    takes none."""
+    """Every environment variable that this provider names. The one of its key comes first, and is empty if it takes
+    none."""
     yield provider.key_env
     yield from provider.env_headers.values()
     yield from provider.sign_env
@@ -303,7 +304,7 @@ def variables_in(provider: Provider) -> Iterator[str]:
 
 
 def _merge_documents(documents: Sequence[TomlText]) -> tuple[Overlay, list[ConfigProblem], dict[str, JsonObject]]:
-    """The documents over each other, what is wrong with them, and the tables of providers that are built in."""
+    """The merged documents, their problems, and the tables of built-in providers."""
     overlay = Overlay()
     problems: list[ConfigProblem] = []
     built_in: dict[str, JsonObject] = {}
@@ -317,7 +318,7 @@ def _merge_documents(documents: Sequence[TomlText]) -> tuple[Overlay, list[Confi
         tree = dict(document.tree)
         for name, value in document.tree.items():
             if isinstance(overlay.tree.get(name), dict) and not isinstance(value, dict):
-                del tree[name]  # or it would take all of our own tables with it
+                del tree[name]  # otherwise it would replace all of our own tables
                 message = f"{format_path((name,))} must be a table, not {describe_value(value)}"
                 problems.append(problem_at(document.place((name,)), (name,), message))
         overlay.lay(tree, document)
@@ -328,20 +329,20 @@ def _merge_documents(documents: Sequence[TomlText]) -> tuple[Overlay, list[Confi
 
 
 def _texts(tables: Mapping[str, JsonObject], key: str) -> dict[str, str]:
-    """What each of these tables says under a key, where that is a text."""
+    """The value of a key in each of these tables, if it is text."""
     return {name: value for name, table in tables.items() if isinstance(value := table.get(key), str)}
 
 
 def _problems_of_user(problems: list[ConfigProblem], documents: Sequence[TomlText]) -> list[ConfigProblem]:
-    """The problems that the user can fix. Sightline's own tables are sound by themselves: a problem there only follows
-    from one of the user's."""
+    """The problems that the user can fix. Sightline's own tables are correct by themselves: a problem there only
+    follows from one of the user's."""
     own = {source.file for source in documents if source.builtin}
     return [problem for problem in problems if problem.file not in own] or problems
 
 
 def _with_other_dialects(catalog: Catalog, overlay: Overlay, built_in: Mapping[str, str]) -> Catalog:
-    """The catalogue, where the user may choose another of the dialects that a built-in provider understands: the two
-    change places, each with its address."""
+    """The catalogue after the user's choice of another dialect that a built-in provider understands: the two dialects
+    swap places, each with its address."""
     providers = dict(catalog.providers)
     for name, provider in catalog.providers.items():
         path, spoken, before = ("providers", name), provider.dialect, built_in.get(name)
@@ -364,7 +365,7 @@ def _part(tree: JsonObject, struct: type) -> JsonObject:
 
 
 def _apply_detections(catalog: Catalog, overlay: Overlay, dialects: Collection[str]) -> Catalog:
-    """The catalogue with what its detections say about the providers that they fit."""
+    """The catalogue with each detection applied to the providers that it fits."""
     providers = dict(catalog.providers)
     tables = cast(dict[str, dict[str, JsonObject]], overlay.tree)
     for name, provider in catalog.providers.items():
@@ -372,7 +373,7 @@ def _apply_detections(catalog: Catalog, overlay: Overlay, dialects: Collection[s
             overlaid = tables["detections"][kind].get("provider")
             if isinstance(overlaid, dict) and detection.fits(name, provider):
                 overlay.lay_below_the_users(overlaid, "providers", name)
-                # Its mistakes were found when it and the detection were read.
+                # Mistakes were reported when the provider and the detection were read.
                 table, path = tables["providers"][name], ("providers", name)
                 changed, _ = read(table, Provider, overlay.place, path, dialects=dialects)
                 providers[name] = cast(Provider, changed)

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, said so that a person finds the place and knows what to write instead."""
+"""Problems of a configuration, worded so that a person finds the place and knows what to write instead."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ConfigLocation:
-    """A line of a file, or a variable of the environment, which has no line."""
+    """A line of a file, or an environment variable, which has no line."""
 
     file: str
     line: int = 0
@@ -26,7 +26,7 @@ class ConfigLocation:
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One mistake. `path` is the key that it is about, or the variable."""
+    """A mistake. `path` is the key that it concerns, or the variable."""
 
     file: str
     line: int
@@ -36,7 +36,7 @@ class ConfigProblem:
 
     @property
     def text(self) -> str:
-        """The mistake with its place in front, as compilers say it."""
+        """The mistake with its place in front, as compilers print it."""
         return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file} {self.path}: {self.message}"
 
 
@@ -65,19 +65,19 @@ def format_path(path: Path) -> str:
 
 
 def quote_word(word: str) -> str:
-    """A word in quotes, with nothing in it that could upset a terminal, and not too much of it."""
+    """A word in quotes, shortened, without characters that could upset a terminal."""
     safe = "".join(letter if letter.isprintable() else "?" for letter in word)
     return f'"{safe if len(safe) <= 60 else safe[:57] + "..."}"'
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "Known") -> str:
-    """A hint: the known name that was most likely meant, else all of them."""
+    """A hint: the known name that was most likely meant, otherwise all known names."""
     names = list(known)
     return likely(word, names) or (f"{otherwise}: {', '.join(names)}." if names else "")
 
 
 def likely(word: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """A hint: the known name that was most likely meant, if any comes close."""
+    """A hint: the known name that was most likely meant; empty if none is close."""
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), by_lower, n=1, cutoff=alike)
     return f"Did you mean {quote_word(by_lower[close[0]])}?" if close else ""

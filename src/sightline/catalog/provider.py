@@ -1,6 +1,5 @@
-"""A provider, how its kind is recognised, the routes that choose one, what other tools call providers, and which
-hosts are a provider's: connections to those are opened below TLS, and no others.
-"""
+"""A provider, how its kind is detected, the routes that choose one, what other tools call providers, and which hosts
+belong to a provider: only connections to those are decrypted under `run --tls`."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ AGENTV_PROVIDERS: Final[Mapping[str, str]] = {
     "azure": "azure",
     "azure-openai": "azure",
 }
-"""The `provider` of a target of AgentV."""
+"""By the `provider` of an AgentV target."""
 
 PROMPTFOO_PROVIDERS: Final[Mapping[str, str]] = {
     "openai": "openai",
@@ -39,12 +38,12 @@ PROMPTFOO_PROVIDERS: Final[Mapping[str, str]] = {
     "azure": "azure",
     "azureopenai": "azure",
 }
-"""The first word of an id of promptfoo."""
+"""By the first word of a promptfoo id."""
 
 SIGNING_SECRETS: Final[Mapping[str, tuple[str, ...]]] = {
     "aws-sigv4": ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
 }
-"""The variables with secrets that a built-in way of signing reads, besides those of `sign_env`."""
+"""The variables with secrets that a built-in signing method reads, in addition to those of `sign_env`."""
 
 ADDS_VERSION: Final = frozenset({"anthropic", "gemini"})
 """Providers whose API version promptfoo adds to a host by itself."""
@@ -57,76 +56,79 @@ OPENTELEMETRY_NAMES: Final[Mapping[str, str]] = {
     "mistral": "mistral_ai",
     "xai": "x_ai",
 }
-"""Providers in OpenTelemetry's conventions, where they have another name there."""
+"""Providers whose name in OpenTelemetry's conventions differs."""
 
 
 LEADING_VARIABLE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""How a base URL begins whose address is in the environment."""
+"""The beginning of a base URL whose address is in the environment."""
 
 DialectName: TypeAlias = Annotated[str, msgspec.Meta(description="the name of a dialect", extra={"dialect": True})]
-"""Which names there are is known above: plug-ins add dialects, so that the reader is given them."""
+"""The names themselves are known to higher layers: plug-ins add dialects, so the reader is given the names."""
 
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100)]
 OWN_REQUEST_RETRIES, OWN_STREAM_RETRIES = 4, 5
-"""How often requests of Sightline's own are sent again where nothing else is set."""
+"""How often Sightline's own requests are retried if nothing else is set."""
 
 Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Quirks(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """In what a provider differs from its dialect, as named flags. They apply to translations and to our own requests:
-    a client's own bytes in the provider's dialect are not changed by them."""
+    """How a provider differs from its dialect, as named flags. They apply to translations and to our own requests; a
+    client's own bytes in the provider's dialect are not changed by them."""
 
     # How a request is written (`Target.quirks`).
     thinking_field: str = ""
-    """The message field in which it takes reasoning back, such as `reasoning_content`; empty where it takes none."""
+    """The message field in which it accepts earlier reasoning, such as `reasoning_content`; empty if it accepts
+    none."""
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    """The chat field for the limit of the reply."""
+    """The field of a chat request for the limit of the reply."""
     developer_role: bool = True
-    """It knows that role; else developer messages become system messages."""
+    """It knows the developer role; otherwise developer messages become system messages."""
     stream_usage: bool = True
-    """It takes `stream_options.include_usage`."""
+    """It accepts `stream_options.include_usage`."""
     call_seals: bool = False
-    """It takes the signatures of tool calls back (`extra_content`), which others refuse as an unknown field."""
+    """It accepts the signatures of earlier tool calls (`extra_content`), which others refuse as an unknown field."""
 
-    # What our own requests ask for (`catalog/compose.py`).
+    # What our own requests contain (`catalog/compose.py`).
     parallel_tool_calls: bool = True
-    """It takes that field."""
+    """It accepts that field."""
     store: bool | None = None
-    """What our own Responses requests say there, false where it is None; our own chat requests say false if set."""
+    """The value in our own Responses requests, false if None. If it is set, our own chat requests have false."""
     cache_key: bool | None = None
-    """It takes `prompt_cache_key`; where it is None, our own Responses requests have one and others have none."""
+    """It accepts `prompt_cache_key`. If None, our own Responses requests have one and others do not."""
 
-    # How its answers are read, and what it can be asked.
+    # How its responses are read, and what it can be asked for.
     responses_indices: bool = True
     """Its Responses events carry indices."""
     reports_length: bool = True
-    """It says when a reply was cut by the limit."""
+    """It reports when a reply was truncated by the limit."""
     counts_tokens: bool = False
-    """It has the dialect's way to ask for the tokens of a request."""
+    """It has the dialect's endpoint for counting the tokens of a request."""
 
     # What a held request is checked against.
     vendor_rules: bool = False
-    """It refuses all that the vendor of its dialect refuses; other servers of a dialect often take more."""
+    """It refuses everything that the vendor of its dialect refuses; other servers of a dialect often accept more."""
 
 
 class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One provider. `dialect` is the one of our own requests; `also` are others that it understands, each with
+    """A provider. `dialect` is used for our own requests; `also` are the other dialects that it understands, each with
     its base URL (empty: the same).
 
     A base URL may begin with `${NAME}`, a variable. `key_env` names the variable of the key; `key_header` is its header
-    where it is not the dialect's. `headers` are sent as they are; `env_headers` name variables that hold the values
-    and are left out where those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects
-    whose clients use this provider by default, with a credential of their own if no key is set. With `websocket`
-    clients that open a socket get one to the provider; without it the provider is asked over HTTP.
-    `sign` names what signs each request in place of a key: a built-in way, or one of a plug-in; `sign_options` are for
-    it, and `sign_env` names the variables that a plug-in's gets. `version` stands between the base URL and the path in
-    place of the dialect's own; empty, the base URL is complete.
-    `other_urls` are further base URLs at which clients of the vendor reach it by themselves; connections to them are
-    opened below TLS.
+    if it differs from the dialect's. `headers` are sent as they are; `env_headers` name variables that hold the values,
+    and are left out if those are not set. `embedded` is the model that runs inside Sightline. `home` are dialects whose
+    clients use this provider by default, with a credential of their own if no key is set. With `websocket`, clients
+    that open a socket get one to the provider; without it the provider is called over HTTP.
 
-    `request_max_retries` and `stream_max_retries` are set by the user alone: a built-in table that knows better than
-    the usual numbers sets `own_retries`, which is for requests of Sightline's own and never for a client's.
+    `sign` names what signs each request instead of a key: a built-in method, or one of a plug-in; `sign_options` are
+    its options, and `sign_env` names the variables that a plug-in's method gets. `version` replaces the dialect's own
+    version between the base URL and the path; if it is empty, the base URL is complete.
+
+    `other_urls` are further base URLs at which the vendor's clients reach it by themselves; connections to them are
+    decrypted under `run --tls`.
+
+    `request_max_retries` and `stream_max_retries` are set only by the user. A built-in table that needs other numbers
+    than the usual ones sets `own_retries`, which applies to Sightline's own requests and never to a client's.
     """
 
     title: str = ""
@@ -160,7 +162,7 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
     @property
     def has_credential(self) -> bool:
-        """Whether the configuration says how it is shown who asks, so that a client's own credential is not sent."""
+        """Whether the configuration has a way to authenticate, so that a client's own credential is not sent."""
         return bool(self.key_env or self.sign)
 
     @property
@@ -174,8 +176,8 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         return self.embedded or not self.key_env or bool(environment.get(self.key_env, "").strip())
 
     def retries(self, *, is_stream: bool, is_own: bool) -> int:
-        """How often a request is sent again. A client's is not unless the user says so, because clients retry
-        themselves, and two budgets on one request multiply."""
+        """How often a request is retried. A client's request is not unless the user says so, because clients retry
+        themselves, and two retry budgets on one request multiply."""
         wanted = self.stream_max_retries if is_stream else self.request_max_retries
         if wanted is not None:
             return wanted
@@ -189,12 +191,10 @@ class Provider(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 class Route(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True, rename={"as_": "as"}
 ):
-    """`model` is a glob over the model that was asked for, `dialect` narrows it to requests that arrive in that one.
-
-    `as` is the name to send instead; `system` says where system messages go; `strict` refuses a loss;
-    `retries` is how often its requests are sent again; `cache` whether translated agents get cache marks. One with a
-    `path`, a glob, is for raw requests to such paths and for no others.
-    """
+    """A rule that sends requests to a provider. `model` is a glob for the requested model; `dialect` restricts the
+    route to requests that arrive in that dialect. `as` is the model name to send instead; `system` is where system
+    messages go; `strict` refuses a loss; `retries` is how often its requests are retried; `cache` is whether translated
+    agents get cache marks. A route with a `path`, a glob, applies only to raw requests to such paths."""
 
     model: str = "*"
     dialect: DialectName | None = None
@@ -208,8 +208,8 @@ class Route(
 
 
 class Detection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """`provider` holds for each provider that is called by one of `names` or whose base URL contains one of
-    `url_contains` and none of `not_url_contains`. Case does not matter, and what the user has set stays."""
+    """`provider` applies to each provider that is called by one of `names`, or whose base URL contains one of
+    `url_contains` and none of `not_url_contains`. Case is ignored, and what the user has set stays."""
 
     names: tuple[str, ...] = ()
     url_contains: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ class Detection(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     provider: Provider = Provider()
 
     def fits(self, name: str, provider: Provider) -> bool:
-        """Whether this provider is of that kind."""
+        """Whether the detection applies to this provider."""
         called = {name.lower(), provider.title.lower()}
         if any(each.lower() in called for each in self.names):
             return True
@@ -234,7 +234,7 @@ _HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class KnownHost(NamedTuple):
-    """A host and whose it is. `bases` are the paths of that provider's base URLs there, the longest first."""
+    """A host and its provider. `bases` are the paths of that provider's base URLs on the host, longest first."""
 
     name: str
     provider: str
@@ -242,8 +242,8 @@ class KnownHost(NamedTuple):
 
 
 class KnownHosts:
-    """The hosts of these providers, `(name, base URL)` each, where the first to name a host has it; and `others`, which
-    a user has named: `host`, `*.host` for all below it, each with or without a port."""
+    """The hosts of these providers, given as `(name, base URL)`, where the first provider to name a host gets it; and
+    `others`, which the user has named: `host`, or `*.host` for all below it, each with or without a port."""
 
     def __init__(self, urls: Iterable[tuple[str, str]], others: Iterable[str] = ()) -> None:
         self._known: dict[tuple[str, int], KnownHost] = {}
@@ -255,7 +255,7 @@ class KnownHosts:
         try:
             parts = urlsplit(url)
             host, port = (parts.hostname or "").rstrip("."), parts.port or _HTTPS
-        except ValueError:  # what is wrong with it, a request to it says
+        except ValueError:  # a request to it will report what is wrong
             return
         if parts.scheme != "https" or not host or host in _HERE:
             return
@@ -266,7 +266,7 @@ class KnownHosts:
         self._known[host, port] = known
 
     def find(self, host: str, port: int) -> KnownHost | None:
-        """The known host of this name, in lower case, and port; None if its connections are not opened."""
+        """The known host of this lower-case name and port; None if its connections are not decrypted."""
         if (host, port) in self._known:
             return self._known[host, port]
         for name, wanted in self._others:
@@ -276,12 +276,13 @@ class KnownHosts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them, those of a user as they are written."""
+        """The names of all hosts, those named by the user as they are written."""
         return tuple(sorted({host for host, _ in self._known} | {name for name, _ in self._others}))
 
 
 def addresses_of(providers: Mapping[str, Provider], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The base URLs of providers, with the variables that they begin with filled in; without those that are not set."""
+    """The base URLs of providers, with the variables that they begin with filled in, without those whose variable is
+    not set."""
     for name, provider in providers.items():
         for url in (provider.base_url, *provider.also.values(), *provider.other_urls):
             if variable := LEADING_VARIABLE.match(url):

@@ -1,16 +1,16 @@
-"""The one reader of data from outside: a tree of JSON-like values becomes typed structs, and every mistake is reported.
+"""The one reader of data from outside: turns a tree of JSON-like values into typed structs, and reports every mistake.
 
-It is driven by the types of the structs, so a field that is added there can be written at once. What a type says:
+It is driven by the types of the structs, so a field that is added there can be used at once. How types are read:
 
 - `str`, `int`, `float`, `bool`, `Literal`, tuples, dictionaries, structs and dataclasses as in msgspec; `Json` is any
-  value. The bounds and patterns of `Meta` hold, and its `description` is what messages say is expected.
-- A union is read by the shape of the value (`str | tuple[str, ...]`), several structs by their tag.
-- Null is the same as a missing key, unless the reader keeps it. A missing key has its default, or is a mistake where
-  there is none.
+  value. The bounds and patterns of `Meta` apply, and its `description` is what messages name as expected.
+- A union is read by the shape of the value (`str | tuple[str, ...]`), a union of structs by the tag.
+- Null is the same as a missing key, unless the reader keeps it. A missing key gets its default; without a default it
+  is a mistake.
 - `key(aliases=…, hint=…)`, `REST` and `SELF` annotate one field.
-- A struct may say what to write: `EXAMPLE` where something else is written, `KEY_HINTS` for keys that it does not have.
+- A struct may define hints: `EXAMPLE` for a value of the wrong type, `KEY_HINTS` for keys that it does not have.
 
-A value with a mistake is left out, so that the rest can be read too: ask for the problems before you use the result.
+A value with a mistake is left out, so that the rest can still be read: check the problems before you use the result.
 """
 
 import re
@@ -30,10 +30,10 @@ PlaceOf: TypeAlias = Callable[[Path], ConfigLocation]
 T = TypeVar("T")
 
 REST = Meta(extra={"rest": True})
-"""Annotates the one field (a dictionary) that takes every key that the struct does not know."""
+"""Annotates the one field (a dictionary) that collects all keys that the struct does not know."""
 
 SELF = Meta(extra={"self": True})
-"""Annotates the one field that takes the value of which the struct was read, with its place."""
+"""Annotates the one field that gets the value that the struct was read from, with its place."""
 
 _WRONG = object()
 
@@ -46,10 +46,10 @@ def key(
     instead: Mapping[str, str] | None = None,
     **limits: Any,
 ) -> Meta:
-    """The annotation of one key: other names that it may have, and what to write where it is missing or wrong.
+    """The annotation of a key: other names for it, and what to write if it is missing or wrong.
 
-    Two names of one key at once are a mistake unless the first one wins. `instead` names the right choice for words
-    that other tools use for it. `limits` are those of `msgspec.Meta`.
+    Using two names of one key at once is a mistake unless `first_wins`. `instead` maps words that other tools use to
+    the right choice. `limits` are those of `msgspec.Meta`.
     """
     notes = {"aliases": aliases, "first_wins": first_wins, "hint": hint, "instead": instead or {}}
     return Meta(extra=notes, **limits)
@@ -58,26 +58,27 @@ def key(
 def read(
     tree: Json, kind: type[T], place_of: PlaceOf, path: Path = (), *, dialects: Collection[str] = ()
 ) -> tuple[T | None, list[ConfigProblem]]:
-    """A part of the configuration as a value of this type, None where nothing can be made of it; and the problems.
-    `dialects` are the names that a `DialectName` may be."""
+    """A part of the configuration as a value of this type, None if it cannot be read, and the problems. `dialects` are
+    the names that a `DialectName` may be."""
     reader = _ConfigurationReader(place_of, dialects)
     return reader.read(tree, kind, path), reader.problems
 
 
 @cache
 def type_of(kind: Hashable) -> inspect.Type:
-    """The description of a type by msgspec."""
+    """Msgspec's description of a type."""
     return inspect.type_info(kind)
 
 
 def fields_of(kind: inspect.StructType) -> dict[str, inspect.Field]:
-    """The fields of a struct by the names that they have in the file."""
+    """The fields of a struct by their names in the file."""
     return {field.encode_name: field for field in kind.fields}
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What the reader needs of a struct: fields by their names in the file, all names of each, and special fields."""
+    """What the reader needs to know of a struct: fields by their names in the file, all names of each, and special
+    fields."""
 
     fields: Mapping[str, inspect.Field]
     names: Mapping[str, str]
@@ -86,7 +87,7 @@ class _Shape:
 
 @cache
 def _shape_of(struct: Hashable) -> _Shape:
-    # Suites have thousands of cases, each read by the same few structs.
+    # Suites have thousands of cases, all read with the same few structs.
     fields = fields_of(cast(inspect.StructType, type_of(struct)))
     names = {
         alias: name
@@ -103,13 +104,13 @@ def names_of(struct: type) -> Mapping[str, str]:
 
 
 def plain(kind: inspect.Type) -> inspect.Type:
-    """A type without its annotations and without null. Of a union it is the first member."""
+    """A type without its annotations and without null. For a union, its first member."""
     members = _members_of(kind)
     return members[0] if members else kind
 
 
 def describe_type(kind: inspect.Type, mapping: str = "a table") -> str:
-    """What a value of this type is, in words; `mapping` is what the file format calls an object."""
+    """A description of a type in words; `mapping` is what the file format calls an object."""
     if isinstance(kind, inspect.Metadata):
         return str((kind.extra_json_schema or {}).get("description") or describe_type(kind.type, mapping))
     if isinstance(kind, inspect.UnionType):
@@ -140,7 +141,7 @@ def describe_type(kind: inspect.Type, mapping: str = "a table") -> str:
 
 
 def describe_value(value: object, mapping: str = "a table") -> str:
-    """What is written where something else belongs. Text is not repeated: it may be a key in the wrong place."""
+    """A description of a value of the wrong type. Text is not repeated: it may be a key in the wrong place."""
     match value:
         case None:
             return "nothing"
@@ -159,39 +160,39 @@ def describe_value(value: object, mapping: str = "a table") -> str:
 
 
 class TypedReader(ABC):
-    """Reads values by their types. A subclass says where problems go, what they call things, and, where values come
-    wrapped in something that knows their place, how they are unwrapped."""
+    """Reads values by their types. A subclass decides where problems go, what they call things, and how values are
+    unwrapped if they come wrapped in something that knows their place."""
 
     mapping = "a table"
     """What the file format calls an object."""
 
     own_prefix = ""
-    """Keys that begin so are the author's own, and are skipped. Empty: there are none."""
+    """Keys with this prefix are the author's own and are skipped. Empty means that there are none."""
 
     dialects: Collection[str] = ()
     """The names that a `DialectName` may be."""
 
     keeps_null = False
-    """Whether null is a value of its own, for types that have it, and a mistake for the others."""
+    """Whether null is a value of its own for types that include it, and a mistake for the others."""
 
     @abstractmethod
     def report(self, path: Path, message: str, hint: str, *, is_key: bool = False) -> None:
-        """Take one problem of the value at this path, or of the key itself (`is_key`)."""
+        """Take a problem of the value at this path, or of the key itself (`is_key`)."""
 
     def subject(self, path: Path, kind: inspect.Type) -> str:
         """What messages call the value at this path."""
         return format_path(path)
 
     def content(self, value: Any) -> Any:
-        """The value itself: a scalar, or a list or dictionary whose members may be wrapped in turn."""
+        """The value itself: a scalar, or a list or dictionary whose members may be wrapped too."""
         return value
 
     def whole(self, value: Any) -> Json:
-        """The value with all that is in it, as JSON."""
+        """The value with everything in it, as JSON."""
         return cast(Json, value)
 
     def read(self, value: object, kind: type[T], path: Path = ()) -> T | None:
-        """The value as one of this type, None where nothing can be made of it."""
+        """The value as one of this type, None if it cannot be read."""
         result = self._value(value, type_of(cast(Hashable, kind)), path)
         return None if result is _WRONG else cast(T, result)
 
@@ -204,7 +205,7 @@ class TypedReader(ABC):
             case inspect.AnyType():
                 return self.whole(given)
             case inspect.CustomType() | inspect.DataclassType():
-                return given  # as it comes, with its place
+                return given  # unchanged, with its place
             case _:
                 value = self.content(given)
         fitting = [member for member in members if _has_shape(value, member)]
@@ -229,8 +230,8 @@ class TypedReader(ABC):
                 return value
 
     def _with_dialects(self, given: Any, kind: inspect.Type) -> inspect.Type:
-        """The names of the known dialects, where one is wanted and something else stands: plug-ins add some, so that
-        the type has none. To list them all loads them all."""
+        """The type with the names of the known dialects, if a dialect is expected and the value is not one: plug-ins
+        add dialects, so the type itself does not list them. Listing them loads them all."""
         if not names_dialect(kind) or (isinstance(word := self.content(given), str) and word in self.dialects):
             return kind
         return inspect.LiteralType(tuple(sorted(self.dialects)))
@@ -244,7 +245,7 @@ class TypedReader(ABC):
     def _read_tagged(
         self, given: Any, value: Mapping[str, Any], union: inspect.Type, kinds: list[inspect.StructType], path: Path
     ) -> object:
-        """A member of a union of structs: the one with the tag that the value has."""
+        """Read a member of a union of structs: the one with the value's tag."""
         field = str(kinds[0].tag_field)
         by_tag = {str(kind.tag): kind for kind in kinds}
         tags: inspect.Type = inspect.Metadata(
@@ -335,9 +336,10 @@ class TypedReader(ABC):
 
 
 def read_value(value: Json, kind: Any, *, subject: str, hint: str, status: int) -> Any:
-    """A value of one of our own API's bodies as this type, which may be a union. Null is a value of its own there.
+    """A value of one of our own API's bodies as this type, which may be a union. Null is a value of its own here.
 
-    Raises a Fault with all that does not fit. `subject` is what messages call the whole value, `hint` what to send.
+    Raises a Fault with everything that does not fit. `subject` is what messages call the whole value, `hint` what to
+    send.
     """
     reader = _JsonReader(subject)
     read = reader.read(value, kind)
@@ -350,7 +352,7 @@ def read_value(value: Json, kind: Any, *, subject: str, hint: str, status: int) 
 
 class _JsonReader(TypedReader):
     mapping = "an object"
-    keeps_null = True  # of a topic, null means "inherited" and a missing key "as it is"
+    keeps_null = True  # for a topic, null means "inherited" and a missing key "unchanged"
 
     def __init__(self, subject: str) -> None:
         self.problems: list[tuple[str, str]] = []
@@ -374,7 +376,7 @@ class _ConfigurationReader(TypedReader):
 
 
 def _members_of(kind: inspect.Type) -> list[inspect.Type]:
-    """The types that a value may have, null apart."""
+    """The types that a value may have, without null."""
     match kind:
         case inspect.Metadata(type=inner):
             return _members_of(inner)
@@ -402,24 +404,24 @@ def _has_shape(value: object, kind: inspect.Type) -> bool:
             return isinstance(value, bool)
         case inspect.IntType():
             return isinstance(value, int) and not isinstance(value, bool)
-        case _:  # a number; anything else is not read from files
+        case _:  # a number; nothing else is read from files
             return (
                 isinstance(value, int | float) and not isinstance(value, bool) and isinstance(kind, inspect.FloatType)
             )
 
 
 def names_dialect(kind: inspect.Type) -> bool:
-    """Whether a text of this type has to be the name of a dialect."""
+    """Whether a text of this type must be the name of a dialect."""
     return bool(_extra(kind, "dialect", False))
 
 
 def _role(field: inspect.Field) -> str:
-    """`rest` or `self` of a field that is no key, else empty."""
+    """`rest` or `self` for a field that is not a key, otherwise empty."""
     return next((role for role in ("rest", "self") if _extra(field.type, role, False)), "")
 
 
 def _extra(kind: inspect.Type, name: str, default: Any) -> Any:
-    """What `key` or `REST` notes of a field's type."""
+    """What `key` or `REST` records on a field's type."""
     if isinstance(kind, inspect.UnionType):
         return next((found for each in kind.types if (found := _extra(each, name, default)) != default), default)
     return (kind.extra or {}).get(name, default) if isinstance(kind, inspect.Metadata) else default
@@ -446,7 +448,7 @@ def _is_within(value: Any, kind: inspect.Type) -> bool:
         case inspect.StrType(pattern=pattern, min_length=least):
             return len(value) >= (least or 0) and (pattern is None or re.search(pattern, value) is not None)
         case inspect.IntType() | inspect.FloatType():
-            # The outer bounds are TOML's own for whole numbers; infinity and not-a-number fail them.
+            # The outer bounds are TOML's own for whole numbers; infinity and NaN fail them.
             return (
                 -(2**63) <= value < 2**63
                 and (kind.ge is None or value >= kind.ge)

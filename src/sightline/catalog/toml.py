@@ -1,7 +1,7 @@
-"""TOML text as a tree whose keys know their lines, with Codex's names for the same settings.
+"""Parses TOML text into a tree whose keys know their lines, and accepts Codex's names for the same settings.
 
-`tomllib` parses the text but keeps no lines, so a second walk over the valid text notes the line of each key, only when
-a line is asked for. A provider table that was written for Codex, also below `[model_providers]`, means the same here.
+`tomllib` parses the text but keeps no lines, so a second pass over the valid text notes the line of each key, only when
+a line is needed. A provider table written for Codex, also below `[model_providers]`, means the same here.
 """
 
 import re
@@ -15,10 +15,11 @@ from sightline.catalog.problem import ConfigLocation, ConfigProblem, Path, forma
 from sightline.model.json import Json, JsonObject
 
 DEPTH = 32
-"""Levels of nesting that a document may have; our own tables have five."""
+"""How many levels of nesting a document may have; our own tables have five."""
 
 _LINE = re.compile(r"line (\d+), column")
-# No possessive groups: early versions of 3.11 match them wrongly. Their parts exclude each other; nothing backtracks.
+# No possessive groups: early versions of 3.11 match them incorrectly. The alternatives are mutually exclusive, so
+# nothing backtracks.
 _BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -34,7 +35,7 @@ _SCALAR = re.compile(r"[^,\]}\n#]*")
 
 @dataclass(frozen=True, slots=True)
 class TomlText:
-    """A file's name and its text. `builtin` tells Sightline's own tables from what the user wrote."""
+    """The name and the text of a file. `builtin` tells Sightline's own tables from what the user wrote."""
 
     file: str
     text: str
@@ -43,7 +44,7 @@ class TomlText:
 
 @dataclass(frozen=True)
 class TomlDocument:
-    """A text as a tree. `moved` says under which path the file itself has what the tree has elsewhere."""
+    """A text as a tree. `moved` maps paths of the tree to the paths that the file itself has for them."""
 
     source: TomlText
     tree: JsonObject
@@ -71,7 +72,7 @@ class TomlDocument:
 
 
 def parse_toml(source: TomlText) -> TomlDocument | ConfigProblem:
-    """The text as a document, or the mistake in it. Documents are never changed, so that our own are parsed once."""
+    """The text as a document, or the mistake in it. Documents are never changed, so our own are parsed once."""
     return _parse_once(source) if source.builtin else _parse(source)
 
 
@@ -139,7 +140,7 @@ class _Walk:
 
     def _skip(self, what: re.Pattern[str]) -> str:
         found = what.match(self._text, self._at)
-        assert found is not None  # each pattern fits what valid TOML has at its place
+        assert found is not None  # each pattern matches what valid TOML has at that place
         self._at = found.end()
         return found[0]
 
@@ -235,7 +236,8 @@ WIRE_APIS: Mapping[str, str] = {"responses": "openai-responses", "chat": "openai
 
 
 def own_names(document: TomlDocument) -> tuple[TomlDocument, list[ConfigProblem]]:
-    """The document with every synonym replaced by our own name. A synonym beside its own name is a mistake."""
+    """The document with every synonym replaced by our own name, and the problems. A synonym beside our own name is
+    one."""
     renaming = _Renaming(document)
     return replace(document, tree=renaming.tree(), moved=renaming.moved), renaming.problems
 

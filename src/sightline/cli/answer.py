@@ -1,4 +1,4 @@
-"""An answer on the terminal while it arrives: its text on stdout, everything else on stderr."""
+"""Shows an answer on the terminal while it arrives: its text on stdout, everything else on stderr."""
 
 import argparse
 import sys
@@ -32,7 +32,7 @@ CUT_BEFORE_TEXT = (
 
 
 class AnswerView:
-    """Shows one answer. In a pipe, stdout gets the model's exact text; a terminal gets no control characters. If it
+    """Shows an answer. In a pipe, stdout gets the model's exact text; a terminal gets no control characters. With
     `is_silent`, events are not shown: the whole reply is printed at the end."""
 
     def __init__(self, *, is_silent: bool = False) -> None:
@@ -83,7 +83,7 @@ class AnswerView:
 
     def _append(self, text: str) -> None:
         text, self._half = self._half + text, ""
-        if text and "\ud800" <= text[-1] <= "\udbff":  # half of a character, whose other half is still to come
+        if text and "\ud800" <= text[-1] <= "\udbff":  # a lone surrogate, whose other half is still to come
             text, self._half = text[:-1], text[-1]
         if text:
             self._last = text
@@ -105,7 +105,7 @@ def print_ending(
     estimate: Estimate | None,
     seconds: float,
 ) -> None:
-    """Print the whole reply with `--json`, and without `--quiet` one line about it."""
+    """Print the whole reply with `--json`, and a one-line summary unless `--quiet`."""
     if arguments.json:
         write(encode(reply_json(reply)) + b"\n")
     if not arguments.quiet:
@@ -113,8 +113,8 @@ def print_ending(
 
 
 def exit_code_of(reply: Reply, *, is_replay: bool = False) -> int:
-    """The exit code. An incomplete answer is reported and is not a success. A replay has no option that allows more
-    tokens."""
+    """The exit code. An incomplete answer is reported and is not a success. A replay has no option to allow more
+    tokens. Raises the reply's fault if it has one."""
     if reply.fault is not None:
         raise reply.fault
     match reply.choice.finish:

@@ -1,6 +1,5 @@
-"""`sightline export` and `sightline import`: exchanges of the record written to a file, with what should not leave
-replaced where the user says so, and read from one.
-"""
+"""`sightline export` and `sightline import`: writes exchanges of the record to a file, redacted if the user asks for
+it, and reads them from one."""
 
 import argparse
 import asyncio
@@ -41,7 +40,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 
 async def _import_file(store: Store, name: str, catalog: Catalog, plugins: Plugins | None) -> None:
-    """Import a file, and say what was taken from it."""
+    """Import a file, and report what was imported."""
     with _open_twice_readable(name) as file:
         try:
             found = await import_archive(store, file, catalog, None if plugins is None else plugins.read_foreign)
@@ -71,7 +70,7 @@ _SHOWN = 60
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
+    loaded = configuration(arguments.config)  # first, because plug-ins add fields to filters
     wanted = parse_filter(arguments.filter)
     plugins = loaded.plugins or Plugins()
     formats = plugins.exporters()
@@ -112,7 +111,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 
 def _list_sections(redactor: Redactor) -> None:
-    """List the sections that can be left out, those of a kind together."""
+    """List the sections that can be left out, grouped by kind."""
     for each in sorted(redactor.sections_listed.values(), key=lambda each: SECTIONS.index(each.kind)):
         left_out = ", left out" if each.is_left_out else ""
         say(f"{each.id} {each.kind}: {harmless(each.label)} ({many(each.characters, 'character')}{left_out})")
@@ -129,8 +128,8 @@ def _list_found(redactor: Redactor) -> None:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file atomically, readable by its owner only. A link stays a link. A device or a pipe is written to as it
-    is: a new file in its place would have replaced /dev/null."""
+    """Write a file atomically, readable only by its owner. A link stays a link. A device or a pipe is written to
+    directly: a new file in its place would have replaced /dev/null."""
     try:
         if path.exists() and not path.is_file():
             with path.open("wb") as file:

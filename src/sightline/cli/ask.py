@@ -1,4 +1,4 @@
-"""`sightline ask`: one question to a model."""
+"""`sightline ask`: asks a model one question."""
 
 import argparse
 import asyncio
@@ -30,11 +30,11 @@ if TYPE_CHECKING:  # a dry run does not even load the record
     from sightline.exchange.engine import Engine
 
 MOST_BYTES = 64 * 1024 * 1024
-"""The limit of all files together; providers allow less."""
+"""The maximum size of all files together; providers allow less."""
 
 
 def parts_from_files(paths: Iterable[str]) -> tuple[Part, ...]:
-    """A part for each file, in their order."""
+    """A part for each file, in order."""
     names: set[str] = set()
     parts: list[Part] = []
     room = MOST_BYTES
@@ -69,7 +69,7 @@ def _content(path: str, room: int) -> bytes:
 
 
 def _display_path(path: str) -> str:
-    """The path as given if it leads down from the current folder, else the file name."""
+    """The path as given if it is below the current folder, otherwise the file name."""
     pure = PurePath(path)
     shown = pure.name if pure.is_absolute() or ".." in pure.parts else pure.as_posix()
     # A line break in a name would end the line that names the file.
@@ -118,7 +118,7 @@ def _prompt(arguments: argparse.Namespace, loaded: Configuration, model: str) ->
         temperature=arguments.temperature,
         stream=not arguments.no_stream,
     )
-    # A question without tools is one request, and no conversation.
+    # A question without tools is a single request, not a conversation.
     return replace(prompt, conversation=conversation_of(model, prompt)) if has_tools(arguments) else prompt
 
 
@@ -146,7 +146,7 @@ def _schema(path: str | None) -> JsonObject | None:
 
 
 def _show(arguments: argparse.Namespace, ready: Prepared, loaded: Configuration) -> int:
-    """Show what would be sent, on stdout; the address and the size on stderr."""
+    """Print what would be sent to stdout, and the address and the size to stderr."""
     tell_additions(ready.report)
     url = ready.call.url
     where = f"${{{url.name}}}{url.suffix}" if isinstance(url, Variable) else url

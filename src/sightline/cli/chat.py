@@ -1,7 +1,7 @@
-"""`sightline chat`: open the chat's page, and list, read, ask, name, fork and delete chats.
+"""`sightline chat`: opens the chat's page, and lists, reads, asks, names, forks and deletes chats.
 
-Everything goes through the server of the data folder: the one that runs, else one that is started and ends with the
-command.
+Everything goes through the server of the data folder: the running one, or otherwise one that is started and ends with
+the command.
 """
 
 import argparse
@@ -31,23 +31,23 @@ from sightline.platform.processes import replace_handlers, signals_named
 from sightline.platform.support import require
 
 _LOOK = 0.2
-"""Seconds between two looks at an answer that arrives."""
+"""Seconds between two polls of an answer that is arriving."""
 
 _AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ChatApi:
-    """The calls of a server."""
+    """The API calls of a server."""
 
     server: RunningServer
 
     def call(self, method: str, path: str, value: Json = None) -> Any:
-        """What the server answers; what it refuses is a fault with its own words."""
+        """The server's answer. Raises a Fault with the server's own message if it refuses the call."""
         return json.loads(call_server(self.server, method, path, value) or b"null")
 
     def find(self, name: str) -> Any:
-        """The chat with this id or name; a fault if there is none, or if several have this name."""
+        """The chat with this id or name. Raises a Fault if there is none, or if several have this name."""
         chats = self.call("GET", "/api/chats")
         wanted = " ".join(name.split()).lower()
         by_id = [chat for chat in chats if chat["id"] == name]
@@ -62,7 +62,7 @@ class ChatApi:
         raise Fault(Code.USAGE, f"there is no chat {harmless(name)!r}", hint="`sightline chat list` shows all chats.")
 
     def view(self, chat: Any, **wanted: Json) -> str:
-        """The path of a view of this chat that shows all of it."""
+        """Create a view that shows all of this chat, and return its path."""
         path = f"/api/chats/{chat['id']}/views/command-{os.getpid()}"
         self.call("PUT", path, {"filter": "", "topic": "", **wanted})
         return path
@@ -82,7 +82,7 @@ class ChatApi:
 
 @contextmanager
 def _open_api(arguments: argparse.Namespace) -> Iterator[ChatApi]:
-    """The running server of the data folder, or one that ends with the command."""
+    """The API of the running server of the data folder, or of one that ends with the command."""
     running = find_server(data_folder(arguments.data).absolute())
     if running is not None:
         yield ChatApi(running)
@@ -114,7 +114,7 @@ def run_page(arguments: argparse.Namespace) -> int:
         write(f"{link}\n".encode(), ends_line=False)
         if not arguments.no_open:
             open_page(link)
-        if server.is_new or is_shared:  # else the user started the server, and it stays up by itself
+        if server.is_new or is_shared:  # otherwise the user started the server, and it keeps running by itself
             say("The chat runs until Ctrl-C.")
             stop.wait()
     return 0
@@ -170,7 +170,7 @@ def run_rename(arguments: argparse.Namespace) -> int:
 
 
 def run_fork(arguments: argparse.Namespace) -> int:
-    """Begin a chat with what another has up to a pair."""
+    """Begin a chat with the pairs of another up to one of them."""
     with _open_api(arguments) as api:
         chat, wanted = api.find(arguments.name), arguments.pair.removeprefix("#")
         found = next((pair["id"] for number, pair in api.pairs(chat) if wanted in (str(number), pair["id"])), None)
@@ -254,7 +254,7 @@ def _write_json(values: list[Any]) -> None:
 
 @contextmanager
 def _end_on_signal() -> Iterator[Event]:
-    """An event that is set when a signal asks the program to end. Ctrl-C interrupts it as usual."""
+    """An event that is set when a signal asks the program to end. Ctrl-C interrupts as usual."""
     stop = threading.Event()
     with replace_handlers(lambda _number: stop.set(), *signals_named("SIGTERM", "SIGHUP", "SIGBREAK")):
         yield stop

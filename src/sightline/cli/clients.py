@@ -1,5 +1,5 @@
-"""What each known client needs to connect to Sightline: variables, arguments, a private settings file; under
-`run --tls` Sightline's proxy and the certificates to trust, with its base URLs left alone.
+"""What each known client needs to connect to Sightline: variables, arguments, a private settings file; under `run
+--tls` Sightline's proxy and the certificates to trust, with its base URLs unchanged.
 
 Nothing of the user's is changed. Credentials stay where they are; if a client requires one and the user has none, it
 gets a placeholder that Sightline does not pass on.
@@ -33,10 +33,10 @@ CHATGPT_SETTINGS: Final = {
     "SIGHTLINE_PROVIDERS_CHATGPT_DIALECT": "openai-responses",
     "SIGHTLINE_PROVIDERS_CHATGPT_BASE_URL": "https://chatgpt.com/backend-api/codex",
 }
-"""The address for logins with ChatGPT, as a provider of the server that a run starts."""
+"""The address for ChatGPT logins, as a provider of the server that a run starts."""
 
 LAUNCHERS: Final = frozenset({"npx", "bunx", "pnpx", "node", "bun"})
-"""Programs that start the client named after them."""
+"""Programs that launch the client named in their arguments."""
 
 _NO_CHATGPT = (
     "note: Codex is signed in with ChatGPT, and the running server sends it to OpenAI's API, which takes keys alone. "
@@ -51,9 +51,9 @@ _GEMINI_HOME, _BY_KEY = "GEMINI_CLI_HOME", "gemini-api-key"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a client is started. `server` is Sightline's address, `folder` a private one that is removed after the run.
-    `providers` are the names that Sightline knows; `routes` tells whether the user has configured routes; `version` is
-    the client's, empty if it is not known."""
+    """Where a client is started. `server` is Sightline's address, `folder` a private folder that is removed after the
+    run. `providers` are the names that Sightline knows; `routes` is whether the user has configured routes; `version`
+    is the client's, empty if it is not known."""
 
     server: str
     session: str
@@ -121,7 +121,7 @@ def _settings(client: str, stage: Stage) -> tuple[ClientSetting, ...]:
 
 
 def version_of(program: str) -> str:
-    """The version of a client that npm has installed, by the package that its program is in; empty if there is none."""
+    """The version of a client installed by npm, from the package that its program is in; empty if there is none."""
     found = shutil.which(program)
     for folder in Path(found).resolve().parents[:4] if found else ():
         package = _json(folder / "package.json")
@@ -135,7 +135,7 @@ def own_upstreams(environment: Mapping[str, str], own: frozenset[tuple[str, int]
     found: dict[str, str] = {}
     for variable, provider, _ in BASE_URLS:
         url = environment.get(variable, "").strip()
-        with suppress(ValueError):  # of an address that no client could use either
+        with suppress(ValueError):  # an address that no client could use either
             parts = urlsplit(url)
             if _USABLE.fullmatch(url) and (parts.hostname or "", parts.port or 80) not in own:
                 found.setdefault(provider, url)
@@ -151,7 +151,7 @@ def _name(word: str) -> str:
     return {"claude-code": "claude", "gemini-cli": "gemini", "opencode-ai": "opencode"}.get(name, name)
 
 
-# --- what all have in common ------------------------------------------------------------------------
+# --- all clients ------------------------------------------------------------------------------------
 
 
 def _base_outfit(client: str, stage: Stage) -> Outfit:
@@ -185,7 +185,7 @@ def _placeholders(client: str, stage: Stage) -> dict[str, str]:
         if not any(map(stage.environment_value, CREDENTIALS[provider])) and not signed_in.get(provider)
         for name in names
     }
-    # Claude Code asks a person about a key that it has not seen before, and takes a token as it is.
+    # Claude Code asks the user about a key that it has not seen before, but accepts a token as it is.
     instead = {"ANTHROPIC_API_KEY": "ANTHROPIC_AUTH_TOKEN"} if client == "claude" else {}
     return {instead.get(name, name): PLACEHOLDER for name in missing}
 
@@ -214,7 +214,7 @@ def _codex(stage: Stage) -> Outfit:
         return Outfit(words=_overrides({f"model_providers.{chosen}.base_url": stage.url("/v1", provider=chosen)}))
     login = _codex_login(stage)
     if login:
-        # A login with ChatGPT is good for another address than a key is.
+        # A ChatGPT login is valid for another address than a key is.
         is_elsewhere, is_known = login == CHATGPT and not stage.routes, CHATGPT in stage.providers
         url = stage.url("/v1", provider=CHATGPT if is_elsewhere and is_known else "")
         notes = (_NO_CHATGPT,) if is_elsewhere and not is_known else ()
@@ -238,7 +238,7 @@ def _codex(stage: Stage) -> Outfit:
 
 
 def _codex_login(stage: Stage) -> str:
-    """How Codex is signed in: `key`, `chatgpt`, or not at all."""
+    """How Codex is signed in: `key`, `chatgpt`, or empty if it is not."""
     if stage.environment_value("CODEX_API_KEY"):
         return "key"
     kept = _json(_codex_home(stage) / "auth.json")
@@ -256,7 +256,7 @@ def _codex_config(stage: Stage) -> dict[str, object]:
     try:
         return tomllib.loads((_codex_home(stage) / "config.toml").read_text("utf-8"))
     except (OSError, ValueError):
-        return {}  # what is wrong with it, Codex will say itself
+        return {}  # Codex itself will report what is wrong with it
 
 
 def _overrides(values: Mapping[str, str | bool]) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ def _overrides(values: Mapping[str, str | bool]) -> tuple[str, ...]:
 
 
 def _gemini_home(stage: Stage) -> Outfit:
-    """With a base URL, Gemini CLI selects a way to sign in that it then refuses, unless its settings name another. If
+    """Given a base URL, Gemini CLI selects a login method that it then refuses, unless its settings name another. If
     they do not, it gets its own home folder, in which everything except the settings links to the user's."""
     home = Path(stage.environment_value(_GEMINI_HOME) or stage.home) / ".gemini"
     settings = _json(home / "settings.json")
@@ -326,7 +326,7 @@ def _json(path: Path) -> JsonObject:
 
 
 def _object(text: str) -> JsonObject:
-    """The JSON object in a text with comments; else an empty one."""
+    """The JSON object in a text with comments; an empty one if there is none."""
     try:
         value: Json = json.loads(_COMMENT.sub(lambda match: match[1] or " ", text))
     except ValueError:
@@ -360,7 +360,7 @@ def open_proxy(server: RunningServer, session: str) -> ProxyShown:
 
 
 def refusal_notes(server: RunningServer, session: str) -> Iterator[str]:
-    """What to tell about the hosts for which the client did not accept our certificate."""
+    """Notes about the hosts for which the client did not accept our certificate."""
     answer = call_server(server, "GET", f"/api/proxy?session={quote(session, safe='')}")
     for each in msgspec.json.decode(answer, type=RefusalsShown).refused:
         then = (
@@ -388,10 +388,10 @@ def tls_outfit(client: str, stage: Stage, proxy: ProxyShown, ca_file: str = "") 
 
 
 def bundle_of(named: Iterable[str], own: str) -> str:
-    """The system's certificates, those in the files that the user has named, and our own, each once."""
+    """The system's certificates, those in the files that the user has named, and our own, without duplicates."""
     blocks = dict.fromkeys(_system_roots())
     for path in named:
-        with suppress(OSError, UnicodeDecodeError):  # what is wrong with it, the client would have said itself
+        with suppress(OSError, UnicodeDecodeError):  # the client itself would have reported what is wrong with it
             blocks |= dict.fromkeys(_BLOCK.findall(Path(path).read_text("utf-8") if path else ""))
     return "\n".join((*blocks, own.strip(), ""))
 
@@ -405,7 +405,7 @@ def _system_roots() -> Iterator[str]:
 
 
 def _openssl_roots() -> Iterator[str]:
-    # The paths that OpenSSL was built with: the variables that replace them are the user's, and come later.
+    # The paths that OpenSSL was built with: the variables that replace them are the user's, and are read later.
     paths = ssl.get_default_verify_paths()
     file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)
     found = [file] if file.is_file() else sorted(folder.iterdir()) if folder.is_dir() else []
@@ -421,7 +421,7 @@ def _openssl_roots() -> Iterator[str]:
 
 
 def _proxy_exceptions(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
-    """What the user reaches without a proxy, but for the hosts that are to be opened."""
+    """The hosts that the user reaches without a proxy, except those to be decrypted."""
     listed = stage.environment_value("no_proxy") or stage.environment_value("NO_PROXY")
     opened = tuple(hosts)
     for entry in filter(None, re.split(r"[\s,]+", listed)):
@@ -431,7 +431,7 @@ def _proxy_exceptions(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
 
 
 def _base_url_notes(stage: Stage, hosts: Iterable[str]) -> Iterator[str]:
-    """Base URLs of the user's that lead to hosts which are not opened."""
+    """Notes about base URLs of the user's that lead to hosts which are not decrypted."""
     known = frozenset(hosts)
     for variable, _, _ in BASE_URLS:
         with suppress(ValueError):

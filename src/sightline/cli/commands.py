@@ -1,4 +1,4 @@
-"""The commands that serve, ask and translate, with their options. What a command does is imported when it runs."""
+"""The commands that serve, ask and translate, with their options. The code of a command is imported when it runs."""
 
 import argparse
 
@@ -90,7 +90,7 @@ def add_chat(commands: Commands) -> None:
 
 def _add_chat_actions(actions: Commands) -> None:
     def add(name: str, words: str, description: str) -> argparse.ArgumentParser:
-        # What stands before the action is not overwritten by what it leaves out.
+        # Options before the action are not overwritten by the action's missing ones.
         action = actions.add_parser(name, help=words, description=description, argument_default=argparse.SUPPRESS)
         if name not in ("list", "new"):
             main = "; `main` is the first one" if name == "send" else ""

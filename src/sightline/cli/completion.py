@@ -1,4 +1,4 @@
-"""`sightline completion`: scripts for shells, made from the parser."""
+"""`sightline completion`: prints completion scripts for shells, generated from the parser."""
 
 import argparse
 import shlex
@@ -11,7 +11,7 @@ from sightline.cli.terminal import write
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """What may follow a command: words with what they mean, and for an option the values that it takes."""
+    """What may follow a command: words with their descriptions, and the values that options take."""
 
     words: dict[str, str]
     values: dict[str, tuple[str, ...]]
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _completions(program: argparse.ArgumentParser) -> dict[str, Completions]:
-    """What completes each command, by its full name; "" is the program itself."""
+    """The completions of each command, by its full name; "" is the program itself."""
     return {path: _completions_of(command) for path, command in (("", program), *commands_below(program))}
 
 

@@ -1,4 +1,4 @@
-"""`sightline config`: show and check what is set."""
+"""`sightline config`: shows and checks what is set."""
 
 import argparse
 import os
@@ -59,7 +59,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def run_forget_learned(arguments: argparse.Namespace) -> int:
-    from sightline.app.engine import counter  # most of the program, which no other action needs
+    from sightline.app.engine import counter  # imports most of the program, which no other action needs
 
     gone = counter(arguments.data).memory.forget(arguments.model)
     for name in gone:

@@ -1,4 +1,5 @@
-"""`sightline costs`: what recorded exchanges cost, in groups or beside a provider's account, and what caps leave."""
+"""`sightline costs`: what recorded exchanges cost, in groups or compared with a provider's account, and what is left of
+caps."""
 
 import argparse
 import asyncio
@@ -27,7 +28,7 @@ _HEADINGS = ("REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST", "SAVED")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the costs, or the comparison; with differences the exit code is 1."""
+    """Print the costs, or the comparison. The exit code is 1 if there are differences."""
     if arguments.caps:
         if arguments.by or arguments.filter or arguments.reconcile:
             raise Fault(Code.USAGE, "--caps shows caps as they are", hint="Leave --by, --reconcile and filters out.")
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.by:
             raise Fault(Code.USAGE, "--reconcile compares by day and model", hint="Leave --by out.")
         report = read_report(read(arguments.reconcile))
-        # Providers bill by days of UTC.
+        # Providers bill by UTC days.
         ours = asyncio.run(_account(arguments, ("day", "model"), UTC))
         return _print_differences(reconcile(report, ours), arguments.form)
     costs = asyncio.run(_account(arguments, check_groups((arguments.by or "day").split(",")), None))
@@ -103,7 +104,7 @@ def _table(costs: CostsShown) -> list[str]:
 
 def _cells(row: CostRow) -> list[str]:
     share = f" ({row.cached_share:.0%})" if row.cached_share and row.cached_tokens else ""
-    # Requests that failed cost nothing, and do not make a sum of those without a price known.
+    # Failed requests cost nothing, and do not make the sum of requests without a price known.
     is_known = row.cost or (not row.unpriced and row.requests > row.uncounted)
     about, more = "~" if row.estimated_cost else "", "+" if row.unpriced else ""
     cost = f"{about}${row.cost:,.4f}{more}" if is_known else "unknown"
@@ -123,7 +124,7 @@ def _say_gaps(total: CostRow) -> None:
 
 
 def _say_prices(costs: CostsShown) -> None:
-    """Where the prices are from and of when, for those that were not set by the user."""
+    """Report the source and month of the prices that were not set by the user."""
     models: dict[tuple[str, str], list[str]] = {}
     for each in costs.prices:
         if each.as_of and (each.input or each.output):

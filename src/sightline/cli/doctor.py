@@ -1,4 +1,4 @@
-"""`sightline doctor`: everything that an answer needs."""
+"""`sightline doctor`: checks everything that an answer needs."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ from sightline.transport.http.target import Origin, Proxies
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Report what was found; the exit code says whether anything is broken."""
+    """Print the findings. The exit code tells whether anything is broken."""
     is_sound = True
     for title, findings in _diagnose(load_with_problems(arguments.config), arguments.data):
         write(f"{title}\n".encode())
@@ -37,14 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 _OLD_PRICES = 6
-"""Months after which the prices of a provider should be looked at again."""
+"""Months after which a provider's prices should be checked again."""
 
 
 _MOST_NAMES = 6
 
 
 def _price_findings(catalog: Catalog) -> list[DiagnosisFinding]:
-    """How old the built-in prices are. What a provider has changed since then is not in any cost."""
+    """How old the built-in prices are. Costs do not reflect what a provider has changed since then."""
     today, dates = datetime.fromtimestamp(SystemClock().now(), UTC), price_dates(catalog)
     old: dict[str, list[PriceDate]] = {}
     for each in dates:
@@ -67,7 +67,7 @@ def _price_findings(catalog: Catalog) -> list[DiagnosisFinding]:
 
 
 def _diagnose(loaded: Configuration, data: str | None) -> Iterator[tuple[str, list[DiagnosisFinding]]]:
-    """What was found of each part of the program, under its title."""
+    """The findings about each part of the program, under its title."""
     file, folder = str(loaded.path) if loaded.path else "none; only the built-in catalogue", data_folder(data)
     found = [DiagnosisFinding("python", ok=True, detail=f"{platform.python_version()} on {platform.platform()}")]
     if lacking := missing():

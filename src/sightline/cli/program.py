@@ -1,6 +1,5 @@
-"""The program: its arguments, its help (commands in groups, each with an example that can be typed as it stands), and
-how every command ends.
-"""
+"""The program: its arguments, its help (commands in groups, each with an example that can be typed as is), and how
+every command ends."""
 
 import argparse
 import sys
@@ -70,11 +69,11 @@ EXAMPLES = {
     "upgrade check": ("sightline upgrade check",),
     "uninstall": ("sightline uninstall", "sightline uninstall --remove data --remove settings"),
 }
-"""Commands with what a user would type, by the command's full name."""
+"""Examples that a user would type, by the command's full name."""
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Keeps the line ends of a text that has some: examples are one to a line."""
+    """Keeps the line breaks of a text that has some: examples are one per line."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -89,7 +88,7 @@ def commands_below(parser: argparse.ArgumentParser, path: str = "") -> Iterator[
 
 
 def choices_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The commands right below this one."""
+    """The commands directly below this one."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
@@ -97,7 +96,7 @@ def choices_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
 
 
 def summaries_of(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """What each command right below this one does, in a few words."""
+    """A short description of each command directly below this one."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return {each.dest: each.help or "" for each in action._choices_actions}
@@ -105,7 +104,7 @@ def summaries_of(parser: argparse.ArgumentParser) -> dict[str, str]:
 
 
 def add_examples(program: argparse.ArgumentParser) -> None:
-    """Give each command its examples, and the program its groups of commands."""
+    """Add its examples to each command, and its groups of commands to the program."""
     for path, command in commands_below(program):
         if path in EXAMPLES:
             lines = "\n".join(f"  {line}" for line in EXAMPLES[path])
@@ -144,7 +143,7 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override] # its overloads are about the type of the namespace
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the arguments, in any order. argparse takes the words of one argument only if they are adjacent: of
+        """Parse the arguments, in any order. argparse takes the words of one argument only if they are adjacent: in
         `traffic FILTER --limit 5 MORE` the last word would be left over."""
         parsed, left = super().parse_known_args(args, namespace)
         if self._is_mixing or not left:
@@ -155,7 +154,7 @@ class _Parser(argparse.ArgumentParser):
                 parsed, left = self.parse_known_intermixed_args(args, None)
             finally:
                 self._is_mixing = False
-        if left:  # said here, the error leads to the help of this command and not to that of the program
+        if left:  # reported here, the error points to the help of this command and not to that of the program
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return parsed, left
 
@@ -173,7 +172,7 @@ def parser() -> argparse.ArgumentParser:
         description="A local-first workbench and gateway for LLM requests. What you see is what you send.",
     )
     program.add_argument("--version", action="store_true", help="print the version and exit")
-    # Without `prog` the usage above would be part of the name of every command.
+    # Without `prog` the usage above would be part of every command's name.
     below = program.add_subparsers(prog="sightline", dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
     for add in (*commands.COMMANDS, evals.add_command, *record_commands.COMMANDS, *setup_commands.COMMANDS):
         add(below)
@@ -203,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def exit_code(fault: Fault) -> int:
-    """The exit code for a Fault. Wrong usage keeps its code also if the page would get an HTTP status."""
+    """The exit code for a Fault. Wrong usage keeps its code even if the Fault has an HTTP status for the page."""
     if fault.status is not None and fault.code not in (Code.USAGE, Code.CONFIG):
         return EXIT_PROVIDER
     return _EXITS.get(fault.code, EXIT_PROVIDER)

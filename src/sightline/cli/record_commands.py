@@ -1,4 +1,4 @@
-"""The commands about what is on record, with their options."""
+"""The commands for recorded exchanges, with their options."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`sightline replay`: a recorded request sent again, or its recorded answer played as it came."""
+"""`sightline replay`: sends a recorded request again, or plays its recorded answer as it arrived."""
 
 import argparse
 import asyncio

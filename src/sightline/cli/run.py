@@ -1,4 +1,4 @@
-"""`sightline run -- COMMAND`: start a client with its traffic recorded."""
+"""`sightline run -- COMMAND`: starts a client and records its traffic."""
 
 import argparse
 import os
@@ -38,20 +38,20 @@ _LONGEST_TAG = 60
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Find or start a server, prepare the command, run it, and end with its exit status."""
+    """Find or start a server, prepare the command, run it, and return its exit status."""
     require("run")
     words = _command(arguments)
     client, place = client_in(words)
     session = _session(arguments.session, client, SystemClock().now(), arguments.tag)
     loaded = configuration(arguments.config)
     at = loaded.settings.server
-    # Below TLS a client sends where it means to, whatever the server has configured.
+    # With --tls a client keeps its own destinations, whatever the server has configured.
     upstreams = (
         {}
         if arguments.tls
         else own_upstreams(os.environ, frozenset((name, at.port) for name in ("127.0.0.1", "localhost", "::1")))
     )
-    # A server of our own sends to where the client would have sent.
+    # A server of our own sends requests to where the client would have sent them.
     variables = {f"SIGHTLINE_PROVIDERS_{provider.upper()}_BASE_URL": url for provider, url in upstreams.items()}
     folder = data_folder(arguments.data).absolute()
     serving = share_server(
@@ -96,7 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell_refusals(notes: Iterator[str]) -> None:
-    """Say which hosts the client could not reach. Its status is what counts, also where the server cannot be asked."""
+    """Report which hosts the client could not reach. If the server cannot be asked, the client's status still
+    counts."""
     try:
         for note in notes:
             say(note)
@@ -128,7 +129,7 @@ def _session(named: str | None, client: str, now: float, tag: str | None) -> str
             number, rest = divmod(number, len(_DIGITS))
             short = _DIGITS[rest] + short
         return f"{client}-{short}" + (f"@{project[:40]}" if project else "")
-    # URLs are tidied up on their way: `.` and `..` would be taken for steps of the path.
+    # URLs are normalised on the way: `.` and `..` would be taken for path segments.
     if not named.strip() or named.strip(".") == "" or not named.isprintable() or len(named) > _LONGEST:
         hint = f"Give it a printable name of 1 to {_LONGEST} characters."
         raise Fault(Code.USAGE, f"{named!r} cannot be the name of a session", hint=hint)
@@ -146,7 +147,7 @@ def _upstream_notes(upstreams: Mapping[str, str]) -> Iterator[str]:
 
 
 def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
-    """Run the command with our streams and forward signals; returns its exit status."""
+    """Run the command with our streams, forwarding signals; returns its exit status."""
     children: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
     with _signals_for(children, early):
@@ -157,12 +158,12 @@ def _run_client(words: list[str], environment: Mapping[str, str]) -> int:
         for number in early:
             children[0].send_signal(number)
         status = children[0].wait()
-    return status if status >= 0 else 128 - status  # as shells count the number of a signal
+    return status if status >= 0 else 128 - status  # shells add 128 to the number of a signal too
 
 
 def _signals_for(children: list[subprocess.Popen[bytes]], early: list[int]) -> AbstractContextManager[None]:
-    """Forward signals. A terminal sends its signals to the command as well, and the command must not get them twice.
-    Those that come while the command is being started, and may run already, are kept in `early`."""
+    """Forward signals. A terminal also sends its signals to the command, which must not get them twice. Signals that
+    arrive while the command is being started, and may already run, are kept in `early`."""
     from_terminal = signals_named("SIGINT", "SIGQUIT") if is_in_foreground() else ()
 
     def hand_on(number: int) -> None:

@@ -65,13 +65,13 @@ def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> st
 
 
 def record_lines(record: CallRecord) -> str:
-    """A finished call, by its outcome."""
+    """A finished call and its outcome."""
     how = _DENIED.get(record.denied_by or "", _FATES.get(record.fate, ""))
     return result_lines(record.name, record.outcome, how=how)
 
 
 def fold(text: str) -> str:
-    """The first lines of a text, and how many are missing."""
+    """The first lines of a text, and how many more there are."""
     lines = text.strip("\n").split("\n")
     shown = [clip(line.rstrip()) for line in lines[:MOST_LINES]]
     missing = len(lines) - len(shown)
@@ -81,13 +81,13 @@ def fold(text: str) -> str:
 
 
 def clip(line: str, most: int = LONGEST_LINE) -> str:
-    """A line, and how many of its characters are missing."""
+    """A line, shortened, and how many more characters it has."""
     return line if len(line) <= most else f"{line[:most]}… {len(line) - most:,} more characters"
 
 
 class RunView:
-    """Shows one run. `rounds` returns those that are finished. With `is_quiet` only notes are shown; with `is_silent`
-    the answer is not printed either."""
+    """Shows one run. `rounds` returns the finished rounds. With `is_quiet` only notes are shown; with `is_silent` the
+    answer is not printed either."""
 
     def __init__(self, rounds: Callable[[], Sequence[Round]], *, is_quiet: bool, is_silent: bool) -> None:
         self._rounds = rounds
@@ -115,7 +115,7 @@ class RunView:
             self._answer.on_event(event)
 
     def on_recorded(self, entry: FactEntry) -> None:
-        """Show one fact of an exchange: attempts, as without tools."""
+        """Show a fact of an exchange: only attempts, as without tools."""
         if isinstance(entry.fact, AttemptStarted):
             self._answer.on_attempt(entry.fact)
 
@@ -152,7 +152,7 @@ class RunView:
         write("".join(texts).encode("utf-8", "replace"))
 
     def finish(self) -> None:
-        """End the output; the cursor is at the start of a line."""
+        """End the output, with the cursor at the start of a line."""
         self._answer.finish()
 
     def _show_reply(self, reply: Reply) -> None:
@@ -184,9 +184,9 @@ class RunView:
 
 
 class Driving:
-    """One run. The first Ctrl-C lets the current step finish, the second aborts it; either way the run can be resumed.
-    While an editor has the terminal, Ctrl-C belongs to it. With `--json` the whole run is printed at its end; with
-    that, or if it `is_silent`, the answer alone is not."""
+    """Drives one run. The first Ctrl-C lets the current step finish, the second aborts it; either way the run can be
+    resumed. While an editor has the terminal, Ctrl-C belongs to the editor. With `--json` the whole run is printed at
+    its end; with `--json` or `is_silent`, the answer is not printed on its own."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class Driving:
         self.view.on_fact(fact)
 
     def participants(self, tools: Tools, approver: Approver, hooks: Hooks | None) -> RunParticipants:
-        """What takes part in this run: these, and the view that shows it."""
+        """The participants of this run: these, and the view that shows it."""
         view = self.view
         listeners = (view.on_event, view.on_recorded, self.on_fact, view.on_pause, view.on_progress)
         return RunParticipants(tools, approver, hooks, *listeners)
@@ -252,7 +252,7 @@ class Driving:
             self._abort(task, signal.SIGINT)
             return
         say("\nstopping after this step; Ctrl-C again stops at once")
-        with suppress(Fault):  # it has ended in this moment
+        with suppress(Fault):  # it has just ended
             self.leave()
 
     def _abort(self, task: "asyncio.Task[FinishedRun]", by: signal.Signals) -> None:
@@ -264,7 +264,7 @@ class Driving:
     def _exit_unfinished(self) -> int:
         if self._has_begun:
             say(f"the run is saved; resume it: sightline resume {self._run}")
-        # As shells do, 128 is added to the number of the signal.
+        # Like shells, add 128 to the number of the signal.
         return EXIT_INTERRUPTED if self._cut_by in (None, signal.SIGINT) else 128 + self._cut_by
 
     async def _finish(self, ended: FinishedRun) -> int:
@@ -299,7 +299,7 @@ def _exit_code(ended: FinishedRun) -> int:
         case "failed" if fault is not None:
             if fault.code is not Code.PERMISSION or fault.status is not None:
                 raise fault
-            print_fault(fault)  # a hook did not want it, and no provider has failed
+            print_fault(fault)  # a hook denied it; no provider has failed
             return EXIT_FAILED
         case "answered" | "refusal":
             return 0

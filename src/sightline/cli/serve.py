@@ -1,4 +1,4 @@
-"""`sightline serve`: the gateway and its page, until a signal ends it."""
+"""`sightline serve`: runs the gateway and its page until a signal ends it."""
 
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ from sightline.server.listener import bind_sockets, is_loopback, settle_down
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Listen, print the address, and serve until a signal comes."""
+    """Listen, print the address, and serve until a signal arrives."""
 
     async def serve() -> int:
         async with open_server(
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
             await server.run_on(sockets)
         return EXIT_INTERRUPTED if server.asked_by is signal.SIGINT else 0
 
-    loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
+    loaded = configuration(arguments.config)  # first, because plug-ins add fields to filters
     wanted = _recordings(arguments)
     configured = loaded.settings.server
     host = arguments.host or configured.host
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _recordings(arguments: argparse.Namespace) -> Expression | None:
-    """The exchanges that clients are answered from; None to send to providers."""
+    """The filter for the exchanges that clients are answered from; None to send to providers."""
     if arguments.replay is not None:
         if arguments.workers is not None:
             hint = "Leave one of them out: one process answers from the record."
@@ -79,7 +79,7 @@ def _recordings(arguments: argparse.Namespace) -> Expression | None:
 
 
 def _count_workers(wanted: int | str, loaded: Configuration) -> int:
-    """How many processes serve clients. Where only one can, the user learns why."""
+    """How many processes serve clients. If only one can, the user is told why."""
     count = count_workers(wanted)
     if why := why_alone(count, loaded.settings.network.max_connections):
         say(f"note: one process serves clients: {why}")

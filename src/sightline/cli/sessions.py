@@ -1,6 +1,5 @@
-"""What sessions of clients lose and hold: `sightline cache`, why providers' caches missed; `sightline context`, what
-fills the context of a session.
-"""
+"""`sightline cache`: why providers' caches missed in a client's sessions; `sightline context`: what fills the context
+of a session."""
 
 import argparse
 import asyncio
@@ -39,12 +38,13 @@ def run_cache(arguments: argparse.Namespace) -> int:
 
 
 def _write_json(value: object) -> None:
-    """Names of tools and words of requests may have half a character, which JSON can escape."""
+    """Write a value as JSON. Names of tools and texts of requests may contain lone surrogates, which this encoder
+    escapes."""
     write(encode(msgspec.to_builtins(value)) + b"\n")
 
 
 def _keep_edit(report: CacheReport, arguments: argparse.Namespace) -> str:
-    """Keep one of the edits, through the server of the data folder, or in its file while none runs."""
+    """Keep one of the edits, through the server of the data folder, or in its file if no server runs."""
     edits = [edit for advice in report.advice for edit in advice.edits]
     if arguments.keep > len(edits):
         hint = (
@@ -119,7 +119,7 @@ def _cache_page(report: CacheReport) -> list[str]:
 
 
 def _money(known: float, unpriced: int) -> str:
-    """What it cost, with a word where prices are missing."""
+    """The cost, with a remark if prices are missing."""
     if unpriced:
         return f", ${known:.4f} and more" if known else ", at unknown prices"
     return f", ${known:.4f}" if known else ""
@@ -191,7 +191,7 @@ def _context_page(shown: ContextShown, width: int) -> list[str]:
 
 
 def _context_rows(rows: tuple[ContextRow, ...], whole: int, width: int) -> list[str]:
-    """A line for each: its name, its tokens and share, and a bar as long as its share of the largest."""
+    """A line per row: its name, its tokens and share, and a bar in proportion to the largest."""
     names = [harmless(row.name) + (f" ({row.count})" if row.count > 1 else "") for row in rows]
     broad = min(max(map(len, names), default=0), 40)
     largest = max((row.tokens + row.results for row in rows), default=0) or 1

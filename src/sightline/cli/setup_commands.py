@@ -1,4 +1,4 @@
-"""The commands about the installation and its settings, with their options."""
+"""The commands for the installation and its settings, with their options."""
 
 from sightline.cli.options import Commands, finish, handler
 

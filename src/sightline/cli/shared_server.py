@@ -1,4 +1,4 @@
-"""A server for runs: the one that is running, else one that they start and that ends with the last of them.
+"""A server for runs: the running one, otherwise one that they start and that ends with the last of them.
 
 Every run holds a shared lock on a file in the data folder. A server that was started for runs waits for the exclusive
 lock and ends once it has it. However its runs end, it never stays behind, and no run loses it.
@@ -35,7 +35,7 @@ from sightline.web.access import load_token
 
 @dataclass(frozen=True, slots=True)
 class SharedServer(RunningServer):
-    """`is_new` tells whether it was started for this run."""
+    """A server that runs share. `is_new` is whether it was started for this run."""
 
     is_new: bool
 
@@ -58,7 +58,7 @@ def share_server(
         with hold_lock(folder / RUN_LOCK, is_shared=True):
             with hold_lock(folder / "run.starting"):
                 running = find_server(folder) if port else None
-                # One that says nothing of itself is an older Sightline.
+                # A server that does not identify itself is an older Sightline.
                 answer = knows_token(reachable, port, token) if port and running is None else None
                 if running is None and not answer:
                     free = 0 if answer is False else port
@@ -88,7 +88,7 @@ def serve(path: str, words: list[str]) -> int:
     def end_when_unused() -> None:
         file = os.open(path, os.O_RDWR)
         lock(file, waits=True)
-        os.kill(os.getpid(), signal.SIGTERM)  # the lock stays with this process, so that a new run waits for its end
+        os.kill(os.getpid(), signal.SIGTERM)  # this process keeps the lock, so that a new run waits for its end
 
     threading.Thread(target=end_when_unused, daemon=True).start()
     return main(["serve", "--no-open", *words])
@@ -126,7 +126,7 @@ def _start_server(
 
 
 def _is_unused(path: Path) -> bool:
-    """Whether no other run is left: then the server gets the lock, or has it already."""
+    """Whether no other run is left, so that the server gets the lock or already has it."""
     with hold_lock(path, waits=False) as is_mine:
         if is_mine:
             return True
@@ -140,8 +140,8 @@ _TIMEOUT_S = 10
 
 @contextmanager
 def hold_session(server: RunningServer, session: str, folder: Path) -> Iterator[None]:
-    """Hold every request of this session, before any other rule applies. If interception is off, the rules are switched
-    on; by themselves they would hold nothing else. `folder` is the server's data folder."""
+    """Hold every request of this session, before any other rule applies. If interception is off, its mode is set to
+    `rules`, in which only requests that match a rule are held. `folder` is the server's data folder."""
     rule: Json = {
         "filter": write_expression(TextTerm("session", literal(session))),
         "action": "hold",
@@ -168,8 +168,8 @@ def hold_session(server: RunningServer, session: str, folder: Path) -> Iterator[
 
 @contextmanager
 def _telling_links(api: "_HoldApi", session: str) -> Iterator[None]:
-    """Print the link of each held request of this session. If the server's events cannot be read, requests are held all
-    the same."""
+    """Print the link of each held request of this session. If the server's events cannot be read, requests are still
+    held."""
     try:
         connection, facts = api.facts()
     except (OSError, http.client.HTTPException):
@@ -180,7 +180,8 @@ def _telling_links(api: "_HoldApi", session: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # The thread waits in a read, which ends when the socket does; to close it alone would not wake it.
+        # The thread waits in a read, which ends when the socket is shut down; only closing it would not wake the
+        # thread.
         with suppress(OSError):
             connection.sock.shutdown(socket.SHUT_RDWR)
         thread.join(_TIMEOUT_S)
@@ -207,15 +208,15 @@ def _without(rule: Json, rules: list[Json]) -> list[Json]:
 
 
 class _HoldApi:
-    """The calls about rules and facts of the server that the client talks to."""
+    """The server's API calls for rules and facts."""
 
     def __init__(self, server: RunningServer, folder: Path) -> None:
         self.server = server
         self._folder = folder
 
     def change(self, how: Callable[[list[Json]], list[Json]]) -> None:
-        """Replace the rules, one process at a time. If two read the same list, the rule of one would be lost and its
-        requests would not be held."""
+        """Replace the rules, one process at a time. If two processes read the same list, the rule of one would be lost
+        and its requests would not be held."""
         with hold_lock(self._folder / "run.rules"):
             rules = self.request("GET", _RULES)
             if not isinstance(rules, list):
@@ -229,8 +230,8 @@ class _HoldApi:
         try:
             connection.request("GET", _EVENTS, headers={"authorization": f"Bearer {self.server.token}"})
             answer = connection.getresponse()
-            # The first line says that nothing is missed from here on. A connection that is closed behind its answer
-            # tells no facts.
+            # The first line means that nothing is missed from here on. A connection that closes after its answer sends
+            # no facts.
             if answer.status != 200 or not answer.readline() or connection.sock is None:
                 raise http.client.HTTPException
             connection.sock.settimeout(None)

@@ -1,6 +1,5 @@
 """The three streams of a command: input, output with its tables, and messages; and what the user types, read by line or
-by key while everything else goes on.
-"""
+by key while everything else continues."""
 
 import asyncio
 import contextlib
@@ -24,8 +23,8 @@ _CONTROL = re.compile(r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u20
 
 
 def say(text: str, *, end: str = "\n", style: str = "") -> None:
-    """Print a message to stderr; if that is closed or full, the message is lost. Control characters are escaped;
-    `style` is our own, and left out where there are no colours."""
+    """Print a message to stderr; if stderr is closed or full, the message is lost. Control characters are escaped;
+    `style` is our own, and is left out if there are no colours."""
     if sys.stderr is not None:
         style = style if has_colours(sys.stderr) else ""
         with contextlib.suppress(OSError):
@@ -52,7 +51,7 @@ def many(count: int, what: str) -> str:
 
 
 def money(cost: float | None, *, is_estimated: bool = False) -> str:
-    """US dollars, with a tilde where they are estimated."""
+    """US dollars, with a tilde if they are estimated; empty if unknown."""
     about = "~" if is_estimated else ""
     if cost is None:
         return ""
@@ -74,7 +73,7 @@ def open_page(link: str) -> None:
 
 
 def ask(question: str, hint: str) -> str:
-    """What the user types. Raises a Fault where there is no terminal to ask at; `hint` says how not to be asked."""
+    """What the user types. Raises a Fault if there is no terminal to ask at; `hint` says how to avoid the question."""
     if not is_terminal(sys.stdin):
         raise Fault(Code.USAGE, "there is no terminal to ask at", hint=hint)
     say(question, end="")
@@ -96,8 +95,7 @@ def print_fault(fault: Fault) -> None:
 
 
 def write(data: bytes, *, ends_line: bool = True) -> None:
-    """Write exactly these bytes to stdout at once. On a terminal a line end follows, unless more of the line is to
-    come."""
+    """Write exactly these bytes to stdout at once. On a terminal a line break follows, unless the line continues."""
     if not data:
         return
     if sys.stdout is None:
@@ -132,7 +130,7 @@ def write_lines(lines: Iterable[str]) -> None:
 
 @contextmanager
 def open_input(path: str) -> Iterator[BinaryIO]:
-    """Open the file of this path, or stdin for `-`."""
+    """Open the file at this path, or stdin for `-`."""
     if path == "-":
         if sys.stdin is None:
             raise Fault(Code.USAGE, "stdin is closed", hint="Name a file, or pipe something in.")
@@ -147,7 +145,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def read(path: str) -> bytes:
-    """Read all of it, up to 64 MiB."""
+    """Read the whole file, up to 64 MiB."""
     with open_input(path) as stream:
         try:
             data = stream.read(_LARGEST + 1)
@@ -160,7 +158,7 @@ def read(path: str) -> bytes:
 
 
 def read_available(stream: BinaryIO) -> bytes:
-    """What is available, without waiting for more."""
+    """Read what is available, without waiting for more."""
     read1 = getattr(stream, "read1", stream.read)
     data: bytes = read1(65536)
     return data
@@ -183,11 +181,11 @@ def settle() -> None:
 
 
 _SPECIAL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
-"""The escape sequences of arrows and function keys; or Escape alone."""
+"""The escape sequences of arrows and function keys, or Escape alone."""
 
 
 class Keyboard:
-    """The terminal that the program was started from. While `is_lent` to an editor, Ctrl-C belongs to it."""
+    """The terminal that the program was started from. While `is_lent` to an editor, Ctrl-C belongs to the editor."""
 
     def __init__(self, descriptor: int, *, editor: str = "") -> None:
         self._descriptor = descriptor
@@ -197,7 +195,7 @@ class Keyboard:
         self.is_lent = False
 
     async def line(self, prompt: str) -> str | None:
-        """The next line. If the caller stops waiting, the next call gets it."""
+        """The next line, or None at the end of input. If the caller stops waiting, the next call gets it."""
         say(prompt, end="")
         while b"\n" not in self._typed:
             data = await self._terminal.read()
@@ -210,7 +208,7 @@ class Keyboard:
         return line.decode("utf-8", "replace").strip()
 
     async def key(self, prompt: str) -> str | None:
-        """The next key, without Enter. If keys cannot be read one by one, it is a line."""
+        """The next key, without Enter; a line if keys cannot be read one by one. None at the end of input."""
         with keys_at_once(self._descriptor) as is_possible:
             if not is_possible:
                 return await self.line(prompt)
@@ -225,19 +223,19 @@ class Keyboard:
         return pressed
 
     def _next_key(self) -> str | None:
-        """The first key of what was typed; None if there is none yet. Enter and anything typed right before it belong
-        to the key, because many people type `y` and Enter. Arrows and the like are several bytes, and are ignored."""
+        """The first key of what was typed; None if there is none yet. Enter, and anything typed before it, belongs to
+        the key, because many people type `y` and Enter. Arrows and the like are several bytes, and are ignored."""
         text = _SPECIAL.sub(b"", self._typed).lstrip(b" \r\n").decode("utf-8", "ignore")
         if not text:
             if len(self._typed) > 4:  # longer than any character
-                self._typed.clear()  # no UTF-8 at all
+                self._typed.clear()  # not UTF-8 at all
             return None
         _, enter, rest = text[1:].partition("\n")
         self._typed[:] = rest.encode() if enter else text[1:].encode()
         return text[0]
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        """The text as the editor leaves it."""
+        """The text as the user leaves it in the editor; None if no editor is set."""
         if not self._editor:
             return None
         with tempfile.TemporaryDirectory(prefix="sightline-edit-") as folder:
@@ -269,7 +267,7 @@ class Keyboard:
 
 @contextmanager
 def open_keyboard() -> Iterator[Keyboard | None]:
-    """The user's terminal, if questions can be seen there; stdin may be in use for something else."""
+    """The user's terminal, or None if questions cannot be seen there. Stdin may be in use for something else."""
     if not is_terminal(sys.stderr):
         yield None
         return

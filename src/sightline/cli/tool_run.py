@@ -1,6 +1,5 @@
-"""Asks a model that may use tools, resumes runs that were interrupted (`sightline resume`) and lists those that are on
-record (`sightline runs`).
-"""
+"""Asks a model that may use tools, resumes interrupted runs (`sightline resume`) and lists recorded runs (`sightline
+runs`)."""
 
 import argparse
 import asyncio
@@ -50,7 +49,7 @@ _HELP = """  y  run this call
 @dataclass(slots=True, eq=False)
 class TerminalPerson:
     """Asks the user. `leave` is called when the user wants to stop; `places` has the origin of tools. With `says_yes`,
-    calls are approved without asking; only what could not be known in advance is asked."""
+    calls are approved without asking; the user is asked only about what could not be known in advance."""
 
     typing: Keyboard
     _: KW_ONLY
@@ -134,7 +133,7 @@ class TerminalPerson:
     async def _edit(self, call: RunnableCall) -> Decision | None:
         is_text = isinstance(call.arguments, str)
         before = _arguments_text(call.arguments)
-        draft = self._drafts.get(call.key, before)  # what could not be used is mended, not written anew
+        draft = self._drafts.get(call.key, before)  # text that could not be used is corrected, not written again
         after = await self.typing.edit(draft, ".txt" if is_text else ".json")
         if after is None:
             after = await self._line("The arguments, in one line (empty: as they were): ") or before
@@ -206,7 +205,7 @@ class TerminalPerson:
         """Leave the run. Never returns: the caller is cancelled."""
         self.leave()
         await asyncio.get_running_loop().create_future()
-        raise AssertionError  # the future is never settled
+        raise AssertionError  # the future is never resolved
 
 
 def _arguments_text(arguments: JsonObject | str) -> str:
@@ -284,7 +283,7 @@ def policy_of(tools: Opened, kept: Sequence[KeptRule], arguments: argparse.Names
 
 
 def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) -> None:
-    """If no one can be asked, every tool must be allowed before the run begins."""
+    """Raise a Fault if no one can be asked and a tool is not allowed in advance."""
     allowed = {rule.tool for rule in policy.rules if rule.ruling == "allow"}
     unapproved = [each.name for each in tools.definitions if each.name not in allowed and not each.is_remote]
     if unapproved and policy.otherwise != "allow" and typing is None:
@@ -295,7 +294,7 @@ def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) ->
 def approver_of(
     driving: Driving, tools: Opened, kept: KeptRules, *, says_yes: bool, interrupted: Interrupted | None = None
 ) -> Approver:
-    """Who decides about calls: the user at the terminal, or the options."""
+    """What decides about calls: the user at the terminal, or the options."""
     typing, leave = driving.keyboard, driving.leave
     if typing is None:
         return Judging("yes" if says_yes else deny_unattended, interrupted=interrupted or "skip")

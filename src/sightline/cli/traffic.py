@@ -1,4 +1,4 @@
-"""`sightline traffic` and `sightline show`: exchanges of the record as lines, and one of them in full."""
+"""`sightline traffic` and `sightline show`: lists exchanges of the record, and shows one in full."""
 
 import argparse
 import asyncio
@@ -31,12 +31,12 @@ _RED, _DIM, _PLAIN = "\x1b[31m", "\x1b[2m", "\x1b[0m"
 _HEADINGS = ("TIME", "ID", "CLIENT", "MODEL", "STATE", "TOKENS", "COST", "TOOK", "TITLE")
 _TO_THE_RIGHT = frozenset({"TOKENS", "COST", "TOOK"})
 _LEFT_OUT = ("TOOK", "COST", "CLIENT", "TOKENS", "MODEL", "TIME")
-"""What a narrow terminal goes without, the first of it first: 80 columns would else end before the state."""
+"""The columns that a narrow terminal does without, in this order: otherwise 80 columns would end before the state."""
 _ROOM_FOR_TITLE = 16
 
 
 def run(arguments: argparse.Namespace) -> int:
-    loaded = configuration(arguments.config)  # first: plug-ins add fields to filters
+    loaded = configuration(arguments.config)  # first, because plug-ins add fields to filters
     wanted = parse_filter(arguments.filter)
     limit = arguments.limit
 
@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Table:
-    """Columns sized by the first page, so that the rest can be printed as it is read. A terminal with fewer `columns`
-    gets fewer of them; a pipe, for which they are None, gets all."""
+    """A table with columns sized by the first page, so that the rest can be printed as it is read. A narrow terminal
+    gets fewer columns; a pipe (`columns` None) gets all."""
 
     def __init__(self, columns: int | None, *, has_colours: bool) -> None:
         self._has_colours = has_colours
@@ -92,7 +92,7 @@ class _Table:
         return "".join(f"{line}\n" for line in out).encode("utf-8", "replace")
 
     def _leave_out(self) -> None:
-        """Take away columns until a title has room."""
+        """Remove columns until there is room for a title."""
         for heading in _LEFT_OUT:
             rest = sum(self._widths.values()) - self._widths["TITLE"] + 2 * (len(self._widths) - 1)
             if self._columns is None or rest + min(self._widths["TITLE"], _ROOM_FOR_TITLE) <= self._columns:
@@ -133,7 +133,7 @@ def _row(summary: Summary) -> tuple[str, ...]:
 
 
 def outcome(summary: Summary) -> str:
-    """How it ended, or its current state, in a word or two."""
+    """The outcome, or the current state, in a word or two."""
     if summary.state == "failed":
         return " ".join(filter(None, (str(summary.status or ""), summary.fault)))
     if summary.state == "finished":
@@ -204,7 +204,7 @@ def summary_lines(exchange: RecordedExchange) -> Iterator[str]:
 
 
 def _raw_bodies(exchange: RecordedExchange) -> Iterator[str]:
-    """The bodies of an exchange that passed as it was; those that are text with their words."""
+    """The bodies of an exchange that was passed through unread, with their content if it is text."""
     for of, name, data in (("request", "sent", exchange.sent), ("reply", "back", exchange.reply_body)):
         passed = exchange.passed.get(of)
         if passed is None or not passed.size:
@@ -234,7 +234,7 @@ def _tokens(exchange: RecordedExchange) -> str:
 
 
 def _request(exchange: RecordedExchange) -> Iterator[str]:
-    """The messages since the model's last answer; the earlier ones are only counted."""
+    """The messages since the model's last answer; earlier ones are only counted."""
     try:
         request = exchange.request()
     except Fault as fault:
@@ -288,7 +288,8 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def render(exchange: RecordedExchange, form: str, catalog: Catalog) -> bytes:
-    """The exchange in one of the formats. What writes them is half of the program, and the summary needs none of it."""
+    """The exchange in one of the formats. The modules that write them are half of the program, and the summary needs
+    none of them, so they are imported here."""
     from sightline.exchange.recording.har import har
     from sightline.exchange.recording.page import page
     from sightline.exchange.resend import call_of

@@ -1,5 +1,5 @@
-"""`sightline translate`: a request, a reply or a live stream of one API in another's format, with a report of what was
-lost."""
+"""`sightline translate`: translates a request, a reply or a live stream of one API into another's format, and reports
+what was lost."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ from sightline.model.request import Request
 from sightline.wire.jsontext import decode
 
 VIEWS = {"request": ("canonical",), "reply": ("reply", "events"), "stream": ("reply", "events")}
-"""What each kind can be turned into besides a dialect."""
+"""What each kind can be translated into besides a dialect."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,8 +72,8 @@ def _request(arguments: argparse.Namespace) -> int:
 
 def _target_facts(arguments: argparse.Namespace, data: bytes) -> Facts | None:
     """What is known of the model that will read the request; None if it is not named. A body often still names the
-    model of its original API: if no provider serves it in the target's dialect, it says nothing about the model that
-    will be asked."""
+    model of its original API: if no provider serves it in the target's dialect, it says nothing about the target
+    model."""
     if arguments.target == arguments.source or arguments.target == "canonical":
         return None
     named = _client_request(data, arguments.source)
@@ -101,7 +101,7 @@ def _reply(arguments: argparse.Namespace) -> int:
 
 
 def _stream(arguments: argparse.Namespace) -> int:
-    """Translate as bytes arrive; a strict translation is held back until it is known to lose nothing."""
+    """Translate as bytes arrive. A strict translation is held back until it is known to lose nothing."""
     translation = StreamTranslation(
         arguments.source, arguments.target, request=_request_option(arguments), model=arguments.model
     )
@@ -131,7 +131,8 @@ def _client_request(data: bytes, name: str) -> Request:
 
 
 def _tell(report: Report, arguments: argparse.Namespace) -> None:
-    """Print the report if it was requested; under `strict` a serious loss ends the command."""
+    """Report losses and additions, to a file if `--report` names one. Raises a Fault for serious losses with
+    `--strict`."""
     refusal = None
     if arguments.strict and report.refusals:
         refusal = Fault(

@@ -1,7 +1,7 @@
-"""Anchors and patches: how a section or a change of its text is found again in a later request.
+"""Anchors and patches: how a section, or a change of its text, is found again in a later request.
 
-An anchor goes by content and never by position. A patch is hunks with context, which apply to a text that has changed
-elsewhere.
+An anchor identifies by content, never by position. A patch consists of hunks with context, which can be applied to a
+text that has changed elsewhere.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from sightline.wire.jsontext import encode
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """What a thing is, what it says, and what came before it, which only separates equal things. A patch written by
-    hand names the kind alone."""
+    """The kind and content of a thing, and the content before it, which only tells equal things apart. A patch written
+    by hand has only the kind."""
 
     kind: str
     content: str = ""
@@ -56,7 +56,7 @@ class Anchors:
         return found
 
     def parts(self, section: Section) -> dict[str, Anchor]:
-        """Those of the parts of a section, by their ids."""
+        """The anchors of the parts of a section, by their ids."""
         found: dict[str, Anchor] = {}
         before = ""
         for part in section.parts:
@@ -83,7 +83,7 @@ def _digest(value: object) -> str:
 
 
 CONTEXT = 32
-"""How many characters of its line a hunk has beside it as context, on each side, where they make it unique."""
+"""How many characters of its line a hunk has as context on each side, if they make it unique."""
 
 
 class Hunk(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -96,26 +96,26 @@ class Hunk(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
     @property
     def sought(self) -> str:
-        """What has to be found, exactly once, for the hunk to be applied."""
+        """The text that must be found exactly once for the hunk to be applied."""
         return self.before + self.old + self.after
 
     @property
     def made(self) -> str:
-        """What is there once it is applied."""
+        """The text after the hunk has been applied."""
         return self.before + self.new + self.after
 
 
 def hunks_between(old: str, new: str) -> tuple[Hunk, ...]:
-    """The patch that makes `new` of `old`: one hunk for each group of lines that differ, trimmed to what differs.
+    """The patch that turns `old` into `new`: one hunk for each group of differing lines, trimmed to what differs.
 
     The context of a hunk ends with its line, so that the patch survives when the lines around it change. It is longer
-    only where the same words occur more than once in `old`.
+    only if the same text occurs more than once in `old`.
     """
     return tuple(_with_context(old, start, stop, text) for start, stop, text in differing_stretches(old, new))
 
 
 def apply_patch(text: str, hunks: Sequence[Hunk]) -> str | None:
-    """The text after all hunks; None where one of them has no single place, or two of them want the same one."""
+    """The text after all hunks; None if one of them does not have exactly one place, or two of them overlap."""
     spots: list[tuple[int, Hunk]] = []
     for hunk in hunks:
         places = find(text, hunk)
@@ -133,8 +133,8 @@ def apply_patch(text: str, hunks: Sequence[Hunk]) -> str | None:
 
 
 def find(text: str, hunk: Hunk) -> list[int]:
-    """Each place where the context of a hunk is, by where its `old` begins. A place that shows the change already, as
-    an insertion that was made before, is none."""
+    """Every place that matches the context of a hunk, as the start of its `old`. Places where the change has already
+    been made, such as an earlier insertion, do not count."""
     if not hunk.sought:
         return [] if text else [0]
     done = [(at, at + len(hunk.made)) for at in occurrences(text, hunk.made)] if hunk.sought in hunk.made else []
@@ -147,7 +147,7 @@ def find(text: str, hunk: Hunk) -> list[int]:
 
 
 def occurrences(text: str, words: str) -> Iterator[int]:
-    """Where the words begin, also where two of their occurrences overlap."""
+    """Where the words begin, including overlapping occurrences."""
     at = text.find(words)
     while at >= 0:
         yield at

@@ -1,8 +1,8 @@
-"""Kept edits that hold a prompt still, so that the provider's cache finds it again.
+"""Kept edits that make a prompt stable, so that the provider's cache finds it again.
 
-Such an edit is made from two turns of one conversation, and is repeated on every later one: words that change from turn
-to turn are frozen, stripped, or moved behind everything that is cached; tools come in one order; an option keeps its
-value; cache marks are set anew.
+Such an edit is made from two turns of a conversation and repeated on every later one: text that changes from turn to
+turn is frozen, stripped, or moved after everything that is cached; tools are put in a fixed order; an option keeps its
+value; cache marks are placed again.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ from sightline.wire.pointer import join, resolve
 CacheAction = Literal["freeze", "strip", "move", "order", "option", "mark"]
 
 _CONTEXT, _MOST_CONTEXT = 16, 400
-"""So many characters beside a span name its place; more only where they occur more than once."""
+"""How many characters beside a span identify its place, and the most that are used if fewer occur more than once."""
 _LONGEST = 4_000
-"""What is longer than this between the two contexts of a span is something else."""
+"""If there is more than this between the two contexts of a span, it is something else."""
 _SENTENCE = 400
 
 
 class FixedSpan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it
-    ends it."""
+    """Text between `before` and `after` that is replaced by `text`. An empty `before` means the start of the text, an
+    empty `after` its end."""
 
     before: str = ""
     after: str = ""
@@ -40,9 +40,10 @@ class FixedSpan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 class CacheEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is held still. Words are those of the section with this `index` among those of its kind `section`, counted
+    """What is made stable. Text is that of the section with this `index` among those of the kind `section`, counted
     from 0, or of its part of this name. `names` are the tools in their order; `pointer` and `value` are an option's,
-    and None is one that is left out; `ttl` is the lifetime that marks ask for, without one they are placed anew."""
+    where None means that the option is absent; `ttl` is the lifetime that marks request. Without one the marks are
+    placed anew."""
 
     action: CacheAction
     section: str = ""
@@ -56,12 +57,12 @@ class CacheEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
 
 class CacheEditMissing(Exception):
-    """What an edit is about is not in this request."""
+    """What an edit applies to is not in this request."""
 
 
 def apply_cache_edit(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
-    """The draft after the edit, and the section that it changed. Raises `CacheEditMissing` where there is nothing to
-    change, and a Fault where the change is refused."""
+    """The draft after the edit, and the section that it changed. Raises `CacheEditMissing` if there is nothing to
+    change, and a Fault if the change is refused."""
     match edit.action:
         case "freeze" | "strip" | "move":
             return _hold_words(draft, edit)
@@ -73,7 +74,7 @@ def apply_cache_edit(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
             return _set_marks(draft, edit), ""
 
 
-# --- words ---
+# --- text ---
 
 
 def _hold_words(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
@@ -90,7 +91,7 @@ def _hold_words(draft: Draft, edit: CacheEdit) -> tuple[Draft, str]:
 
 
 def _place(draft: Draft, edit: CacheEdit) -> tuple[Section, str]:
-    """The section, and the id of the part."""
+    """The section, and the id of the part; empty if the edit is for the whole section."""
     alike = [section for section in draft.sections if section.kind == edit.section and not section.deleted]
     if edit.index >= len(alike):
         raise CacheEditMissing("its section is not in this request")
@@ -102,7 +103,8 @@ def _place(draft: Draft, edit: CacheEdit) -> tuple[Section, str]:
 
 
 def _append_words(draft: Draft, words: str) -> Edit:
-    """Put words behind everything else: into the newest message if the user wrote it, else into one of their own."""
+    """The edit that adds text after everything else: to the newest message if it is the user's, otherwise as a new
+    message."""
     request, editing = draft.request, dialect(draft.dialect).editing
     newest = request.messages[-1] if request is not None and request.messages else None
     if newest is None or newest.role == "assistant":
@@ -120,7 +122,7 @@ def _append_words(draft: Draft, words: str) -> Edit:
 
 
 def find_span(text: str, span: FixedSpan) -> tuple[int, int] | None:
-    """Where a span is; None where it is not, or more than once."""
+    """The position of a span; None if it is not found, or found more than once."""
     found = []
     for start in [at + len(span.before) for at in occurrences(text, span.before)] if span.before else [0]:
         stop = text.find(span.after, start) if span.after else len(text)
@@ -130,13 +132,13 @@ def find_span(text: str, span: FixedSpan) -> tuple[int, int] | None:
 
 
 def _texts_at(text: str, spans: Sequence[FixedSpan]) -> tuple[str, ...]:
-    """What a text says where these spans are in it."""
+    """The text that these spans have in a text, for those that are found."""
     places = (find_span(text, span) for span in spans)
     return tuple(text[place[0] : place[1]].strip() for place in places if place is not None)
 
 
 def replace_spans(text: str, spans: Sequence[FixedSpan]) -> str | None:
-    """The text with what each span says; None where one of them is not there."""
+    """The text with each span replaced; None if one of them is not found."""
     places = [(find_span(text, span), span) for span in spans]
     for place, span in sorted(places, key=lambda each: each[0] or (0, 0), reverse=True):
         if place is None:
@@ -157,7 +159,7 @@ def _order_tools(draft: Draft, names: Sequence[str]) -> tuple[Draft, str]:
     if len({place.rpartition("/")[0] for place in places}) > 1:
         raise CacheEditMissing("the tools of this request are in several lists")
     rank = {name: number for number, name in enumerate(names)}
-    wanted = sorted(parts, key=lambda part: rank.get(part.name, len(rank)))  # those that are new come last
+    wanted = sorted(parts, key=lambda part: rank.get(part.name, len(rank)))  # new tools come last
     moves: list[Edit] = []
     now = list(parts)
     for number, part in enumerate(wanted):
@@ -185,19 +187,19 @@ def _set_marks(draft: Draft, edit: CacheEdit) -> Draft:
     return draft
 
 
-# --- how they are made ---
+# --- making edits ---
 
 
 @dataclass(frozen=True)
 class TwoTurns:
-    """Two turns of one conversation as they were sent, and the place in the later one where they part."""
+    """Two turns of one conversation as they were sent, and the place in the later one where they diverge."""
 
     before: Draft
     now: Draft
     pointer: str = ""
 
     def hold_words(self, action: CacheAction) -> CacheEdit | None:
-        """The edit that makes both say the same where they part; None where no edit of words does."""
+        """The edit that makes the text of both turns equal where they diverge; None if no edit of text can."""
         section = self._section()
         if section is None:
             return None
@@ -222,16 +224,16 @@ class TwoTurns:
         return CacheEdit(action=action, section=section.kind, index=index, part=name, spans=spans)
 
     def order_tools(self) -> CacheEdit:
-        """The edit that brings the tools into the order of the turn before."""
+        """The edit that puts the tools in the order of the previous turn."""
         return CacheEdit(action="order", names=_tool_names(self.before))
 
     def new_tools(self) -> tuple[str, ...]:
-        """The tools that the turn before did not have, if it had all others."""
+        """The tools that the previous turn did not have, if it had no tool that is missing now; otherwise empty."""
         old, new = (set(_tool_names(draft)) for draft in (self.before, self.now))
         return tuple(sorted(new - old)) if old <= new else ()
 
     def keep_option(self, pointers: Sequence[str]) -> CacheEdit | None:
-        """The edit that keeps the first of these options that differs as it was."""
+        """The edit that restores the previous value of the first of these options that differs; None if none does."""
         for pointer in pointers:
             old, new = (_value_at(draft.document, pointer) for draft in (self.before, self.now))
             if old != new:
@@ -239,7 +241,7 @@ class TwoTurns:
         return None
 
     def option_with(self, value: Json) -> str:
-        """Where an option with this value is, in either turn; empty where there is none."""
+        """The place of an option with this value, in either turn; empty if there is none."""
         for draft in (self.before, self.now):
             for section in draft.sections:
                 places = [part.pointer for part in section.parts if part.type == "option"]
@@ -248,7 +250,7 @@ class TwoTurns:
         return ""
 
     def words_of(self, edit: CacheEdit) -> tuple[str, ...]:
-        """What the later turn says where an edit of words is."""
+        """The text of the later turn at the spans of an edit."""
         if not edit.spans:
             return ()
         section, part = _place(self.now, edit)
@@ -261,14 +263,14 @@ class TwoTurns:
 
 
 def spans_between(old: str, new: str, *, whole_sentences: bool = False) -> tuple[FixedSpan, ...] | None:
-    """The spans that make `old` and `new` say the same, each with what `old` says; None where no few words do."""
+    """The spans that make `old` and `new` equal, each with the text of `old`; None if no short spans do."""
     stretches = differing_stretches(old, new)  # widened to whole words or sentences
     places = [_widen(old, start, stop, whole_sentences=whole_sentences) for start, stop, _ in stretches]
     spans: list[FixedSpan] = []
     for number, (start, stop) in enumerate(places):
         first = max(places[number - 1][1] if number else 0, start - _MOST_CONTEXT)
         last = places[number + 1][0] if number + 1 < len(places) else len(old)
-        # The words before name the place, and have to be there once; those behind only end it.
+        # The text before a span identifies its place and must occur exactly once; the text after it only marks its end.
         longer = (old[max(first, start - size) : start] for size in range(_CONTEXT, _MOST_CONTEXT, _CONTEXT))
         single = (words for words in longer if not words or old.count(words) == new.count(words) == 1)
         before = next(single, old[first:start])

@@ -1,4 +1,4 @@
-"""What each operation does to a draft, and what it deletes together with its target so that the rest stays valid.
+"""What each operation does to a draft, and what it deletes along with its target so that the rest stays valid.
 
 Places in operations are places on screen.
 """
@@ -47,7 +47,7 @@ _NUMBER = re.compile("[0-9]+")
 
 
 def check_readable(before: "Draft", after: "Draft") -> None:
-    """Refuse what makes a request that could be read one that cannot."""
+    """Raise a Fault if an operation makes a readable request unreadable."""
     fault = after.fault
     if fault is not None and before.fault is None:
         message = f"the request could not be read any more: {fault.message}"
@@ -55,9 +55,9 @@ def check_readable(before: "Draft", after: "Draft") -> None:
 
 
 def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> None:
-    """Refuse what brings an error that was not there before, nor in what the client sent.
+    """Raise a Fault if an operation introduces an error that was neither there before nor in what the client sent.
 
-    What is restored may bring back those that the document has with nothing deleted.
+    Restoring may bring back errors that the document has with nothing deleted.
     """
     if after is before:
         return
@@ -70,7 +70,7 @@ def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> N
     known = Counter[str]()
     for problems in allowed:
         known |= Counter(map(_mask_numbers, errors_among(problems)))
-    # Ids and numbers are masked: how often a message occurs tells enough.
+    # Ids and numbers are masked, because it is enough to know how often a message occurs.
     new = Counter(map(_mask_numbers, found)) - known
     if new:
         why = next(message for message in found if _mask_numbers(message) in new)
@@ -80,7 +80,7 @@ def check_sound(before: "Draft", after: "Draft", *, restores: bool = False) -> N
 
 
 def errors_among(problems: Sequence[Problem]) -> list[str]:
-    """The messages of those problems for which an API refuses a request."""
+    """The messages of the problems for which an API refuses a request."""
     return [problem.message for problem in problems if problem.severity == "error"]
 
 
@@ -91,7 +91,7 @@ def _mask_numbers(message: str) -> str:
 def cascade_of(
     reading: DocumentReading, request: Request, deletions: Deletions, targets: frozenset[str]
 ) -> frozenset[str]:
-    """Every place that goes when these do, without those that are gone already."""
+    """Every place that must go with these targets, without those that are already gone."""
     cascade = _Cascade(reading, request, deletions)
     cascade.gone |= targets
     count = 0
@@ -115,13 +115,13 @@ class _Cascade:
         return nearest_of(pointer, self.gone) != ""
 
     def follow(self) -> None:
-        """One step further."""
+        """Go one step further."""
         for one, other in self._reading.pairs:
             self._together([one, other])
         for pieces in _thoughts(self._request):
             self._together(pieces)
         for message in self._request.messages:
-            # A message that has lost something is gone where what it still holds is none: marks, or a mere thought.
+            # A message that has lost something goes too if only marks or thinking are left in it.
             is_touched = not self.holds(message.at) and any(self.holds(part.at) for part in message.parts)
             if is_touched and all(
                 self.holds(part.at)
@@ -140,7 +140,7 @@ class _Cascade:
             self.gone |= {part.at for part in parts if not self.holds(part.at)}
 
     def _reasoning(self) -> None:
-        """An item of reasoning goes with what it led to, where reasoning is an item."""
+        """Delete an item of reasoning with what it led to, in dialects where reasoning is an item."""
         if not dialect(self._reading.name).editing.drops_reasoning:
             return
         messages = self._request.messages
@@ -154,7 +154,7 @@ class _Cascade:
                 self.gone.add(message.at)
 
     def _drop_orphan_text(self) -> None:
-        """Where two turns of the model must not follow each other, what was said to a call that is gone goes too."""
+        """In dialects where two turns of the model must not follow each other, delete a text whose call is gone."""
         if not dialect(self._reading.name).editing.alternates:
             return
         after = [message for message in self._request.messages if not self.holds(message.at)]
@@ -167,7 +167,7 @@ class _Cascade:
         return any(isinstance(part, ToolCall) and self.holds(part.at) == gone for part in message.parts)
 
     def _tools(self) -> None:
-        """A choice among tools goes with the tools, or with the one that it names."""
+        """Delete the tool choice with the tools, or with the tool that it names."""
         request = self._request
         lost = [tool for tool in request.tools if self.holds(tool.at)]
         if not lost:
@@ -186,7 +186,7 @@ class _Cascade:
             self.gone.add(place)
 
     def _drop_empty_holders(self) -> None:
-        """A list or an object goes with the last thing in it, except the conversation and the document."""
+        """Delete a list or an object with the last thing in it, except the conversation and the document."""
         for holder in {parent_of(place) for place in self.gone}:
             if holder in ("", self._reading.container) or self.holds(holder):
                 continue
@@ -196,7 +196,7 @@ class _Cascade:
 
 
 def _names(tool: Tool) -> list[str]:
-    """The names under which a choice can ask for a tool."""
+    """The names under which a tool choice can refer to a tool."""
     return [function.name for function in tool.functions] if isinstance(tool, OpaqueTool) else [tool.name]
 
 
@@ -205,7 +205,7 @@ def _is_reasoning(message: Message) -> bool:
 
 
 def _thoughts(request: Request) -> Iterator[list[Part]]:
-    """The pieces of each thought that is split into pieces: one without the others is refused."""
+    """The pieces of each thought that is split into pieces: the API refuses one without the others."""
     keys = dialect(request.dialect).editing.signature_keys
     pieces: list[Part] = []
     for message in request.messages:
@@ -222,20 +222,20 @@ Change: TypeAlias = SingleChange | Batch
 
 
 def apply_operation(draft: "Draft", operation: Change) -> "Draft":
-    """The draft after an operation, checked as that operation promises."""
+    """The draft after an operation, with the checks that belong to that operation."""
     after = _apply(draft, operation)
     match operation:
         case SetText():
             if after.whole.deletions == draft.whole.deletions:
                 check_readable(draft, after)
-            else:  # the edit restored what it is about
+            else:  # the edit restored its target
                 check_sound(draft, after, restores=True)
         case Delete() | Duplicate() | SetRole():
             check_sound(draft, after)
         case Restore():
             check_sound(draft, after, restores=True)
         case Batch():
-            # Step by step it may be broken for a while, as long as the whole is sound.
+            # Single steps may be invalid, as long as the result is valid.
             structural = (Delete, Restore, Duplicate, SetRole)
             changes_structure = any(isinstance(each, structural) for each in operation.operations)
             if changes_structure or after.whole.deletions != draft.whole.deletions:
@@ -280,13 +280,13 @@ def _change(draft: "Draft", operation: SingleChange) -> WholeDocument:
 
 
 def _there(draft: "Draft", pointer: str) -> str:
-    """A place on screen as it is called in the whole document; a fault if there is nothing."""
+    """A place on screen as a place of the whole document. Raises a Fault if there is nothing."""
     resolve(draft.document, pointer)
     return draft.whole.deletions.to_whole(pointer)
 
 
 def _set_text(draft: "Draft", operation: SetText) -> WholeDocument:
-    """Another text; what is deleted is restored by it, with what was deleted along with it."""
+    """Replace a text. A deleted target is restored, with everything that was deleted along with it."""
     target = target_of(draft.whole, operation.section, operation.part)
     whole = draft.whole
     if target.places and all(whole.deletions.holds(place) for place in target.places):
@@ -299,7 +299,7 @@ def _set(draft: "Draft", operation: Set) -> WholeDocument:
     if not operation.pointer:
         return draft.whole if spells(draft.data, text) else draft.whole.replace_document(text)
     place = _there(draft, operation.pointer)
-    # What is deleted within the value is not on screen, and so is no difference.
+    # Deleted values inside the value are not on screen, and so are not a difference.
     if jsontext.encode(resolve(draft.document, operation.pointer)) == text:
         return draft.whole
     return draft.whole.set(place, operation.value)
@@ -315,7 +315,7 @@ def _insert(draft: "Draft", operation: Insert) -> WholeDocument:
         index(token, len(holder) + 1, pointer)
     place = whole.deletions.to_whole(pointer)
     if isinstance(holder, dict) and token not in holder and whole.deletions.holds(place):
-        # The new value takes the place of one that was deleted, which cannot be restored beside it.
+        # The new value replaces a deleted one, which could not be restored beside it.
         whole = whole.remove(place)
     return whole.insert(place, operation.value)
 

@@ -1,7 +1,7 @@
-"""Two requests side by side: which section is the same, changed, new, gone or elsewhere.
+"""Compares two requests section by section: what is the same, changed, added, removed or moved.
 
-Sections are matched by content. The position says nothing: an inserted turn moves all that follow. A feature that keeps
-a conversation of its own copies a person's changes from here, or its next request would send the old text again.
+Sections are matched by content, not by position: an inserted turn moves everything after it. A feature that keeps its
+own copy of a conversation takes the user's changes from here; otherwise its next request would send the old text again.
 """
 
 from collections import Counter, defaultdict, deque
@@ -25,7 +25,7 @@ _NAMED_BY = {"tools": "Tool", "options": "Option"}
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A section, or one tool or option of it, as it is in one of the two."""
+    """A section, or one of its tools or options, as it is in one of the two requests."""
 
     section: str
     text: str
@@ -34,7 +34,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One line of a structural diff; `before` is None for what was added, `after` for what was removed."""
+    """A line of a structural diff; `before` is None for an addition, `after` for a removal."""
 
     change: Comparison
     label: str
@@ -57,7 +57,7 @@ _Pair = tuple[_Entry | None, _Entry | None]
 
 
 def compare_drafts(before: Draft, after: Draft) -> list[Compared]:
-    """All of both, in the order of the later one; what is gone is at its old position."""
+    """Every section of both drafts, in the order of the later one; what was removed is at its old position."""
     old, new = list(_entries(before)), list(_entries(after))
     head = _alike(old, new)
     tail = _alike(old[head:][::-1], new[head:][::-1])
@@ -97,7 +97,7 @@ def _words(part: SectionPart) -> str:
 
 
 def _alike(old: Sequence[_Entry], new: Sequence[_Entry]) -> int:
-    """How many say the same from the start."""
+    """How many entries are the same from the start."""
     count = 0
     for one, other in zip(old, new, strict=False):
         if one.content != other.content or one.kind != other.kind:
@@ -116,7 +116,7 @@ def _middle(old: Sequence[_Entry], new: Sequence[_Entry]) -> Iterator[_Pair]:
 
 
 def _pair_by_kind(old: Sequence[_Entry], new: Sequence[_Entry]) -> Iterator[_Pair]:
-    """What took the place of what: of the same kind, in the same order."""
+    """Pair entries that replaced each other: those of the same kind, in the same order."""
     kinds = [(each.kind, each.name) for each in old], [(each.kind, each.name) for each in new]
     for tag, start, stop, begin, end in SequenceMatcher(None, *kinds, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -127,7 +127,7 @@ def _pair_by_kind(old: Sequence[_Entry], new: Sequence[_Entry]) -> Iterator[_Pai
 
 
 def _with_moves(pairs: list[_Pair]) -> list[Compared]:
-    """The lines of all pairs; what is gone at one place and new at another has moved."""
+    """The lines of all pairs. An entry that was removed in one place and added in another has moved."""
     gone: dict[tuple[str, str], deque[_Entry]] = defaultdict(deque)
     for before, after in pairs:
         if before is not None and after is None:
@@ -158,10 +158,11 @@ def _line(before: _Entry | None, after: _Entry | None) -> Compared:
 
 
 class SectionChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One section that a person changed. `who` says it, `nth` counts the sections before it that said the same words.
+    """A section that the user changed. `who` is its speaker, `nth` counts the earlier sections of that speaker with the
+    same text.
 
-    `is_question` marks the last of the user's: the question that is asked. `gone` are the numbers of the parts that
-    were deleted, of `count`; a section that was deleted has no words left.
+    `is_question` marks the last section of the user, which is the question. `gone` are the numbers of the deleted
+    parts, out of `count`; a deleted section has no text left.
     """
 
     who: str
@@ -174,7 +175,7 @@ class SectionChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def changes_between(start: Draft, now: Draft) -> tuple[SectionChange, ...]:
-    """What differs in the conversation, in its order. What was added is no change of what is there."""
+    """What differs in the conversation, in order. Added sections do not count as changes."""
     after = {section.id: section for section in now.sections}
     conversation = [section for section in start.sections if section.role and not section.deleted]
     last_question = next((section.id for section in reversed(conversation) if _who(section) == "user"), "")
@@ -204,8 +205,8 @@ def changes_between(start: Draft, now: Draft) -> tuple[SectionChange, ...]:
 
 
 def carry_over(messages: Sequence[Message], changes: Sequence[SectionChange]) -> tuple[Message, ...]:
-    """The messages with these changes of one request, each where its old words are; what was deleted stays, and a
-    change whose words are not there changes nothing."""
+    """The messages with the changes made to one request, each applied where its old text is. Deletions are not applied,
+    and a change whose text is not found has no effect."""
     after = list(messages)
     for change in changes:
         sought = change.who, change.old
@@ -217,7 +218,7 @@ def carry_over(messages: Sequence[Message], changes: Sequence[SectionChange]) ->
 
 
 def slots_of(message: Message) -> Iterator[tuple[str, str]]:
-    """Who says what in a message, as `Change` names it."""
+    """The speaker and text of each slot of a message, in the terms of `SectionChange`."""
     if words := "".join(texts_of(message.parts)):
         yield message.role, words
     for part in message.parts:
@@ -228,7 +229,7 @@ def slots_of(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def with_new_text(message: Message, change: SectionChange) -> Message:
-    """The message with the new words where the old ones were: over its texts, or in the one call or result."""
+    """The message with the new text in place of the old: across its texts, or in the one call or result."""
     return msgspec.structs.replace(message, parts=tuple(_parts_with_new_text(message.parts, change)))
 
 

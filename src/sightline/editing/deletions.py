@@ -1,7 +1,7 @@
-"""Soft deletions and pointers: what is still in the whole document and cut out of the one on screen.
+"""Soft deletions and pointers: what is still in the whole document but cut from the one on screen.
 
-Each deletion remembers what it took, so that restoring brings back exactly that. Between the whole document and the one
-on screen pointers differ by the positions of what was cut; this is the one module that translates them.
+Each deletion remembers what it removed, so that restoring it brings back exactly that. Pointers into the whole document
+and into the one on screen differ by the positions of what was cut; only this module translates between them.
 """
 
 from collections import defaultdict
@@ -20,8 +20,8 @@ from sightline.wire.spans import Layout, Span
 
 
 def without_entries_in(data: bytes, entries: Mapping[str, Iterable[str]]) -> bytes:
-    """The bytes of a JSON text without some entries, named by the place of their container and their tokens in it."""
-    # Each container is scanned once, so that many deletions do not scan the text as often.
+    """The bytes of a JSON text without some entries, given as the pointer of each container and the tokens in it."""
+    # Each container is scanned once, however many deletions it has.
     known: dict[str, Layout] = {"": spans.parent(data, "/-")[0]}
 
     def layout_at(pointer: str) -> Layout:
@@ -44,34 +44,34 @@ def without_entries_in(data: bytes, entries: Mapping[str, Iterable[str]]) -> byt
 
 
 Shift: TypeAlias = Callable[[str], str | None]
-"""A place before a change as it is called after it; None for a place that is gone."""
+"""Maps a place before a change to the place after it; None if it is gone."""
 
 
 def edit_refusal(message: str, hint: str, *, pointer: str | None = None) -> Fault:
-    """The fault of an operation that cannot be done to this document."""
+    """The fault for an operation that cannot be applied to this document."""
     return Fault(Code.INVALID_REQUEST, message, hint=hint, pointer=pointer, status=422)
 
 
 def parent_of(pointer: str) -> str:
-    """The place that holds this one."""
+    """The pointer of the container of a place."""
     return pointer[: pointer.rfind("/")]
 
 
 def nearest_of(pointer: str, places: Container[str]) -> str:
-    """The place itself, or the nearest around it, that is one of these; empty if none is."""
+    """The place itself, or its nearest ancestor, that is among these; empty if none is."""
     while pointer and pointer not in places:
         pointer = parent_of(pointer)
     return pointer
 
 
 def shift_by_insertion(pointer: str) -> Shift:
-    """What an insertion before this position does to places; the position is a number."""
+    """How an insertion before this position moves places. The position must be a number."""
     parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
     return lambda place: _step_position(place, parent, at, 1)
 
 
 def shift_by_removal(pointer: str, *, in_array: bool) -> Shift:
-    """What the removal of this place does to places."""
+    """How the removal of this place moves places."""
     if not in_array:
         return lambda place: None if covers(pointer, place) else place
     parent, at = parent_of(pointer), int(parse_pointer(pointer)[-1])
@@ -79,7 +79,7 @@ def shift_by_removal(pointer: str, *, in_array: bool) -> Shift:
 
 
 def shift_by_move(source: str, pointer: str, gone: Shift, come: Shift) -> Shift:
-    """What a move does: `gone` is what the removal does, `come` what the insertion does."""
+    """How a move affects places: `gone` is the effect of the removal, `come` that of the insertion."""
 
     def shift(place: str) -> str | None:
         if covers(source, place):
@@ -91,16 +91,16 @@ def shift_by_move(source: str, pointer: str, gone: Shift, come: Shift) -> Shift:
 
 
 def shift_by_replacement(pointer: str) -> Shift:
-    """What another value at this place does: nothing within it is what it was."""
+    """How a new value at this place affects places: nothing within it remains."""
     return lambda place: None if covers(pointer, place) and place != pointer else place
 
 
 def _step_position(place: str, parent: str, at: int, step: int) -> str:
-    """A place with its position in `parent` moved by a step, if that is `at` or later."""
+    """A place with its position in `parent` moved by `step` if it is `at` or later."""
     if len(place) <= len(parent) or not covers(parent, place):
         return place
     token, slash, inner = place[len(parent) + 1 :].partition("/")
-    if not token.isdecimal():  # a place from when this was an object, kept for when it is one again
+    if not token.isdecimal():  # a place from when this was an object, kept in case it becomes one again
         return place
     position = int(token)
     return f"{parent}/{position + step}{slash}{inner}" if position >= at else place
@@ -119,7 +119,7 @@ def with_change(value: Json, tokens: Sequence[str], change: Callable[[Json], Jso
 
 
 def with_entry(container: Json, token: str, value: Json) -> Json:
-    """The container with an entry more."""
+    """The container with one more entry."""
     if isinstance(container, list):
         position = int(token)
         return [*container[:position], value, *container[position:]]
@@ -149,7 +149,8 @@ def resolve_position(document: Json, pointer: str) -> str:
 
 
 class Deletions(msgspec.Struct, frozen=True, dict=True):
-    """Groups of places of the whole document, each taken by one deletion; `arrays` are those of their holders."""
+    """Groups of places in the whole document, one group per deletion; `arrays` are the containers of the places that
+    are arrays."""
 
     groups: tuple[frozenset[str], ...] = ()
     arrays: frozenset[str] = frozenset()
@@ -165,15 +166,15 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> frozenset[str]:
-        """Every place that was taken."""
+        """Every deleted place."""
         return frozenset().union(*self.groups)
 
     def holds(self, pointer: str) -> bool:
-        """Whether a place of the whole document is not on screen."""
+        """Whether a place of the whole document is deleted, and so not on screen."""
         return bool(self.groups) and nearest_of(pointer, self.places) != ""
 
     def restore(self, pointer: str) -> "Deletions":
-        """Without the deletions that took this place, or that took something within it if none did."""
+        """Undo the deletions that removed this place; if none did, those that removed something within it."""
         groups = tuple(group for group in self.groups if not any(covers(place, pointer) for place in group))
         if groups == self.groups:
             groups = tuple(group for group in self.groups if not any(covers(pointer, place) for place in group))
@@ -187,7 +188,7 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         return self if moved == self else moved
 
     def to_screen(self, pointer: str) -> str:
-        """A place of the whole document as it is called on screen; the place is there."""
+        """A place of the whole document as a place on screen. The place must be on screen."""
         if not self.groups:
             return pointer
         holder, shown = "", ""
@@ -202,9 +203,9 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         return shown
 
     def to_whole(self, pointer: str) -> str:
-        """A place on screen as it is called in the whole document.
+        """A place on screen as a place of the whole document.
 
-        A position behind the last one on screen is one behind everything.
+        A position after the last one on screen is after everything.
         """
         tokens = parse_pointer(pointer)
         if not self.groups:
@@ -226,7 +227,7 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
 
     def apply_to_value(self, document: Json) -> Json:
         """The value on screen."""
-        # The deepest first: what is shared of the others does not change under them.
+        # Deepest first, so that the pointers of the others stay valid.
         for holder in sorted(self._entries, key=len, reverse=True):
             names = self._entries[holder]
             document = with_change(document, parse_pointer(holder), partial(without_entries, tokens=names))
@@ -237,11 +238,11 @@ class Deletions(msgspec.Struct, frozen=True, dict=True):
         """What is cut, as the tokens in each container."""
         entries: dict[str, set[str]] = defaultdict(set)
         for place in self.places:
-            if not self.holds(parent_of(place)):  # nor is anything within it cut by itself
+            if not self.holds(parent_of(place)):  # otherwise it is cut with its container
                 entries[parent_of(place)].add(parse_pointer(place)[-1])
         return dict(entries)
 
     @cached_property
     def _positions(self) -> dict[str, list[int]]:
-        """The positions that are cut from each array, in order; objects have none to count."""
+        """The positions that are cut from each array, in order; objects have no positions."""
         return {holder: sorted(map(int, tokens)) for holder, tokens in self._entries.items() if holder in self.arrays}

@@ -1,6 +1,6 @@
-"""The whole document under edit: everything that was ever there and was not removed for good, under stable ids.
+"""The whole document under edit: everything that was ever in it and was not removed permanently, under stable ids.
 
-What is soft-deleted is still in it. All places here are places of this document, not of the one on screen.
+Soft-deleted values are still in it. All places here are places in this document, not in the one on screen.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from sightline.wire.pointer import parse_pointer, resolve
 
 
 class WholeDocument(NamedTuple):
-    """The bytes, what is read in them, what of it is deleted, and the ids of the rest."""
+    """The bytes, what was read from them, what is deleted, and the ids of the sections."""
 
     data: bytes
     reading: DocumentReading
@@ -38,7 +38,7 @@ class WholeDocument(NamedTuple):
 
     @classmethod
     def of(cls, data: bytes, dialect: str) -> "WholeDocument":
-        """The document of these bytes; it need not even be JSON."""
+        """The document of these bytes, which need not even be JSON."""
         try:
             reading = DocumentReading.of(dialect, jsontext.decode(data))
         except Fault as fault:
@@ -46,12 +46,12 @@ class WholeDocument(NamedTuple):
         return cls(data, reading, Deletions(), SectionIds().complete(outline_of(reading)))
 
     def replace_document(self, data: bytes) -> "WholeDocument":
-        """Another document in the place of this one; what is alike in both keeps its id."""
+        """Replace the whole document; what is equal in both keeps its id."""
         reading = DocumentReading.of(self.reading.name, jsontext.decode(data))
         return self._with(data, reading, Deletions(), self._match_names(reading))
 
     def set(self, pointer: str, value: Json) -> "WholeDocument":
-        """Another value in the place of one that is there."""
+        """Replace an existing value."""
         text = jsontext.encode(value)
         if not pointer:
             return self.replace_document(text)
@@ -66,7 +66,7 @@ class WholeDocument(NamedTuple):
         return self._with(data, reading, deletions, self.names)
 
     def insert(self, pointer: str, value: Json, text: bytes | None = None) -> "WholeDocument":
-        """A new entry, spelled as `text` if that is given."""
+        """Insert an entry, written as `text` if that is given."""
         spelled = jsontext.encode(value) if text is None else text
         pointer = resolve_position(self.reading.document, pointer)
         data = WireDocument(self.data).insert_text(pointer, spelled).data
@@ -77,14 +77,14 @@ class WholeDocument(NamedTuple):
         return self._with_shift(data, document, shift)
 
     def remove(self, pointer: str) -> "WholeDocument":
-        """Without an entry."""
+        """Remove an entry."""
         data = WireDocument(self.data).remove(pointer).data
         return self._with_shift(
             data, self._without(pointer), shift_by_removal(pointer, in_array=self._is_in_array(pointer))
         )
 
     def move(self, source: str, pointer: str) -> "WholeDocument":
-        """With an entry elsewhere; `pointer` is read on screen, after the entry is gone."""
+        """Move an entry; `pointer` is a place on screen, resolved after the entry has been removed."""
         value, text = resolve(self.reading.document, source), WireDocument(self.data).text_of(source)
         gone = shift_by_removal(source, in_array=self._is_in_array(source))
         without = self._without(source)
@@ -97,11 +97,11 @@ class WholeDocument(NamedTuple):
         return self._with_shift(data, document, shift_by_move(source, target, gone, come))
 
     def with_deletions(self, deletions: Deletions) -> "WholeDocument":
-        """The same document with other things deleted."""
+        """The same document with these deletions."""
         return self._replace(deletions=deletions)
 
     def _match_names(self, reading: DocumentReading) -> SectionIds:
-        """The ids in another document; one that cannot be read keeps them for the next one that can."""
+        """The ids for another document. If it cannot be read, the ids are kept for the next one that can."""
         if reading.request is None:
             return self.names
         after = [message.at for message in reading.request.messages]
@@ -119,13 +119,13 @@ class WholeDocument(NamedTuple):
         return self._with(data, reading, self.deletions.apply_shift(shift, document), self.names.apply_shift(shift))
 
     def _with(self, data: bytes, reading: DocumentReading, deletions: Deletions, names: SectionIds) -> "WholeDocument":
-        # What cannot be read now may be readable again after the next edit, and is then known by its old ids.
+        # What cannot be read now may be readable after the next edit, and then has its old ids.
         is_all = reading.request is not None
         return WholeDocument(data, reading, deletions, names.complete(outline_of(reading), is_all=is_all))
 
 
 def _items(reading: DocumentReading, places: Iterable[str]) -> dict[str, Json]:
-    """The values at these places, without those that are keys of other sections or of nothing."""
+    """The values at these places, without places that are keys of other sections or do not exist."""
     found: dict[str, Json] = {}
     for place in places:
         if place.startswith("/"):
@@ -135,6 +135,6 @@ def _items(reading: DocumentReading, places: Iterable[str]) -> dict[str, Json]:
 
 
 def _check(data: bytes, value: Json) -> None:
-    """A value that holds others may make the document deeper than the parser reads."""
+    """Raise a Fault if a container makes the document deeper than the parser reads."""
     if isinstance(value, (dict, list)):
         jsontext.decode(data)

@@ -1,4 +1,4 @@
-"""A draft: one document under edit, as a value, its sections, and the history of drafts that makes undo."""
+"""A draft: a document under edit as a value, its sections, and the history of drafts for undo."""
 
 import hashlib
 from collections import Counter
@@ -50,14 +50,14 @@ from sightline.wire.pointer import covers, parse_pointer
 
 MOST_STEPS = 200
 MOST_BYTES = 64 * 1024 * 1024
-"""How far back undo reaches."""
+"""How far back undo goes."""
 
 
 class Draft:
-    """A document as it is shown on screen. It never changes: an operation gives another draft.
+    """A document as it is shown on screen. It never changes: an operation returns another draft.
 
-    `original` is the body as it came, `first` the draft of it. `data` is the body as it would be sent,
-    `request` what the dialect reads in it, None where it cannot. `sections` show what was deleted too, where it was.
+    `original` is the body as it arrived, `first` the draft of it. `data` is the body as it would be sent, `request` is
+    what the dialect reads in it, None if it cannot. `sections` include deleted ones, at their old positions.
     """
 
     def __init__(self, whole: WholeDocument, dialect: str, model: str, first: "Draft | None" = None) -> None:
@@ -73,7 +73,7 @@ class Draft:
 
     @property
     def original(self) -> bytes:
-        """The body as it came."""
+        """The body as it arrived."""
         return self.first.data
 
     @cached_property
@@ -115,36 +115,36 @@ class Draft:
 
     @cached_property
     def problems(self) -> Sequence[Problem]:
-        """What the API would refuse or ignore in the request; none where it cannot be read at all."""
+        """What the API would refuse or ignore in the request; empty if the request cannot be read at all."""
         return () if self.request is None else tuple(dialect(self.dialect).problems(self.request))
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """The document as a person reads it."""
-        # Nothing is carried over from the draft before. With a megabyte of 400 items an edit takes 3 to 5 ms to apply,
+        """The document as the user sees it."""
+        # Nothing is carried over from the previous draft. For a megabyte of 400 items an edit takes 3 to 5 ms to apply,
         # 7 to 10 ms for the sections, 4 to 7 ms for the tokens and 2 to 20 ms for the checks (Python 3.11, one core of
         # a busy server): too little to notice while typing, and caches by identity would have to be right everywhere.
         return _Sectioning(self.whole).make_sections(self.data)
 
     @property
     def size(self) -> int:
-        """How many bytes this draft alone keeps in memory, at most."""
+        """An upper bound for the bytes that this draft alone keeps in memory."""
         return len(self.whole.data) + (len(self.data) if self.whole.deletions else 0)
 
     def release_caches(self) -> None:
-        """Free what can be made again, so that a history of drafts holds little more than their bytes."""
+        """Free what can be computed again, so that a history of drafts holds little more than their bytes."""
         if self is not self.first:
             for name in ("sections", "screen", "problems"):
                 self.__dict__.pop(name, None)
 
     def with_edit(self, operation: Edit) -> "Draft":
-        """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
+        """The draft after an edit; the same one if that changes nothing. Raises a Fault if the edit is refused."""
         if not isinstance(operation, Reset):
             return apply_operation(self, operation)
         if not self.is_dirty and not self.whole.deletions:
             return self
         first = self.first.whole
-        names = first.names.with_count(self.whole.names.count)  # no id is given out twice
+        names = first.names.with_count(self.whole.names.count)  # no id is assigned twice
         return Draft(first._replace(names=names), self.dialect, self.model, self.first)
 
     def with_whole(self, whole: WholeDocument) -> "Draft":
@@ -152,7 +152,7 @@ class Draft:
         return self if whole is self.whole else Draft(whole, self.dialect, self.model, self.first)
 
     def section(self, name: str) -> Section:
-        """The section of this id; a fault if there is none."""
+        """The section with this id. Raises a Fault if there is none."""
         for section in self.sections:
             if section.id == name:
                 return section
@@ -195,7 +195,7 @@ class _Sectioning:
 
     def _conversation(self, request: Request) -> list[Section]:
         calls, kinds = self._calls(request), [kind_of(message) for message in request.messages]
-        # The last message on screen that is a person's own: what is before it is past.
+        # The user's own last message on screen: everything before it is past.
         own = (
             n for n, kind in enumerate(kinds) if kind == "user" and not self._deletions.holds(request.messages[n].at)
         )
@@ -233,7 +233,7 @@ class _Sectioning:
             )
             for part in message.parts
         )
-        # What is deleted is not what an edit replaces, unless all of it is.
+        # An edit does not replace deleted parts, unless all are deleted.
         live = [part for part in parts if is_deleted or not part.deleted]
         text, reason = text_of(
             live, can_gain_text=can_gain_text(message, Deletions() if is_deleted else self._deletions)
@@ -317,11 +317,11 @@ class _Sectioning:
 
 
 class Editable(Protocol):
-    """A document that never changes: an edit gives another one."""
+    """A document that never changes: an edit returns another one."""
 
     @property
     def size(self) -> int:
-        """How many bytes it keeps in memory, at most."""
+        """An upper bound for the bytes that it keeps in memory."""
         ...
 
     def with_edit(self, operation: Edit) -> Self:
@@ -337,7 +337,7 @@ D = TypeVar("D", bound=Editable)
 
 
 class EditHistory(Generic[D]):
-    """The history of one document under edit: what it is now, and the steps back and forth."""
+    """The history of a document under edit: its current state, and the steps back and forward."""
 
     def __init__(self, draft: D) -> None:
         self.draft = draft
@@ -346,27 +346,27 @@ class EditHistory(Generic[D]):
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step back."""
+        """Whether there is a step to undo."""
         return bool(self._past)
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is a step forward again."""
+        """Whether there is a step to redo."""
         return bool(self._future)
 
     @property
     def earlier(self) -> tuple[D, ...]:
-        """The drafts that undo leads to, the oldest first."""
+        """The drafts that undo leads to, oldest first."""
         return tuple(self._past)
 
     def copy(self) -> "EditHistory[D]":
-        """The same history, to try something on."""
+        """A copy of the history, to try something on."""
         again = EditHistory(self.draft)
         again._past, again._future = self._past[:], self._future[:]
         return again
 
     def apply(self, operation: AnyOperation) -> D:
-        """Do it, and give the draft as it is then; a fault leaves everything as it was."""
+        """Apply the operation and return the resulting draft. A Fault leaves everything as it was."""
         match operation:
             case Undo():
                 self._step(self._past, self._future, "undo")
@@ -391,8 +391,8 @@ class EditHistory(Generic[D]):
         self.draft = source.pop()
 
     def _forget(self) -> None:
-        """Drop the oldest steps, so that a long evening does not fill the memory. The last one stays, whatever its
-        size: a slip can be undone in any document."""
+        """Drop the oldest steps, so that a long session does not fill the memory. The last step stays whatever its
+        size, so that a slip can be undone in any document."""
         del self._past[:-MOST_STEPS]
         size = sum(draft.size for draft in self._past)
         while size > MOST_BYTES and len(self._past) > 1:

@@ -34,7 +34,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.wire.pointer import covers, join, resolve
 
 THINKING, EFFORT, OLD_LIMIT, INLINE_SYSTEM = "thinking", "effort", "max_tokens", "inline_system"
-"""The rules of models that an edit can fix."""
+"""The rules about models that an edit can fix."""
 
 _WORDS: Mapping[str, str] = {
     "str": "string",
@@ -52,21 +52,21 @@ _WORDS: Mapping[str, str] = {
     "tuple": "array",
     "none": "null",
 }
-"""What types are called elsewhere."""
+"""What other languages call the types."""
 
 _SCHEMAS = frozenset({"parameters", "schema"})
-"""Where tools and formats of answers hold a schema that may be strict."""
+"""The fields in which tools and response formats hold a schema that may be strict."""
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """What a button says, and the edits that it makes in one step."""
+    """The label of a button, and the edits that it makes in one step."""
 
     label: str
     operations: tuple[Edit, ...]
 
 
 def remedies(draft: Draft, pointer: str, rule: str, facts: Facts) -> Iterator[Fix]:
-    """The edits that would satisfy this rule at this place, the gentlest first."""
+    """The edits that would satisfy this rule at this place, least intrusive first."""
     mend = _MENDING.get(rule)
     if mend is None:
         return
@@ -85,18 +85,19 @@ class _Place(NamedTuple):
 
 
 def _set(place: _Place, label: str, value: Json) -> Fix:
-    """Another value in this place."""
+    """A fix that replaces the value at this place."""
     return Fix(label, (Set(pointer=place.pointer, value=value),))
 
 
 def _require_all(place: _Place) -> Iterator[Fix]:
-    """Every property required; those that were optional may be null instead, which is OpenAI's own advice."""
+    """Fixes that make every property required. Properties that were optional may be null instead, as OpenAI
+    recommends."""
     node = place.value
     if not isinstance(node, dict):
         return
     optional = optional_properties(node)
     properties = node["properties"]
-    assert isinstance(properties, dict)  # or nothing would be optional
+    assert isinstance(properties, dict)  # otherwise nothing would be optional
     required: list[Json] = list(properties)
     nullable: JsonObject = {name: or_null(each) if name in optional else each for name, each in properties.items()}
     loose: JsonObject = {**node, "properties": nullable, "required": required}
@@ -106,7 +107,7 @@ def _require_all(place: _Place) -> Iterator[Fix]:
 
 
 def _strictly_or_not(place: _Place) -> Iterator[Fix]:
-    """The whole schema put right in one step where that can be done, or no promise to keep to it."""
+    """Fixes that make the whole schema strict, if that is possible, or switch strictness off."""
     for root, holder in _holders(place.draft.document, place.pointer):
         schema = resolve(holder, root.removeprefix(parent_of(root)))
         if holder.get("strict") is not True or not isinstance(schema, dict):
@@ -119,7 +120,7 @@ def _strictly_or_not(place: _Place) -> Iterator[Fix]:
 
 
 def _holders(document: Json, pointer: str) -> Iterator[tuple[str, JsonObject]]:
-    """The schemas that a place may lie in, outermost first, each with the object that holds it."""
+    """The schemas that a place may be inside of, outermost first, each with the object that holds it."""
     tokens = pointer.split("/")
     for end, token in enumerate(tokens[1:], 2):
         holder = resolve(document, "/".join(tokens[: end - 1]))
@@ -181,7 +182,7 @@ def _places_of(name: str, value: Json, at: str) -> Iterator[str]:
 
 
 def _reshape_tool(place: _Place) -> Iterator[Fix]:
-    """A tool with its fields where the API has them: beside its type, or under it."""
+    """Fixes that move a tool's fields to where the API has them: beside its type, or under it."""
     tool = place.value
     if not isinstance(tool, dict) or tool.get("type") not in KINDS:
         return
@@ -259,25 +260,26 @@ _DROP: dict[PartType, str] = {
 
 
 def fixes_for(draft: Draft, problem: Problem, facts: Facts, tries: Iterator[object]) -> tuple[Fix, ...]:
-    """The fixes that this draft takes, the gentlest first. Each takes one of the `tries` that are left, and once there
-    are none no more are offered."""
+    """The fixes that work on this draft, least intrusive first. Each fix takes one of the remaining `tries`; when they
+    are used up, no more are offered."""
     return tuple(fix for fix, _ in zip(_fixes(draft, problem, facts), tries, strict=False) if _works(draft, fix))
 
 
 def part_at(section: Section, pointer: str) -> SectionPart | None:
-    """The part of a section that a place lies in, the innermost one."""
+    """The innermost part of a section that contains a place, or None."""
     holding = [part for part in section.parts if part.pointer and covers(part.pointer, pointer)]
     return max(holding, key=lambda part: len(part.pointer), default=None)
 
 
 def section_of(draft: Draft, pointer: str) -> Section | None:
-    """The section that a place lies in."""
+    """The section that contains a place, or None."""
     name = draft.section_at(pointer)
     return draft.section(name) if name else None
 
 
 def _works(draft: Draft, fix: Fix) -> bool:
-    """Whether the draft takes it and is no worse for it. Nothing is worse than a request that cannot be read."""
+    """Whether the fix can be applied and leaves the draft no worse. The worst state is a request that cannot be
+    read."""
     try:
         after = draft.with_edit(Batch(operations=fix.operations))
     except Fault:

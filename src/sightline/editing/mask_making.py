@@ -1,4 +1,5 @@
-"""Edits made into masks: one edit as it is made, or all that differs between two drafts of one document."""
+"""Turns edits into masks: a single edit as it is made, or everything that differs between two drafts of one
+document."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,9 +17,9 @@ from sightline.wire.pointer import covers
 
 
 class Keeper:
-    """Makes masks for one document and one scope; `name` is the session or project. They are anchored to `first`, the
-    draft of what the client sent, not to what earlier edits made of it. A text is a patch of `beneath`, the draft after
-    the masks that stay beside the new ones, so that no mask repeats what another does in its own scope."""
+    """Makes masks for one document and one scope; `name` is the session or project. Masks are anchored to `first`, the
+    draft of what the client sent, not to the result of earlier edits. A text becomes a patch of `beneath`, the draft
+    after the masks that stay beside the new ones, so that no mask repeats what another does in its own scope."""
 
     def __init__(self, first: Draft, scope: Keep, name: str, beneath: Draft | None = None) -> None:
         self._anchors = Anchors(first)
@@ -28,7 +29,7 @@ class Keeper:
         self._name = "" if scope == "all" else name
 
     def of_edit(self, before: Draft, operation: Edit, after: Draft) -> tuple[str, Mask]:
-        """The mask that repeats this edit, and the id of its section; a fault if that cannot be done."""
+        """The mask that repeats this edit, and the id of its section. Raises a Fault if no mask can."""
         section, part = _target(before, operation)
         sent = self._sent.get(section)
         if sent is None:
@@ -40,8 +41,8 @@ class Keeper:
         return section, self._text(sent, part, after.section(section))
 
     def between(self, start: Draft, now: Draft) -> list[tuple[str, Mask]]:
-        """The masks that repeat all that was changed since `start`, each with the id of its section. A fault where
-        something is there that the client did not send."""
+        """The masks that repeat all changes since `start`, each with the id of its section. Raises a Fault if there is
+        something that the client did not send."""
         before = {section.id: section for section in start.sections}
         found: list[tuple[str, Mask]] = []
         for section in now.sections:
@@ -75,7 +76,7 @@ class Keeper:
                 yield self._text(sent, part.id, new)
 
     def _text(self, sent: Section, part: str, now: Section) -> Mask:
-        """A patch; for a value that is no prose, or where there was nothing, the whole text."""
+        """A patch; the whole text for a value that is not prose, or if there was no text before."""
         old, new = text_in(self._beneath.get(sent.id, sent), part), text_in(now, part)
         is_value = any(each.id == part and each.type == "option" for each in sent.parts)
         if is_value or not old:
@@ -88,14 +89,14 @@ class Keeper:
 
 
 def keeper_beside(first: Draft, masks: Sequence[Mask], scope: Keep, *, session: str, project: str) -> Keeper:
-    """A keeper whose masks come beside the active ones."""
+    """A keeper whose masks are added to the active ones."""
     beneath, _ = apply_masks(first, masks_beside(masks, scope), session=session, project=project)
     return Keeper(first, scope, project if scope == "project" else session, beneath)
 
 
 def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: str, project: str) -> None:
-    """A fault where this one of the masks would not be put on the very request that it was made on: one of a narrower
-    scope counts instead, or its context is not there."""
+    """Raise a Fault if this mask would not be applied to the request that it was made on: a mask of a narrower scope
+    takes precedence, or its context is not there."""
     _, outcomes = apply_masks(first, masks, session=session, project=project)
     outcome = next((each.outcome for each in outcomes if each.mask == mask.id), "missing")
     if outcome in ("missing", "ambiguous"):
@@ -105,15 +106,15 @@ def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: st
 
 
 def check_repeats(now: Draft, masks: Sequence[Mask], *, session: str, project: str) -> None:
-    """A fault unless these masks make of what the client sent what is on screen now: an edit that they cannot repeat
-    would be lost without a word."""
+    """Raise a Fault unless these masks turn what the client sent into what is on screen: an edit that they cannot
+    repeat would be silently lost."""
     after, _ = apply_masks(now.first, masks, session=session, project=project)
     if encode(after.document) != encode(now.document):
         raise unkeepable("not all of the edits can be repeated on later requests")
 
 
 def is_same(one: Section, other: Section) -> bool:
-    """Whether two states of a section say the same."""
+    """Whether two states of a section have the same content."""
     if (one.deleted, one.text, one.role) != (other.deleted, other.text, other.role):
         return False
     return [(part.id, part.deleted, part.text) for part in one.parts] == [
@@ -122,13 +123,13 @@ def is_same(one: Section, other: Section) -> bool:
 
 
 def unkeepable(message: str) -> Fault:
-    """An edit that no mask can repeat."""
+    """The fault for an edit that no mask can repeat."""
     hint = "New texts of sections, parts and options, and deletions, can be kept; send the rest without keep."
     return edit_refusal(message, hint)
 
 
 def _target(before: Draft, operation: Edit) -> tuple[str, str]:
-    """The section that an edit is about, and the part if it is about one."""
+    """The section that an edit concerns, and the part if it concerns one."""
     if isinstance(operation, SetText | Delete):
         return operation.section, operation.part or ""
     if isinstance(operation, Set):

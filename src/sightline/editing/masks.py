@@ -1,9 +1,9 @@
-"""Masks: edits that stay for later turns, found again by what they were made on.
+"""Masks: edits that are kept and repeated on later turns, located by the content that they were made on.
 
-A client sends its conversation again with every request. A mask repeats an edit on it: a patch of a text, the same
-section left out, or a class of things stripped. What it was made on is named by its content; a patch is also found by
-the context of its hunks where the rest of the text has changed. Where neither is there, or is there more than once,
-nothing is changed and the outcome says so.
+A client resends its conversation with every request. A mask repeats an edit on it: a patch of a text, the removal of a
+section, or the stripping of a class of things. It names what it was made on by content; a patch is also located by the
+context of its hunks if the rest of the text has changed. If neither is found, or is found more than once, nothing is
+changed and the outcome reports it.
 """
 
 import hashlib
@@ -35,17 +35,18 @@ _NARROWEST: tuple[Keep, ...] = ("session", "project", "all")
 _FIRST: tuple[MaskKind, ...] = ("set_text", "patch", "delete", "strip", "cache")
 
 LEAST_CONTEXT = 12
-"""A patch with less context than so many characters is not looked for in other sections than the one that it was made
-on: "yes" is said more than once. Of system prompts there is usually one, and any context will do; so it does for a
-patch that was written by hand."""
+"""A patch with less context than this many characters is not searched for in sections other than the one that it was
+made on, because a text like "yes" occurs more than once. There is usually only one system prompt, so any context is
+enough there; the same holds for a patch that was written by hand."""
 _SINGULAR = ("system", "developer")
 
 REPORTED = ("at", "applied", "missed", "misses", "last_exchange")
-"""What the API reports of a mask beside what it is; it may come back in a list that is put in place."""
+"""Fields that the API reports of a mask in addition to the mask itself. They may be present in a list that is sent
+back."""
 
 
 class Strip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which things go: results or thinking older than so many turns of the user, or the tool of this name."""
+    """What is removed: results or thinking older than this many turns of the user, or the tool of this name."""
 
     what: Literal["tool_results", "thinking", "tool"] = msgspec.field(name="class")
     older_than: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -53,11 +54,11 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One edit that stays. `name` is the session or project that it is for; with `is_off` it is kept, but not applied.
+    """A kept edit. `name` is the session or project that it is for; with `is_off` it is kept but not applied.
 
-    `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip and what holds a
-    prompt still for the `cache` have neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that
-    are no prose.
+    `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither, nor
+    does a `cache` mask, which keeps a prompt stable. A patch has `hunks`; a `set_text` has the whole `text`, for values
+    that are not prose.
     """
 
     id: str = ""
@@ -76,7 +77,7 @@ class Mask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class MaskOutcome(msgspec.Struct, frozen=True):
-    """What became of a mask on one request; `why` says what kept it from being applied."""
+    """The result of a mask on one request; `why` is what prevented it from being applied."""
 
     mask: str
     outcome: Result
@@ -85,7 +86,7 @@ class MaskOutcome(msgspec.Struct, frozen=True):
 
 
 def read_masks(value: Json) -> tuple[Mask, ...]:
-    """The masks that a JSON list holds; a fault says what is wrong with it, and then none of them counts."""
+    """The masks in a JSON list. Raises a Fault that reports what is wrong if any of them is invalid."""
     bare: Json = [_bare(each) for each in value] if isinstance(value, list) else value
     masks: tuple[Mask, ...] = read_value(bare, tuple[Mask, ...], subject="the masks", hint=_HINT, status=422)
     for number, mask in enumerate(masks):
@@ -105,7 +106,7 @@ def read_masks(value: Json) -> tuple[Mask, ...]:
 
 
 def _bare(value: Json) -> Json:
-    """A mask without what is only reported of it."""
+    """A mask without the fields that are only reported."""
     return {key: each for key, each in value.items() if key not in REPORTED} if isinstance(value, dict) else value
 
 
@@ -113,12 +114,12 @@ _HINT = "A mask is what an edit with `keep` made, or a strip: kind, scope, name 
 
 
 def project_of(session: str) -> str:
-    """The project of a session: what follows the last `@` of its name, up to a `#`, behind which is a tag."""
+    """The project of a session: what follows the last `@` of its name, up to a `#`, which begins a tag."""
     return session.rpartition("@")[2].partition("#")[0] if "@" in session else ""
 
 
 def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mask, ...]:
-    """The masks for the requests of a session and a project."""
+    """The active masks for the requests of a session and a project."""
     names = {"session": session, "project": project, "all": ""}
     return tuple(
         mask
@@ -130,11 +131,11 @@ def meant_for(masks: Sequence[Mask], *, session: str, project: str) -> tuple[Mas
 def apply_masks(
     draft: Draft, masks: Sequence[Mask], *, session: str, project: str
 ) -> tuple[Draft, tuple[MaskOutcome, ...]]:
-    """The draft with all masks that are for it, and what became of each.
+    """The draft with all masks that apply to it, and the outcome of each.
 
-    For the same anchor the narrowest scope counts, and of equal ones the last; patches of broader scopes count too if
-    they fit together with it. The others are ignored. Everything is looked up in the document as it came, before any
-    mask has changed it; a patch that is not found there may be one of words that a broader mask has put in.
+    For the same anchor the narrowest scope wins, and within a scope the last mask; patches of broader scopes also apply
+    if they are compatible with it. The others are ignored. Everything is looked up in the document as it arrived,
+    before any mask has changed it; a patch that is not found there may be of text that a broader mask has inserted.
     """
     anchors = Anchors(draft)
     found = [(mask, _places_of(mask, draft, anchors)) for mask in meant_for(masks, session=session, project=project)]
@@ -157,7 +158,7 @@ def with_id(mask: Mask) -> Mask:
 
 
 def _is_by_hand(mask: Mask) -> bool:
-    """Whether this is a patch that was written by hand: it names no content, so that several can be for one section."""
+    """Whether this patch was written by hand: it names no content, so that one section can have several."""
     return mask.hunks is not None and mask.anchor is not None and not mask.anchor.content
 
 
@@ -165,7 +166,8 @@ _Place = tuple[Section, SectionPart | None]
 
 
 def masks_beside(masks: Sequence[Mask], scope: Keep) -> list[Mask]:
-    """The masks that still count when a section gets one of this scope: of the same scope those written by hand."""
+    """The masks that still apply when a section gets one of this scope: those of other scopes, strips, and those
+    written by hand."""
     return [mask for mask in masks if mask.scope != scope or mask.strip is not None or _is_by_hand(mask)]
 
 
@@ -173,7 +175,7 @@ _Found = tuple[Mask, list[_Place]]
 
 
 def _effective_masks(found: list[_Found]) -> list[_Found]:
-    """The masks that count, in the order in which they are applied: what is broader first, deletions behind texts."""
+    """The masks that apply, in the order of application: broader scopes first, deletions after texts."""
     best: dict[object, list[_Found]] = {}
     for mask, places in sorted(found, key=_breadth):
         key: object = id(mask)
@@ -189,13 +191,13 @@ def _effective_masks(found: list[_Found]) -> list[_Found]:
 
 
 def _breadth(found: _Found) -> tuple[int, bool]:
-    """Sorts the broader before the narrower, and of one scope what was written by hand before what an edit made."""
+    """Sort key: broader scopes first, and within a scope masks written by hand before those made by an edit."""
     return -_NARROWEST.index(found[0].scope), not _is_by_hand(found[0])
 
 
 def _compatible(group: list[_Found]) -> list[_Found]:
-    """Of masks for one place, the broadest first, those that count: the last that an edit made, and the patches before
-    it which leave its context as it is. Those written by hand are tried one after the other."""
+    """Of the masks for one place, broadest first, those that apply: the last one made by an edit, and the patches
+    before it that leave its context intact. Masks written by hand are tried one after another."""
     by_hand = [each for each in group if _is_by_hand(each[0])]
     counted: list[_Found] = []
     for each in reversed([each for each in group if not _is_by_hand(each[0])]):
@@ -205,7 +207,7 @@ def _compatible(group: list[_Found]) -> list[_Found]:
 
 
 def _fit_together(group: list[_Found]) -> bool:
-    """Whether masks for one place are patches that can be applied one after the other."""
+    """Whether the masks for one place are patches that can be applied one after another."""
     section, part = group[0][1][0]
     text: str | None = text_in(section, part.id if part else "")
     for mask, _ in group:
@@ -214,7 +216,7 @@ def _fit_together(group: list[_Found]) -> bool:
 
 
 def _places_of(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
-    """The places that a mask can mean."""
+    """The places that a mask can refer to."""
     if mask.anchor is None:
         return []
     shown = [section for section in draft.sections if not section.deleted and section.kind == mask.anchor.kind]
@@ -257,9 +259,9 @@ def _places_of(mask: Mask, draft: Draft, anchors: Anchors) -> list[_Place]:
 
 
 def _patchable(places: list[_Place], mask: Mask, hunks: Sequence[Hunk]) -> list[_Place]:
-    """The places in which the context of every hunk is found. Where it is found more than once in one place, that is
-    here twice: such a patch is ambiguous, as one that fits two places is."""
-    assert mask.anchor is not None  # only strips have none
+    """The places in which the context of every hunk is found. A place in which it is found more than once is listed
+    twice: such a patch is ambiguous, like one that fits two places."""
+    assert mask.anchor is not None  # only strips and cache masks have none
     context = sum(len(hunk.sought.strip()) for hunk in hunks)
     if context < (1 if mask.anchor.kind in _SINGULAR or _is_by_hand(mask) else LEAST_CONTEXT):
         return []
@@ -273,7 +275,7 @@ def _patchable(places: list[_Place], mask: Mask, hunks: Sequence[Hunk]) -> list[
 
 
 def _with_same_neighbour(sections: list[Section], anchors: Anchors, anchor: Anchor) -> list[Section]:
-    """Of equal sections the one with the same neighbour, if that is one."""
+    """Of equal sections, the one with the same preceding section if there is exactly one; otherwise all of them."""
     if len(sections) < 2:
         return sections
     near = [section for section in sections if anchors.sections[section.id].before == anchor.before]
@@ -295,7 +297,7 @@ def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, 
     if mask.kind == "delete":
         edit: Edit = Delete(section=section.id, part=name)
         now = draft.section(section.id)
-        if now.deleted or any(each.deleted for each in now.parts if each.id == name):  # another deletion took it along
+        if now.deleted or any(each.deleted for each in now.parts if each.id == name):  # another deletion removed it too
             return draft, MaskOutcome(mask.id, "applied", section.id)
     elif mask.hunks is None:
         edit = SetText(section=section.id, part=name, text=mask.text or "")
@@ -311,8 +313,8 @@ def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, 
 
 
 def _sound(before: Draft, after: Draft, name: str) -> Draft:
-    """The draft after a mask, without texts that it left empty where the dialect forbids that; a fault if that does not
-    help. A person sees such a problem and chooses; a mask is applied unattended."""
+    """The draft after a mask, without texts that it left empty if the dialect forbids those. Raises a Fault if that
+    does not help. The user sees such a problem and decides; a mask is applied unattended."""
     try:
         check_sound(before, after)
     except Fault:
@@ -326,7 +328,7 @@ def _sound(before: Draft, after: Draft, name: str) -> Draft:
 
 
 def _useless(draft: Draft) -> list[Problem]:
-    """Arguments and tools that could not be used, which not every API minds."""
+    """Problems with arguments and tools that make them unusable, which not every API rejects."""
     request = draft.request or Request()
     return [each for each in (*argument_problems(request), *schema_problems(request)) if each.severity == "error"]
 
@@ -353,7 +355,8 @@ def _strip(draft: Draft, mask: Mask, strip: Strip) -> tuple[Draft, MaskOutcome]:
 
 @dataclass(frozen=True, slots=True)
 class Stripped:
-    """The draft without them; the sections from which something is gone, and those where it had to stay and why."""
+    """The draft after stripping, the sections from which something was removed, those in which it had to stay, and
+    why."""
 
     draft: Draft
     gone: tuple[str, ...] = ()
@@ -376,9 +379,9 @@ def apply_strip(draft: Draft, strip: Strip) -> Stripped:
 
 
 def _together(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Draft:
-    """The draft without all of these, looked through once: a long conversation has hundreds of them.
+    """The draft without all of these, in a single pass: a long conversation has hundreds of them.
 
-    What had to go together is one deletion, so that each can be restored by itself.
+    Things that must be deleted together are one deletion, so that each deletion can be restored on its own.
     """
     whole, request = draft.whole, draft.whole.reading.request
     assert request is not None  # there are sections to choose from
@@ -390,7 +393,7 @@ def _together(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Draft:
 
 
 def _groups(deleted: frozenset[str], pairs: list[tuple[str, str]]) -> list[frozenset[str]]:
-    """What was taken, parted so that the two halves of a pair are never apart."""
+    """The deleted places, grouped so that the two halves of a pair are always in the same group."""
     group = {place: {place} for place in sorted(deleted)}
     for one, other in pairs:
         mine, theirs = nearest_of(one, deleted), nearest_of(other, deleted)
@@ -401,7 +404,7 @@ def _groups(deleted: frozenset[str], pairs: list[tuple[str, str]]) -> list[froze
 
 
 def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Stripped:
-    """Where all at once is refused, as much as can go."""
+    """Delete as many as possible, one at a time, if deleting all at once is refused."""
     gone: dict[str, None] = {}
     kept: dict[str, None] = {}
     why = ""
@@ -424,7 +427,7 @@ def _parts_to_strip(draft: Draft, strip: Strip) -> Iterator[tuple[Section, Secti
     turns = [index for index, section in enumerate(shown) if _is_turn(section)]
     older_than = strip.older_than
     if strip.what == "thinking" and shown and _is_under_way(shown):
-        # Providers want the thinking of a turn back for as long as its tools are being called.
+        # Providers require the thinking of a turn for as long as its tools are being called.
         older_than = max(1, older_than)
     end = len(shown) if not older_than else turns[-older_than] if len(turns) >= older_than else 0
     yield from _parts(shown[:end], "tool_result" if strip.what == "tool_results" else "thinking")
@@ -438,13 +441,13 @@ def _parts(sections: list[Section], kind: str) -> Iterator[tuple[Section, Sectio
 
 
 def _is_turn(section: Section) -> bool:
-    """Whether this is a person's turn; results and reminders in the user's role are not."""
+    """Whether the section is a turn of the user; results and reminders in the user's role are not."""
     return section.kind == "user" and any(
         part.type in ("text", "image", "document", "audio") and not part.deleted for part in section.parts
     )
 
 
 def _is_under_way(shown: list[Section]) -> bool:
-    """Whether the conversation ends with results, so that the model goes on with its turn."""
+    """Whether the conversation ends with tool results, so that the model continues its turn."""
     last = next((section for section in reversed(shown) if section.kind not in ("tools", "options")), None)
     return last is not None and any(part.type == "tool_result" and not part.deleted for part in last.parts)

@@ -1,7 +1,7 @@
-"""Operations: what a person can do to a document under edit, as values that come and go as JSON; the section and part
-that one is about, and a new text or role written there.
+"""Operations: what the user can do to a document under edit, as values that are read from and written to JSON. Also
+finds the section and part that an operation targets, and writes a new text or role there.
 
-`keep` asks that the edit be repeated on later requests; the owner of the masks reads it, nothing here does.
+`keep` asks for the edit to be repeated on later requests. Only the owner of the masks reads it; nothing here does.
 """
 
 from typing import Literal, NamedTuple, TypeAlias
@@ -25,8 +25,8 @@ _HINT = "Look at the request as it stands: its sections and their parts have ids
 
 
 class EditTarget(NamedTuple):
-    """The places of the whole document that are meant; `message` is the item of the conversation, where all of one is
-    meant, `words` is the text of a part, of a message or of another section."""
+    """The targeted places of the whole document. `message` is the item of the conversation if all of it is targeted;
+    `words` is the text of a part, of a message or of another section."""
 
     places: tuple[str, ...]
     message: Message | None = None
@@ -34,7 +34,7 @@ class EditTarget(NamedTuple):
 
 
 def target_of(whole: WholeDocument, section: str, part: str | None) -> EditTarget:
-    """What these ids name; a fault if they name nothing."""
+    """What these ids name. Raises a Fault if they name nothing."""
     key = whole.names.key_of(section)
     if key is None or (key != OTHER and whole.reading.request is None):
         raise edit_refusal(f"there is no section {section!r}", _HINT)
@@ -70,7 +70,7 @@ def _in_bundle(whole: WholeDocument, key: str, chosen: str | None) -> EditTarget
                 return EditTarget((tool.at,), words=words_of_tool(tool, whole.reading.document))
         return None
     if chosen is None:
-        # The options are deleted one by one: a request without a model cannot be sent.
+        # Options are deleted one by one: a request without a model cannot be sent.
         return EditTarget(())
     for place, value in options_of(whole.reading).items():
         if part_key("option", place, OPTIONS) == chosen:
@@ -79,7 +79,7 @@ def _in_bundle(whole: WholeDocument, key: str, chosen: str | None) -> EditTarget
 
 
 def with_role(name: str, message: Message, item: JsonObject, role: str) -> JsonObject:
-    """The members of an item that change with its role."""
+    """The members of an item that change with its role. Raises a Fault if the item cannot have this role."""
     editing = dialect(name).editing
     known = editing.roles
     if role not in known:
@@ -100,7 +100,7 @@ _ONE_BY_ONE = "Edit its parts one by one, or a value by its place."
 
 
 def replace_text(whole: WholeDocument, target: EditTarget, text: str) -> WholeDocument:
-    """The document with this text where the target's was."""
+    """The document with this text in place of the target's."""
     if target.words is not None:
         return _write_over_leaves(whole, [target.words], text)
     if target.message is None:
@@ -122,7 +122,7 @@ def _replace_message_text(whole: WholeDocument, message: Message, text: str) -> 
 
 
 def _write_over_leaves(whole: WholeDocument, words: list[EditableText], text: str) -> WholeDocument:
-    """The text spread over these words; what is read-only may be among them as long as the edit does not touch it."""
+    """Distribute the text over these leaves. Read-only text may be among them as long as the edit does not touch it."""
     leaves = [leaf for each in words for leaf in each.leaves]
     if not leaves:
         raise edit_refusal("this has no text that can be edited", words[0].reason or _ONE_BY_ONE)
@@ -146,7 +146,7 @@ def _write_leaf(whole: WholeDocument, leaf: Leaf, text: str) -> WholeDocument:
 
 
 def _with_front(whole: WholeDocument, message: Message, text: str) -> WholeDocument:
-    """A message without words gets one part of them, in front."""
+    """Add a text part at the front of a message that has none."""
     editing, item = dialect(whole.reading.name).editing, resolve(whole.reading.document, message.at)
     part = editing.text_part(message.role, text)
     if isinstance(item, list):
@@ -168,13 +168,13 @@ Keep = Literal["session", "project", "all"]
 class Operation(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"
 ):
-    """What all operations share."""
+    """The fields that all operations share."""
 
     keep: Keep | None = None
 
 
 class SetText(Operation, frozen=True, kw_only=True, tag="set_text"):
-    """Another text for a section, spread over its text parts, or for one part of it."""
+    """Replace the text of a section, distributed over its text parts, or of one part."""
 
     section: str
     part: str | None = None
@@ -182,85 +182,85 @@ class SetText(Operation, frozen=True, kw_only=True, tag="set_text"):
 
 
 class Set(Operation, frozen=True, kw_only=True, tag="set"):
-    """Another value in the place of one that is there."""
+    """Replace an existing value."""
 
     pointer: str
     value: Json
 
 
 class Insert(Operation, frozen=True, kw_only=True, tag="insert"):
-    """A new element before a position or at the end (`-`), or a new key."""
+    """Insert an element before a position or at the end (`-`), or a new key."""
 
     pointer: str
     value: Json
 
 
 class Remove(Operation, frozen=True, kw_only=True, tag="remove"):
-    """Take a value out for good; only undo brings it back."""
+    """Remove a value permanently; only undo brings it back."""
 
     pointer: str
 
 
 class Move(Operation, frozen=True, kw_only=True, tag="move"):
-    """Take a value out and put it at `pointer`, which is read after it is gone."""
+    """Remove a value and insert it at `pointer`, which is resolved after the removal."""
 
     source: str = msgspec.field(name="from")
     pointer: str
 
 
 class Delete(Operation, frozen=True, kw_only=True, tag="delete"):
-    """Delete a section or a part, with what is invalid without it; it can be restored."""
+    """Delete a section or a part, with everything that is invalid without it. It can be restored."""
 
     section: str
     part: str | None = None
 
 
 class Restore(Operation, frozen=True, kw_only=True, tag="restore"):
-    """Bring back what a deletion took."""
+    """Restore what a deletion removed."""
 
     section: str
     part: str | None = None
 
 
 class Duplicate(Operation, frozen=True, kw_only=True, tag="duplicate"):
-    """A second one of an item of the conversation, behind it."""
+    """Insert a copy of an item of the conversation after it."""
 
     section: str
 
 
 class SetRole(Operation, frozen=True, kw_only=True, tag="set_role"):
-    """Another speaker for an item of the conversation; `role` is a canonical role."""
+    """Change the role of an item of the conversation; `role` is a canonical role."""
 
     section: str
     role: str
 
 
 class SetBody(Operation, frozen=True, kw_only=True, tag="set_body"):
-    """Another document, sent exactly as it is written here."""
+    """Replace the document with this body, which is sent exactly as written."""
 
     body: str
 
 
 class Batch(Operation, frozen=True, kw_only=True, tag="batch"):
-    """Several edits as one: all of them or none, and one step to undo."""
+    """Apply several edits as one: all of them or none, and one step to undo."""
 
     operations: tuple["Edit", ...]
 
 
 class Undo(Operation, frozen=True, kw_only=True, tag="undo"):
-    """Back by one step."""
+    """Go back one step."""
 
 
 class Redo(Operation, frozen=True, kw_only=True, tag="redo"):
-    """Forward again by one step that was undone."""
+    """Repeat one undone step."""
 
 
 class Reset(Operation, frozen=True, kw_only=True, tag="reset"):
-    """Back to the document as it came; this too can be undone."""
+    """Go back to the document as it arrived; this too can be undone."""
 
 
 class KeepEdits(Operation, frozen=True, kw_only=True, tag="keep"):
-    """Repeat the edits that were made so far on later requests, too. The document stays as it is."""
+    """Repeat the edits made so far on later requests too. The document is not changed."""
 
     scope: Keep
 
@@ -268,13 +268,13 @@ class KeepEdits(Operation, frozen=True, kw_only=True, tag="keep"):
 Edit: TypeAlias = (
     SetText | Set | Insert | Remove | Move | Delete | Restore | Duplicate | SetRole | SetBody | Batch | Reset
 )
-"""What changes one draft into another."""
+"""An operation that changes one draft into another."""
 
 AnyOperation: TypeAlias = Edit | Undo | Redo
-"""What a person can do to a document; undo and redo need the history."""
+"""An operation on a document; undo and redo need the history."""
 
 HoldOperation: TypeAlias = AnyOperation | KeepEdits
-"""What a person can do to what is held: also keep the edits for later requests, which needs the masks."""
+"""An operation on a held request: it can also keep the edits for later requests, which needs the masks."""
 
 _READING_HINT = (
     "Known operations: set_text, set, insert, remove, move, delete, restore, duplicate, set_role, set_body, batch, "
@@ -283,6 +283,6 @@ _READING_HINT = (
 
 
 def operation(value: Json) -> HoldOperation:
-    """The operation that a JSON value asks for; a fault says what is wrong with it."""
+    """The operation in a JSON value. Raises a Fault that reports what is wrong with it."""
     read: HoldOperation = read_value(value, HoldOperation, subject="the edit", hint=_READING_HINT, status=400)
     return read

@@ -1,6 +1,6 @@
 """What a dialect reads in a document under edit: the request, its pairs of calls and results, its outline and its ids.
 
-Ids of sections and parts are given out once, tied to places of the whole document, and kept through every change.
+Ids of sections and parts are assigned once, tied to places of the whole document, and kept through every change.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ from sightline.wire.jsontext import encode
 from sightline.wire.pointer import covers, join
 
 Pairs: TypeAlias = tuple[tuple[Part, Part], ...]
-"""Each call with its result, which is known by its place: its words may be older than the document."""
+"""Each call with its result, identified by place: the text of these parts may be older than the document."""
 
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use", "mcp_approval_request"})
 
 
 def pairs_of(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
-    """The pairs of a conversation: by id, or by name and order where there is none."""
+    """The pairs of a conversation: by id, or by name and order if there is none."""
     waiting: dict[str, list[Part]] = {}
     for message in messages:
         for part in message.parts:
@@ -38,7 +38,7 @@ def pairs_of(messages: Iterable[Message]) -> Iterator[tuple[Part, Part]]:
                     if calls:
                         yield calls.pop(0), part
                 case Opaque():
-                    # A kind that only its dialect knows: a server's tools, and what they need approval for.
+                    # Kinds that only their dialect knows: a server's tools, and what they need approval for.
                     role, call_id = _role(part.value)
                     if role == "call":
                         waiting.setdefault(f"~{call_id}", []).append(part)
@@ -53,7 +53,7 @@ def _key(call_id: str, name: str | None) -> str:
 
 
 def _calls_by_name(waiting: dict[str, list[Part]], result: ToolResult) -> list[Part] | None:
-    """The calls of a result's name, where only one of the two has an id."""
+    """The calls with a result's name, for pairs in which only one of the two has an id."""
     if not result.id:
         named = (calls for calls in waiting.values() if calls and getattr(calls[0], "name", None) == result.name)
         return next(named, None)
@@ -77,7 +77,7 @@ def _role(value: Json) -> tuple[str, str]:
 
 
 class DocumentReading:
-    """A document and the request that it asks; `request` is None where the dialect cannot read it, `fault` says why."""
+    """A document and the request in it; `request` is None if the dialect cannot read it, and `fault` is the reason."""
 
     def __init__(self, name: str, document: Json, request: Request | None, fault: Fault | None = None) -> None:
         self.name = name
@@ -100,20 +100,20 @@ class DocumentReading:
 
     @cached_property
     def container(self) -> str:
-        """The place of the list that holds the conversation; a list without an object around it is that list."""
+        """The place of the list that holds the conversation. If the document is a list, it is that list."""
         return "" if isinstance(self.document, list) else f"/{dialect(self.name).editing.container}"
 
 
 Outline = Sequence[tuple[str, Sequence[str]]]
 """The sections of a document by their keys, each with the keys of its parts.
 
-The key of an item is its place; `tools` and `options` are keys too. A part's key is its type, a colon and its place,
-without what it shares with its section's place.
+The key of an item is its place; `tools` and `options` are keys too. A part's key is its type, a colon and its place
+relative to its section.
 """
 
 
 class PartIds(msgspec.Struct, frozen=True):
-    """The id of a section, the ids of its parts by their keys, and how many were given out."""
+    """The id of a section, the ids of its parts by key, and how many have been assigned."""
 
     id: str
     parts: Mapping[str, str] = {}
@@ -121,21 +121,22 @@ class PartIds(msgspec.Struct, frozen=True):
 
 
 class SectionIds(msgspec.Struct, frozen=True):
-    """Every id by its key, and how many sections were given one."""
+    """All ids by key, and how many sections have been assigned one."""
 
     sections: Mapping[str, PartIds] = {}
     count: int = 0
 
     def key_of(self, section: str) -> str | None:
-        """The key of the section of this id."""
+        """The key of the section with this id, or None."""
         return next((key for key, named in self.sections.items() if named.id == section), None)
 
     def with_count(self, count: int) -> "SectionIds":
-        """The same ids; the next one is behind so many."""
+        """The same ids; the next one follows this number."""
         return SectionIds(self.sections, max(count, self.count))
 
     def complete(self, outline: Outline, *, is_all: bool = True) -> "SectionIds":
-        """With an id for everything that has none; if `is_all`, without those that the outline does not have."""
+        """With an id for every key that has none; if `is_all`, without the ids of keys that the outline does not
+        have."""
         sections: dict[str, PartIds] = {} if is_all else dict(self.sections)
         count = self.count
         for key, parts in outline:
@@ -157,7 +158,7 @@ class SectionIds(msgspec.Struct, frozen=True):
         return SectionIds(sections, self.count)
 
     def match_content(self, before: Mapping[str, Json], after: Mapping[str, Json]) -> "SectionIds":
-        """The ids in another document, by content: an equal item keeps its id, the others theirs in order."""
+        """The ids for another document, by content: an equal item keeps its id, the others keep theirs in order."""
         waiting: dict[bytes, list[str]] = {}
         for key, value in before.items():
             waiting.setdefault(encode(value), []).append(key)
@@ -165,7 +166,7 @@ class SectionIds(msgspec.Struct, frozen=True):
         for key, value in after.items():
             same = waiting.get(encode(value))
             if same:
-                # An item that stayed where it was is not taken for its twin.
+                # An item that stayed in place is not confused with its duplicate.
                 pairs[key] = same.pop(same.index(key) if key in same else 0)
         taken = set(pairs.values())
         left = iter([key for key in before if key not in taken])
@@ -202,7 +203,7 @@ def _shift_parts(named: PartIds, section: str, place: str, shift: Callable[[str]
 
 
 TOOLS, OPTIONS, OTHER = "tools", "options", "other"
-"""The keys of the sections that are no items of the conversation."""
+"""The keys of the sections that are not items of the conversation."""
 
 
 def type_of(part: Part) -> PartType:
@@ -212,7 +213,7 @@ def type_of(part: Part) -> PartType:
 
 
 def tools_of(reading: DocumentReading) -> tuple[Tool, ...]:
-    """The tools of a request, without those that an item of the conversation brings."""
+    """The tools of a request, without those that are inside items of the conversation."""
     if reading.request is None:
         return ()
     return tuple(tool for tool in reading.request.tools if not covers(reading.container, tool.at))
@@ -231,7 +232,7 @@ def options_of(reading: DocumentReading) -> dict[str, Json]:
         if place in shown:
             continue
         if isinstance(value, dict) and any(covers(place, other) for other in shown):
-            # Settings that hold the tools too are shown one by one.
+            # Settings that also hold the tools are shown one by one.
             found |= {join(place, inner): each for inner, each in value.items() if join(place, inner) not in shown}
         else:
             found[place] = value

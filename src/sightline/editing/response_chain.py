@@ -1,7 +1,7 @@
-"""A request that goes on from a response which the provider keeps, written out as the whole conversation.
+"""Expands a request that continues a response kept by the provider into the whole conversation.
 
-What the provider keeps cannot be seen and so cannot be edited. Where the requests and replies that led here are in the
-record, the conversation is put in the place of the reference; where one is missing, that is said.
+What the provider keeps cannot be seen and so cannot be edited. If the requests and replies that led here are in the
+record, the conversation replaces the reference; if one is missing, a Fault says so.
 """
 
 from collections.abc import Sequence
@@ -19,22 +19,23 @@ _REFERENCE = "previous_response_id"
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One earlier exchange of the conversation: the body that was sent and the answer as it came, whole or streamed."""
+    """An earlier exchange of the conversation: the body that was sent, and the answer as it arrived, whole or
+    streamed."""
 
     request: bytes
     reply: bytes
 
 
 def previous_of(data: bytes) -> str:
-    """The id of the response that a request goes on from, empty if it goes on from none."""
+    """The id of the response that a request continues; empty if there is none."""
     found = _object(data).get(_REFERENCE)
     return found if isinstance(found, str) else ""
 
 
 def expand_request(data: bytes, chain: Sequence[ChainLink]) -> bytes:
-    """The request as a full resend: what the chain said, the oldest link first, then its own input.
+    """The request as a full resend: the conversation of the chain, oldest link first, then its own input.
 
-    The bytes of every item stay as they were sent or came.
+    The bytes of every item stay as they were sent or received.
     """
     reference = previous_of(data)
     if not reference:
@@ -53,7 +54,7 @@ def expand_request(data: bytes, chain: Sequence[ChainLink]) -> bytes:
         output = response.get("output")
         if response.get("status") not in ("completed", "incomplete") or not isinstance(output, list):
             raise _refusal(f"the answer of link {number} is not whole in the record")
-        # Some servers end a stream with an empty output, although they streamed each item before.
+        # Some servers end a stream with an empty output although they streamed every item before.
         items += [*_input(link.request), *map(encode, output or finished)]
         expected = str(response.get("id", ""))
     if reference != expected:
@@ -78,7 +79,7 @@ def _check_state(data: bytes) -> None:
 
 
 def _input(data: bytes) -> list[bytes]:
-    """The input items of a request, each as its own bytes."""
+    """The input items of a request, each as its original bytes."""
     value = _object(data).get("input")
     if isinstance(value, list):
         layout, _ = spans.parent(data, "/input/-")
@@ -108,9 +109,9 @@ def _response(data: bytes) -> tuple[JsonObject, list[Json]]:
 
 
 def _with_items(document: WireDocument, items: list[bytes]) -> bytes:
-    """The document with these items in front of its own input."""
+    """The document with these items before its own input."""
     body = document.document
-    assert isinstance(body, dict)  # it has held a reference
+    assert isinstance(body, dict)  # it had a reference
     own = body.get("input")
     if isinstance(own, str):
         document = document.set("/input", [_user_message(own)])

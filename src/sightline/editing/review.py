@@ -1,4 +1,4 @@
-"""The review of a draft after every edit: whether it can be sent, its tokens, and what the edit costs in the cache."""
+"""Reviews a draft after every edit: whether it can be sent, its tokens, and what the edit costs in the cache."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -21,7 +21,7 @@ CATEGORIES: tuple[Category, ...] = ("system", "tools", "history", "results", "us
 
 
 class CategoryTokens(msgspec.Struct, frozen=True):
-    """One stretch of the budget bar."""
+    """A segment of the budget bar."""
 
     name: Category
     tokens: int
@@ -30,8 +30,8 @@ class CategoryTokens(msgspec.Struct, frozen=True):
 
 
 class TokenBudget(msgspec.Struct, frozen=True):
-    """`estimate` is of the whole prompt, `window` what the model takes, `reserve` what is kept free for the reply; None
-    where that is not known."""
+    """The tokens of a draft. `estimate` is for the whole prompt, `window` is the model's context window, `reserve` is
+    what is kept free for the reply; the last two are None if unknown."""
 
     estimate: Estimate
     window: int | None
@@ -47,7 +47,8 @@ _Pieces: TypeAlias = dict[tuple[str, Category], int]
 
 
 def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[TokenBudget, Estimate]:
-    """The budget of a draft, and the whole prompt as checks take it: a calibration does not raise its low end."""
+    """The budget of a draft, and the estimate of the whole prompt for the checks, whose low end is not raised by
+    calibration."""
     request, sections = draft.request, draft.sections
     if request is None:
         whole = estimator.text(draft.data.decode("utf-8", "replace"))
@@ -57,7 +58,7 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
     sums, tokens, pieces = _count_sections(sections, request, estimator)
     sums["tools"] = estimator.tools(request.tools)
     others = estimator.estimate_around_messages(request)
-    # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) are options.
+    # What belongs to no section (the frame of the reply, a schema, history that the provider keeps) counts as options.
     rest = _less(others, sums["tools"])
     raw = sum_estimates((rest, *sums.values()))
     sums["options"] += rest
@@ -70,7 +71,7 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
     whole, is_counted = estimator.whole(request, raw)
     reserve = facts.max_output if request.options.max_tokens is None else request.options.max_tokens
     budget = _budget(sums, tokens, pieces, raw, whole, facts.context_window, reserve)
-    # A lesson about other requests may say that this one is too large; it must not be what keeps it from going.
+    # Calibration from other requests may suggest that this one is too large, but must not prevent it from being sent.
     low = whole.low if is_counted else min(whole.low, raw.low)
     return budget, Estimate(whole.tokens, low, whole.high, whole.how)
 
@@ -78,8 +79,8 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
 def _count_sections(
     sections: tuple[Section, ...], request: Request, estimator: Estimator
 ) -> tuple[dict[Category, Estimate], dict[str, Tokens], _Pieces]:
-    """The tokens of each category, of each section on screen, and of what they share; tools and options are counted by
-    their requests."""
+    """The tokens of each category, of each section on screen, and of each section by category. Tools and options are
+    counted from the request instead."""
     places = {message.at: message for message in request.messages}
     sums, tokens, pieces = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Tokens](), _Pieces()
     for section in sections:
@@ -93,7 +94,7 @@ def _count_sections(
             sums[section.category] = _plus(sums[section.category], spoken)
             sums["attachments"] = _plus(sums["attachments"], attached)
             pieces[section.id, "attachments"] = attached.tokens
-            # A message of pictures alone is an attachment itself.
+            # A message of only attachments is itself one.
             pieces[section.id, section.category] = pieces.get((section.id, section.category), 0) + spoken.tokens
         tokens[section.id] = _tokens(count)
     return sums, tokens, pieces
@@ -109,7 +110,7 @@ def _budget(
     reserve: int | None,
 ) -> TokenBudget:
     if whole != raw and raw.tokens:
-        # The pieces are rounded, not their sums, so that sections and categories show the same whole.
+        # The pieces are rounded, not their sums, so that sections and categories add up to the same total.
         by_section, by_category = dict.fromkeys(tokens, 0), dict.fromkeys(sums, 0)
         for (section, category), share in share_out(whole.tokens, pieces).items():
             by_section[section] = by_section.get(section, 0) + share
@@ -137,7 +138,7 @@ def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
 
 
 def _scale(piece: Tokens, tokens: int, whole: Estimate, raw: Estimate) -> Tokens:
-    """A piece that has this share of what past counts of the provider say about the whole, with its band."""
+    """The tokens of a piece that has this share of the calibrated whole, with its bounds."""
     low = piece.low * whole.low // max(1, raw.low)
     high = piece.high * whole.high // raw.high
     return Tokens(tokens, min(low, tokens), max(high, tokens))
@@ -157,10 +158,11 @@ def _tokens(estimate: Estimate) -> Tokens:
 
 
 class EditCost(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens that come from the cache, tokens of the cache that are lost, and how many of those the edit lost.
+    """What an edit costs in the cache: tokens that come from the cache, cached tokens that are lost, and how many of
+    those the edit lost.
 
-    `pointer` and `section` are where the prompt stops being that of the request before, `reason` says why. Money is in
-    US dollars, None where the prices are not known.
+    `pointer` and `section` are where the prompt begins to differ from the previous request, `reason` is why. Money is
+    in US dollars, None if the prices are unknown.
     """
 
     kept_tokens: int = 0
@@ -174,7 +176,7 @@ class EditCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Costs:
-    """Tells the cost of every edit of one request; what does not change between two edits is worked out once."""
+    """Calculates the cost of each edit of one request. What does not change between edits is calculated once."""
 
     def __init__(self, previous: Request, original: Request, estimator: Estimator, facts: Facts) -> None:
         self._estimator = estimator
@@ -185,10 +187,8 @@ class Costs:
         self._anyway = reuse(self._before, self._sent, known=self._agreed)
 
     def of(self, edited: Request, *, section_at: Callable[[str], str] | None = None) -> EditCost:
-        """The cost of sending this instead of the original. What that would have broken anyway is not the edit's doing.
-
-        `section_at` names the section of a place, as a draft does.
-        """
+        """The cost of sending this request instead of the original. What the original would have broken anyway is not
+        attributed to the edit. `section_at` returns the section of a place, as a draft does."""
         now = Prefix(edited, self._estimator, self._sent)
         found = reuse(self._before, now, known=min(self._agreed, alike(self._sent, now)))
         by_edit = max(0, found.broken_tokens - self._anyway.broken_tokens)
@@ -205,7 +205,7 @@ class Costs:
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    """One draft, looked at."""
+    """The review of one draft."""
 
     validity: Validity
     budget: TokenBudget
@@ -213,10 +213,10 @@ class Reviewed(msgspec.Struct, frozen=True):
 
 
 class Review:
-    """Looks at the drafts of one document, and remembers, so that a keystroke costs little.
+    """Reviews the drafts of one document, and caches what it can, so that a keystroke costs little.
 
-    `previous` is the request that was sent before it in its conversation, if there was one. `is_vendor`: it goes to a
-    provider that refuses all that the vendor refuses.
+    `previous` is the previous request of the conversation, or None. `is_vendor` means that it is sent to a provider
+    that refuses everything the vendor refuses.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Sections: a request as a person reads it, with the kind, label, category and details of each section."""
+"""Sections: a request as the user sees it, with the kind, label, category and details of each section."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ Kind = Literal[
     "tools", "options",
 ]  # fmt: skip
 Category = Literal["system", "tools", "history", "results", "user", "attachments", "options"]
-"""What a section counts as in the budget."""
+"""What a section counts as in the token budget."""
 
 PartType = Literal[
     "text", "refusal", "image", "document", "audio", "thinking", "tool_call", "tool_result", "cache_breakpoint",
@@ -40,7 +40,7 @@ PartType = Literal[
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """How many tokens, likely and at the ends of the band."""
+    """A token estimate with its low and high bounds."""
 
     tokens: int
     low: int
@@ -57,9 +57,9 @@ class CallReference(msgspec.Struct, frozen=True):
 
 
 class SectionPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One piece of a section. `reason` says why it cannot be edited; a deleted part has no place and so no pointer.
+    """A part of a section. `reason` is why it cannot be edited; a deleted part has no place and so no pointer.
 
-    `is_json`: its text is JSON on the wire, not a string, so that only JSON can take its place.
+    With `is_json` its text is JSON on the wire, not a string, so that only JSON can replace it.
     """
 
     id: str
@@ -78,12 +78,12 @@ class SectionPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """One item of the conversation, the system prompt, the tools or the options.
+    """An item of the conversation, the system prompt, the tools or the options.
 
-    `text` is what `set_text` without a part replaces. A deleted section keeps its old place in the list and has no
-    pointer; an edit restores it. The viewer fills in `tokens`, and `original_content` and `source_message_index`: the
-    text of an edited section as it came, and the number of the item in the conversation as it came, from 0; both are
-    None for what was not there then.
+    `text` is what `set_text` without a part replaces. A deleted section keeps its old position in the list and has no
+    pointer; an edit restores it. The viewer fills in `tokens`, `original_content` (the text of an edited section as it
+    arrived) and `source_message_index` (the number of the item in the conversation as it arrived, from 0). The last two
+    are None for sections that were not there on arrival.
     """
 
     id: str
@@ -113,7 +113,7 @@ _CONTEXT = re.compile(
     r"\s*(?:<([a-z][a-z_-]*(?:reminder|context|environment|instructions|attachments|workspace|info|memory|git)[a-z_-]*)"
     r"[\s>]|<(context|env|instructions|files|documents|attachments|memory|workspace)[\s>]|# (AGENTS\.md|CLAUDE\.md))"
 )
-"""How agents open the words that they put in a user's mouth."""
+"""How agents begin the text that they add to user messages."""
 
 
 def is_added(text: str) -> bool:
@@ -122,14 +122,14 @@ def is_added(text: str) -> bool:
 
 
 def _name_of_added(text: str) -> str:
-    """What an agent put into a message, by how it opens: `System reminder`, `CLAUDE.md`. Empty for other words."""
+    """What an agent added to a message, by how it begins: `System reminder`, `CLAUDE.md`. Empty for other text."""
     opened = _CONTEXT.match(text)
     word = next(filter(None, opened.groups())) if opened else ""
     return word if "." in word else word.replace("-", " ").replace("_", " ").capitalize()
 
 
 def kind_of(message: Message) -> Kind:
-    """The kind of a message, by its role and by what it holds."""
+    """The kind of a message, by its role and content."""
     parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
     match message.role:
         case "system" | "developer":
@@ -162,25 +162,25 @@ def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
 
 
 _WRITTEN_OUT = ("command", "cmd", "script", "code", "pattern", "query", "url", "description", "prompt", "task", "name")
-"""Arguments that say by themselves what a call does, the most telling first."""
+"""Arguments that by themselves describe what a call does, most descriptive first."""
 _PATHS = ("file_path", "path", "notebook_path", "absolute_path", "filename", "file", "dir_path", "directory")
 _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "powershell.exe"})
 _MOST_WORDS = 60
 
 
 def call_words(name: str, arguments: str) -> str:
-    """What a tool is called and on what: `Read parser.py`, `Bash: ls -la`. Only the name where its arguments do not
-    say, or are no JSON. `mcp__SERVER__TOOL` is the tool of a server: `SERVER TOOL`."""
+    """A tool's name and what it is called on: `Read parser.py`, `Bash: ls -la`. Only the name if the arguments do not
+    tell, or are not JSON. `mcp__SERVER__TOOL` is the tool of a server: `SERVER TOOL`."""
     tool = name.removeprefix("mcp__").replace("__", " ", 1) if name.startswith("mcp__") else name
     try:
         given = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError):  # half a surrogate pair is no UTF-8
+    except (msgspec.DecodeError, UnicodeEncodeError):  # a lone surrogate is not UTF-8
         return tool
     if not isinstance(given, dict):
         return tool
     command = given.get("command") or given.get("cmd")
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
-        # Codex hands a command to a shell: ["bash", "-lc", "ls -la"].
+        # Codex passes commands to a shell: ["bash", "-lc", "ls -la"].
         is_handed = len(command) > 2 and command[0] in _SHELLS
         return _join_words(tool, command[-1] if is_handed else " ".join(command))
     texts = {key: value for key, value in given.items() if isinstance(value, str) and value.strip()}
@@ -202,8 +202,8 @@ def _one_line(words: str) -> str:
 
 
 def label_of(message: Message, kind: Kind, ordinal: int, answered: tuple[str, ...]) -> str:
-    """The label of a message: what it is, and whom or what it is about. `ordinal` counts the messages of its kind,
-    `answered` are the words of the calls that its results answer."""
+    """The label of a message: what it is, and what it is about. `ordinal` counts the messages of its kind, `answered`
+    describe the calls that its results answer."""
     title = {"tool_call": "Assistant", "tool_result": "Result"}.get(kind, kind.capitalize())
     if kind == "system" and not message.at.rpartition("/")[2].isdecimal():
         return "System prompt"
@@ -234,11 +234,11 @@ def _about(message: Message, kind: Kind, answered: tuple[str, ...]) -> str:
 _MEDIA = (Image, Document, Audio)
 _NOTHING = Deletions()
 _SHOWN_INLINE = 8_000_000
-"""A picture longer than this is not repeated in the view; the body has it."""
+"""An image longer than this is not repeated in the view; it is in the body."""
 
 
 def details_of(part: Part) -> dict[str, str]:
-    """The fields of a section's part that only some kinds of parts have."""
+    """The fields of a section part that only some kinds of parts have."""
     match part:
         case Text() if is_added(part.text):
             return {"name": _name_of_added(part.text)}
@@ -274,9 +274,10 @@ def _file(source: Source | None) -> dict[str, str]:
 
 
 def can_gain_text(message: Message, deletions: Deletions = _NOTHING) -> bool:
-    """Whether a message without text can be given one, in front of what it has.
+    """Whether a text can be added to a message without one, before its other parts.
 
-    An opaque part in a list of parts does not mind a neighbour; an item that is opaque as a whole has no list for one.
+    That is possible beside an opaque part in a list of parts. An item that is opaque as a whole has no list to add it
+    to.
     """
     return all(
         isinstance(part, (*_MEDIA, CacheBreakpoint)) or (isinstance(part, Opaque) and part.at != message.at)
@@ -286,7 +287,7 @@ def can_gain_text(message: Message, deletions: Deletions = _NOTHING) -> bool:
 
 
 def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, str]:
-    """What a section's text is made of these parts, and why it cannot be edited as one if it cannot."""
+    """The text of a section with these parts, and why it cannot be edited as one text; empty if it can."""
     words = [part for part in parts if part.type == "text"]
     if words:
         is_editable = any(part.editable for part in words)
@@ -298,8 +299,8 @@ def text_of(parts: Sequence[SectionPart], *, can_gain_text: bool) -> tuple[str, 
 
 
 def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
-    """What a message counts as; what the person said last is not history yet. What the model said always is, also since
-    then. The results of tools count by themselves: they are what fills most contexts."""
+    """The budget category of a message. The user's last turn is not history yet; what the model said always is, even
+    after that turn. Tool results have their own category, because they fill most contexts."""
     if kind in ("system", "developer"):
         return "system"
     parts = [part for part in message.parts if not isinstance(part, CacheBreakpoint)]
@@ -311,7 +312,7 @@ def category_of(message: Message, kind: Kind, *, is_past: bool) -> Category:
 
 
 def tool_name(tool: Tool) -> str:
-    """The name of a tool, or of its kind where it has none."""
+    """The name of a tool, or its type if it has no name."""
     if not isinstance(tool, OpaqueTool):
         return tool.name
     value = tool.value if isinstance(tool.value, dict) else {}

@@ -1,8 +1,9 @@
-"""The text of sections and parts: where it is in the document, and how an edited text is spread over several parts.
+"""The text of sections and parts: where it is in the document, and how an edited text is distributed over several
+parts.
 
 The edit is split into hunks. A hunk belongs to the first part that it touches, which keeps its head and takes the
-replacement; other touched parts keep their tails; an insertion on a boundary goes to the left part. So parts never
-move, merge or vanish, and a part that no hunk touches stays as it is.
+replacement; other touched parts keep their tails; an insertion on a boundary goes to the left part. Parts therefore
+never move, merge or vanish, and a part that no hunk touches stays as it is.
 """
 
 from bisect import bisect_left
@@ -27,7 +28,8 @@ _SIGNATURES = ('"encrypted', '"signature"', '"thoughtSignature"', '"thought_sign
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """A place whose value is shown as `text`. With `is_json` it is JSON, else a string; it may not be there yet."""
+    """A place whose value is shown as `text`. With `is_json` the value is JSON, otherwise a string. The place may not
+    exist yet."""
 
     pointer: str
     text: str
@@ -36,7 +38,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class EditableText(msgspec.Struct, frozen=True):
-    """The leaves of one part, and why they cannot be edited if they cannot. Without leaves, `text` is what is shown."""
+    """The leaves of a part, and the reason if they cannot be edited. Without leaves, `text` is shown."""
 
     leaves: tuple[Leaf, ...] = ()
     text: str = ""
@@ -44,22 +46,22 @@ class EditableText(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """What a person reads."""
+        """The text that the user sees."""
         return "".join(leaf.text for leaf in self.leaves) if self.leaves else self.text
 
     @property
     def is_editable(self) -> bool:
-        """Whether a text can take its place."""
+        """Whether the text can be replaced."""
         return bool(self.leaves) and not self.reason
 
     @property
     def is_json(self) -> bool:
-        """Whether only JSON can take its place."""
+        """Whether only JSON can replace the text."""
         return any(leaf.is_json for leaf in self.leaves)
 
 
 def words_of(part: Part, document: Json, dialect_name: str) -> EditableText:
-    """The text of a part that was read from this document of this dialect."""
+    """The editable text of a part that was read from this document of this dialect."""
     paths = dialect(dialect_name).editing.leaves
     match part:
         case Text():
@@ -105,7 +107,7 @@ def as_text(value: Json) -> str:
 
 
 def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
-    """The string of a part: the value itself, or the member of this name."""
+    """The string of a part: the value itself, or its member of this name."""
     value = resolve(document, at)
     if isinstance(value, dict):
         at, value = join(at, key), value.get(key)
@@ -129,7 +131,7 @@ def _arguments(part: ToolCall, document: Json, paths: LeafPaths) -> Leaf | None:
     value = resolve(document, part.at)
     if leaf := _first_leaf(part.at, value, paths.arguments if part.kind not in BUILT_IN else paths.actions):
         return leaf
-    # A call may leave its arguments out, or say null.
+    # A call may omit its arguments, or have null.
     for *above, last in paths.arguments:
         holder = _follow(value, tuple(above))
         if above and isinstance(holder, dict):
@@ -146,14 +148,14 @@ def _result(part: ToolResult, document: Json, paths: LeafPaths) -> EditableText:
     value = resolve(document, part.at)
     if leaf := _first_leaf(part.at, value, paths.responses if part.kind not in BUILT_IN else paths.outputs):
         return EditableText((leaf,))
-    if part.kind == "apply_patch":  # it may say nothing but how it went
+    if part.kind == "apply_patch":  # it may report only its status
         is_there = isinstance(value, dict) and "output" in value
         return EditableText((Leaf(join(part.at, "output"), "", is_there=is_there),))
     return EditableText(reason="The result has no words.")
 
 
 def _first_leaf(at: str, value: Json, paths: Iterable[tuple[str, ...]]) -> Leaf | None:
-    """The first of these places below `at` that has a text, an object or a list."""
+    """The first of these places below `at` that has a string, an object or a list; None if none has."""
     for path in paths:
         found = _follow(value, path)
         if isinstance(found, str):
@@ -174,10 +176,10 @@ def _reason_if_signed(signature: str | None) -> str:
 
 
 LEAST_COMMON = 0.4
-"""With less in common than this, the edit is one hunk: what a diff finds then is chance."""
+"""With less in common than this, the edit is one hunk: what a diff would match is coincidence."""
 _MOST_CHARACTERS = 4_000
 _MOST_LINES = 4_000
-"""How much on both sides together is compared; beyond that the diff would take longer than a person waits."""
+"""How much is compared, counting both sides. Beyond that the diff would take longer than a user waits."""
 
 
 class _Hunk(NamedTuple):
@@ -189,7 +191,7 @@ class _Hunk(NamedTuple):
 
 
 def divide_over_parts(old: Sequence[str], new: str) -> list[str]:
-    """The parts after their joined text became `new`; as many as before."""
+    """The parts after their joined text has become `new`; as many as before."""
     parts = list(old)
     before = "".join(parts)
     if before == new:
@@ -203,7 +205,7 @@ def divide_over_parts(old: Sequence[str], new: str) -> list[str]:
 
 
 def _apply(parts: list[str], ends: list[int], hunk: _Hunk) -> None:
-    """Apply one hunk; those behind it are applied already, and have changed nothing that it touches."""
+    """Apply one hunk. Later hunks have been applied already, and have changed nothing that it touches."""
     first = _owner(ends, hunk)
     start = ends[first - 1] if first else 0
     if hunk.stop <= ends[first]:
@@ -219,7 +221,7 @@ def _apply(parts: list[str], ends: list[int], hunk: _Hunk) -> None:
 
 
 def _owner(ends: list[int], hunk: _Hunk) -> int:
-    """The first part that a hunk touches; for an insertion the left one."""
+    """The first part that a hunk touches; for an insertion at a boundary, the left one."""
     if hunk.start == hunk.stop:
         return bisect_left(ends, hunk.start)
     return next(number for number, end in enumerate(ends) if end > hunk.start)
@@ -238,17 +240,17 @@ def _hunks(before: str, new: str, ends: list[int]) -> list[_Hunk]:
 
 
 def _is_one(window: _Hunk, ends: list[int]) -> bool:
-    """Whether the window, however it is taken apart, comes to the same parts."""
+    """Whether the window results in the same parts however it is split."""
     if window.start == window.stop:
         return True
     owner = _owner(ends, window)
-    # An insertion in front of everything else would belong to the part on the left.
+    # An insertion in front of the rest would belong to the part on the left.
     begins_within = owner == 0 or window.start > ends[owner - 1]
     return window.stop <= ends[owner] and (begins_within or not window.text)
 
 
 def _whole(before: str, new: str, ends: list[int]) -> _Hunk:
-    """All of the text but the parts at both ends that the new text has too."""
+    """One hunk of the whole text, except the leading and trailing parts that the new text also has."""
     size, room = len(before), len(new)
     start = max(end for end in (0, *ends) if new.startswith(before[:end]))
     ends_alike = (at for at in (*ends, 0) if at >= start and size - at + start <= room and new.endswith(before[at:]))
@@ -257,7 +259,7 @@ def _whole(before: str, new: str, ends: list[int]) -> _Hunk:
 
 
 def _differences(before: str, new: str) -> Iterator[_Hunk]:
-    """The hunks between two texts: by characters, where they are long by lines first."""
+    """The hunks between two texts: by characters, or first by lines if they are long."""
     is_short = len(before) + len(new) <= _MOST_CHARACTERS
     for window in [_Hunk(0, len(before), new)] if is_short else differing_lines(before, new):
         if window.stop - window.start + len(window.text) > _MOST_CHARACTERS:
@@ -270,7 +272,7 @@ def _differences(before: str, new: str) -> Iterator[_Hunk]:
 
 
 def differing_lines(old: str, new: str) -> Iterator[_Hunk]:
-    """Each group of lines that differ; all of the text as one where it has so many lines that a diff takes too long."""
+    """Each group of differing lines; the whole text as one group if it has so many lines that a diff takes too long."""
     old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
     if len(old_lines) + len(new_lines) > _MOST_LINES:
         old_lines, new_lines = [old], [new]
@@ -281,20 +283,20 @@ def differing_lines(old: str, new: str) -> Iterator[_Hunk]:
 
 
 def differing_stretches(old: str, new: str) -> Iterator[_Hunk]:
-    """The same without what each group begins and ends with alike."""
+    """The differing lines, without the characters at both ends of each group that are the same."""
     for start, stop, text in differing_lines(old, new):
         head, tail = common_ends(old[start:stop], text)
         yield _Hunk(start + head, stop - tail, text[head : len(text) - tail])
 
 
 def common_ends(one: str, other: str) -> tuple[int, int]:
-    """How many characters two texts begin with alike, and how many of the rest they end with."""
+    """The lengths of the common prefix of two texts and of the common suffix of the rest."""
     head = _common_prefix(one, other)
     return head, _common_prefix(one[head:][::-1], other[head:][::-1])
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """By halving: comparing slices is what Python does fast."""
+    """The length of the common prefix, by binary search, because Python compares slices fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

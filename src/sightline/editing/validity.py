@@ -1,6 +1,7 @@
-"""Whether a draft can be sent: what its API would refuse, what the model cannot take, and what would fix it.
+"""Checks whether a draft can be sent: what its API would refuse, what the model cannot handle, and what would fix it.
 
-A problem that the client's own request already had never blocks it: what the client sent may always be sent as it came.
+A problem that the client's own request already had never blocks a draft: what the client sent can always be sent as it
+arrived.
 """
 
 from collections import Counter, defaultdict
@@ -33,14 +34,14 @@ class _SignedPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokenSignature:
-    """What is wrong with a signed part, and the edits that put it back, if there are some."""
+    """A problem with a signed part, and the edits that restore the part, if there are any."""
 
     problem: Problem
     repair: tuple[Edit, ...] = ()
 
 
 def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
-    """Signed parts that are not as the client sent them."""
+    """Signed parts that differ from what the client sent."""
     if not draft.is_dirty:
         return
     sent, here = _signatures(draft.first), _signatures(draft)
@@ -64,7 +65,7 @@ def find_broken_signatures(draft: Draft) -> Iterator[BrokenSignature]:
 
 
 def _repair(draft: Draft, at: str, home: str) -> Iterator[Edit]:
-    """The edits that give a value what it was, and touch of it only what differs."""
+    """The edits that restore a value, changing only what differs."""
     value, sent = resolve(draft.document, at), resolve(draft.first.document, home)
     if isinstance(value, dict) and isinstance(sent, dict) and value.keys() == sent.keys():
         yield from (Set(pointer=join(at, key), value=sent[key]) for key in sent if sent[key] != value[key])
@@ -91,7 +92,8 @@ _RULES = {"budget": THINKING, "mode": THINKING, "effort": EFFORT}
 
 
 def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
-    """Options and parts that go beyond what is known of the model; only a number that it states is an error."""
+    """Options and parts that exceed what is known of the model. Only a stated number is an error; the rest are
+    warnings."""
     max_tokens = request.options.max_tokens
     if max_tokens is not None and facts.max_output is not None and max_tokens > facts.max_output:
         at = request.options.places.get("max_tokens", "")
@@ -107,13 +109,13 @@ def limit_problems(request: Request, facts: Facts) -> Iterator[Problem]:
 
 
 def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
-    """What the model answers with an error: the same that a translation to it would leave out."""
+    """What the model rejects with an error: the same things that a translation for it would leave out."""
     form = dialect(request.dialect).reasoning
     for misfit in misfits(request, facts, form):
-        # A default value is taken by most.
+        # Most models accept a default value.
         if not misfit.is_default or (facts.refuses_defaults and misfit.field in (facts.refuses or ())):
             yield Problem(misfit.pointer, f"{misfit.what}: {misfit.why}", rule=_RULES.get(misfit.field, ""))
-    # The Messages API has a field of this name too, which every model takes.
+    # The Messages API has a field of this name too, which every model accepts.
     is_old = form == "effort" and request.options.places.get("max_tokens") == "/max_tokens"
     if facts.max_completion_tokens and is_old:
         yield Problem("/max_tokens", "this model takes the limit as max_completion_tokens", rule=OLD_LIMIT)
@@ -128,7 +130,8 @@ def refusal_problems(request: Request, facts: Facts) -> Iterator[Problem]:
 
 
 def argument_problems(request: Request) -> Iterator[Problem]:
-    """Arguments of a function that are no JSON object; without any it may have been called with none."""
+    """Arguments of a function that are not a JSON object. Empty arguments are only a warning, because the function may
+    have been called without any."""
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments):
@@ -137,7 +140,7 @@ def argument_problems(request: Request) -> Iterator[Problem]:
 
 
 def schema_problems(request: Request) -> Iterator[Problem]:
-    """Parameters of tools that are no schema of an object."""
+    """Parameters of tools that are not the schema of an object."""
     spoken = find_dialect(request.dialect)
     is_strict = spoken is not None and spoken.rules.needs_declared_properties
     for tool in request.tools:
@@ -179,13 +182,14 @@ def _media(parts: tuple[Part, ...]) -> Iterator[Image | Document | Audio]:
 
 
 _MOST_TRIES, _MOST_BYTES_TRIED = 50, 4_000_000
-"""How many fixes are tried for one review, and for how many bytes of documents. A try makes the edits and checks what
-comes of them, 5 to 8 ms for a megabyte, and every keystroke is a review: 20 problems took 200 to 600 ms. Problems
-beyond that are shown without fixes until others are gone."""
+"""How many fixes are tried in one review, and for how many bytes of documents. A try makes the edits and checks the
+result, 5 to 8 ms per megabyte, and every keystroke is a review: 20 problems took 200 to 600 ms. Further problems are
+shown without fixes until others are gone."""
 
 
 class ValidityFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem and where it is. Errors keep a request from being sent; `inherited` ones the client sent itself."""
+    """A problem and its place. Errors prevent a request from being sent; `inherited` problems were in the client's own
+    request."""
 
     pointer: str
     section: str
@@ -196,7 +200,7 @@ class ValidityFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Validity(msgspec.Struct, frozen=True):
-    """`ok` where nothing keeps the draft from being sent."""
+    """The problems of a draft. `ok` if none of them prevents it from being sent."""
 
     ok: bool
     problems: tuple[ValidityFinding, ...] = ()
@@ -205,8 +209,8 @@ class Validity(msgspec.Struct, frozen=True):
 def check_draft(draft: Draft, *, facts: Facts, estimate: Estimate | None = None, is_vendor: bool = False) -> Validity:
     """Everything that is wrong with a draft, errors and warnings, in the order of the checks.
 
-    `is_vendor`: it goes to a provider that refuses all that the vendor of the dialect and of the model refuses. Other
-    servers may take more, so that there the same is only a warning.
+    `is_vendor` means that it is sent to a provider that refuses everything that the vendor of the dialect and the model
+    refuses. Other servers may accept more, so there the same problems are only warnings.
     """
     tries = iter(range(min(_MOST_TRIES, max(1, _MOST_BYTES_TRIED // max(1, len(draft.data))))))
     findings = _find_problems(draft, facts, tries, is_vendor=is_vendor)
@@ -221,7 +225,7 @@ def check_draft(draft: Draft, *, facts: Facts, estimate: Estimate | None = None,
 def _find_problems(draft: Draft, facts: Facts, tries: Iterator[object], *, is_vendor: bool) -> list[ValidityFinding]:
     problems = list(dict.fromkeys(_structural(draft, facts, is_vendor=is_vendor)))
     known = Counter[tuple[str, str]]()
-    if draft.is_dirty and any(problem.severity == "error" for problem in problems):  # else it changes nothing
+    if draft.is_dirty and any(problem.severity == "error" for problem in problems):  # otherwise it makes no difference
         inherited = dict.fromkeys(_structural(draft.first, facts, is_vendor=is_vendor))
         known.update(_key(draft.first, problem) for problem in inherited)
     findings: list[ValidityFinding] = []
@@ -236,7 +240,7 @@ def _find_problems(draft: Draft, facts: Facts, tries: Iterator[object], *, is_ve
 def _structural(draft: Draft, facts: Facts, *, is_vendor: bool) -> Iterator[Problem]:
     request = draft.request
     if request is None:
-        assert draft.fault is not None  # one of the two is there
+        assert draft.fault is not None  # one of the two is set
         yield Problem(draft.fault.pointer or "", f"{draft.dialect} does not read this: {draft.fault.message}")
         return
     yield from draft.problems
@@ -247,7 +251,7 @@ def _structural(draft: Draft, facts: Facts, *, is_vendor: bool) -> Iterator[Prob
         yield problem if is_vendor else replace(problem, severity="warning")
     first = draft.first.request
     if first is not None and bool(first.options.stream) != bool(request.options.stream):
-        # The client still waits for the form of answer that it asked for.
+        # The client still expects the form of answer that it asked for.
         at = request.options.places.get("stream", "")
         waits, gets = ("a stream", "one piece") if first.options.stream else ("one piece", "a stream")
         yield Problem(at, f"the client waits for {waits} and will get {gets}", "warning")
@@ -261,7 +265,7 @@ def _budget(draft: Draft, facts: Facts, estimate: Estimate | None) -> Iterator[V
         words = f"this may be more than the {window} tokens that the model takes"
         yield ValidityFinding(pointer="", section="", message=words, severity="warning", inherited=not draft.is_dirty)
         return
-    # Where the edit made it shorter, the client's own request was too long as well.
+    # If the edit made it shorter, the client's own request was too long as well.
     is_inherited = len(draft.data) <= len(draft.original)
     yield ValidityFinding(
         pointer="",

@@ -1,7 +1,7 @@
-"""The terms of a filter as values, how they are joined, and what some of them mean in simpler terms.
+"""The terms of a filter as values, how they are combined, and the meaning of some in simpler terms.
 
-The functions `both`, `either` and `negate` keep an expression in its one simple form: no needless nesting, and no part
-without a meaning. The parser makes all of its expressions with them.
+The functions `both`, `either` and `negate` keep an expression in its canonical form: no needless nesting, and no
+redundant parts. The parser builds all of its expressions with them.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 
 
 class Everything(msgspec.Struct, frozen=True, tag="everything"):
-    """No condition at all."""
+    """Matches everything."""
 
 
 class TextTerm(msgspec.Struct, frozen=True, tag="named"):
-    """A text field, or one of several texts, fits a pattern as a whole; see `pattern` for what that is."""
+    """A text field, or one of several texts, matches a pattern as a whole; see `predicate` for patterns."""
 
     field: str
     pattern: str
 
 
 class NumberTerm(msgspec.Struct, frozen=True, tag="counted"):
-    """A number compares so; seconds where the field is a time. What has no such number does not match."""
+    """A number compares this way, in seconds if the field is a time. A subject without the number does not match."""
 
     field: str
     operator: Operator
@@ -32,26 +32,26 @@ class NumberTerm(msgspec.Struct, frozen=True, tag="counted"):
 
 
 class FlagTerm(msgspec.Struct, frozen=True, tag="marked"):
-    """A field that is either so or not is so."""
+    """A yes-or-no field is set."""
 
     field: str
 
 
 class ContentTerm(msgspec.Struct, frozen=True, tag="said"):
-    """The pattern occurs somewhere in what was said."""
+    """The pattern occurs somewhere in the message texts."""
 
     pattern: str
 
 
 class AgeTerm(msgspec.Struct, frozen=True, tag="aged"):
-    """The seconds since it came compare so."""
+    """The seconds since arrival compare this way."""
 
     operator: Literal["<", "<=", ">", ">="]
     seconds: float
 
 
 class DateTerm(msgspec.Struct, frozen=True, tag="dated"):
-    """It came on, before or after a day or a minute: `moment` as it is written, from `since` to just before `until`."""
+    """Arrived on, before or after a day or a minute: `moment` as it is written, from `since` to just before `until`."""
 
     operator: Operator
     moment: str
@@ -60,8 +60,8 @@ class DateTerm(msgspec.Struct, frozen=True, tag="dated"):
 
 
 class TopicTerm(msgspec.Struct, frozen=True, tag="filed"):
-    """It belongs to a topic: one with this name, or, where `is_path`, at exactly these names from the top down;
-    `has_below` takes in all topics under it."""
+    """Belongs to a topic: one with this name or, with `is_path`, one with exactly these names from the top down;
+    `has_below` includes all topics under it."""
 
     names: tuple[str, ...]
     is_path: bool = False
@@ -75,41 +75,41 @@ class Latest(msgspec.Struct, frozen=True, tag="latest"):
 
 
 class OwnTopic(msgspec.Struct, frozen=True, tag="own_topic"):
-    """In the topic at hand; with a `count`, among the newest so many of it."""
+    """In the current topic; with a `count`, among its newest ones."""
 
     count: int | None = None
 
 
 class OwnModel(msgspec.Struct, frozen=True, tag="own_model"):
-    """With the model at hand."""
+    """With the current model."""
 
 
 class InContext(msgspec.Struct, frozen=True, tag="in_context"):
-    """Among what is sent along with the next question, or the newest `extra` of what is just not."""
+    """Among what is sent with the next question, or the newest `extra` of what is not."""
 
     extra: int = 0
 
 
 class Not(msgspec.Struct, frozen=True, tag="not"):
-    """The part does not hold."""
+    """The part does not match."""
 
     part: "Expression"
 
 
 class And(msgspec.Struct, frozen=True, tag="and"):
-    """All parts hold; there are at least two."""
+    """All parts match; there are at least two."""
 
     parts: tuple["Expression", ...]
 
 
 class Or(msgspec.Struct, frozen=True, tag="or"):
-    """At least one part holds; there are at least two."""
+    """At least one part matches; there are at least two."""
 
     parts: tuple["Expression", ...]
 
 
 SetTerm: TypeAlias = Latest | OwnTopic | OwnModel | InContext
-"""A term that cannot be answered by looking at one thing alone."""
+"""A term that cannot be decided from one subject alone."""
 
 Term: TypeAlias = TextTerm | NumberTerm | FlagTerm | ContentTerm | AgeTerm | DateTerm | TopicTerm | SetTerm
 
@@ -119,7 +119,7 @@ EVERYTHING = Everything()
 
 
 def both(*parts: Expression) -> Expression:
-    """All of these."""
+    """The conjunction of these parts."""
     flat = [each for part in parts for each in (part.parts if isinstance(part, And) else (part,))]
     parts = tuple(each for each in flat if each != EVERYTHING)
     if len(parts) > 1:
@@ -128,7 +128,7 @@ def both(*parts: Expression) -> Expression:
 
 
 def either(*parts: Expression) -> Expression:
-    """At least one of these."""
+    """The disjunction of these parts."""
     flat = tuple(each for part in parts for each in (part.parts if isinstance(part, Or) else (part,)))
     if EVERYTHING in flat:
         return EVERYTHING
@@ -136,12 +136,12 @@ def either(*parts: Expression) -> Expression:
 
 
 def negate(part: Expression) -> Expression:
-    """The opposite."""
+    """The negation of the part."""
     return part.part if isinstance(part, Not) else Not(part)
 
 
 def set_terms(expression: Expression) -> tuple[SetTerm, ...]:
-    """The terms in it that need the whole list, from left to right."""
+    """The terms in the expression that need the whole list, from left to right."""
     match expression:
         case Not(part=part):
             return set_terms(part)
@@ -166,8 +166,8 @@ _OLDER: Mapping[str, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def meaning(term: AgeTerm | DateTerm | FlagTerm, now: float) -> Expression:
-    """The same in terms of `state`, `status` and `at`, the time of day at which it came; a mark that is a field of its
-    own stays."""
+    """The same in terms of `state`, `status` and `at`, the Unix time of arrival. A flag that is a field of its own
+    stays."""
     match term:
         case FlagTerm(field=field):
             return _STATES.get(field, term)

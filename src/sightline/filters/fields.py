@@ -1,4 +1,4 @@
-"""The fields that a filter can ask for, and their values: numbers, times and dates as people write them."""
+"""The fields that a filter can use, and their values: numbers, times and dates as people write them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What can be said about a field."""
+    """The kind of value that a field has."""
 
     TEXT = "text"
     WORDS = "words"
@@ -35,8 +35,8 @@ class Kind(StrEnum):
 
 
 class FilterScope(StrEnum):
-    """What a filter is used on. A rule looks at one exchange before it is sent, so it can ask neither for a place in a
-    list nor for what comes of it."""
+    """What a filter is applied to. A rule is applied to one exchange before it is sent, so it can refer neither to a
+    position in a list nor to the outcome."""
 
     TRAFFIC = "traffic"
     RULES = "rules"
@@ -45,10 +45,10 @@ class FilterScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilterField:
-    """`letter` is its short form, `aliases` are other names, `values` the only values there are, if they are few. It is
-    refused outside of its `scopes`: there nothing has a value, so that a rule with it would never match. `column` names
-    the column of the record with its value, unless it has the field's own name. A field that was added has `read`,
-    which makes its value of the other fields."""
+    """A field of the filter language. `letter` is its short form, `aliases` are other names, `values` the only possible
+    values, if they are few. It is refused outside its `scopes`: nothing has a value there, so a rule with it would
+    never match. `column` is the column of the record with its value, if it is not named like the field. A field that
+    was added has `read`, which computes its value from the other fields."""
 
     name: str
     kind: Kind
@@ -62,7 +62,7 @@ class FilterField:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that it can be called."""
+        """All names of the field."""
         return (self.name, *self.aliases, *((self.letter,) if self.letter else ()))
 
 
@@ -178,10 +178,10 @@ WORDS: Mapping[str, TextTerm | NumberTerm] = {
     "g": TextTerm("flag", "grey"),
     "i": NumberTerm("attachments", ">", 0),
 }
-"""Letters that are whole terms by themselves."""
+"""Letters that are complete terms by themselves."""
 
 SUMS: Mapping[str, tuple[str, ...]] = {"tokens": ("input", "output")}
-"""Numbers that are made of others, as far as those are known."""
+"""Numbers that are sums of others, as far as those are known."""
 
 
 _NAME = re.compile(r"[a-z][a-z0-9_]+")
@@ -210,7 +210,7 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 2999
 
 
 def number(text: str) -> float | None:
-    """`50k`, `1.5m`, `$0.10`, `1_000`; None for what is no number."""
+    """`50k`, `1.5m`, `$0.10`, `1_000`; None if it is not a number."""
     found = _NUMBER.fullmatch(text.lower())
     if found is None or found[3] not in _TIMES:
         return None
@@ -218,7 +218,7 @@ def number(text: str) -> float | None:
 
 
 def seconds(text: str, unit: str) -> float | None:
-    """`7d`, `6mo`, `1h30m`, `500ms`; a number alone is in this unit. None for what is no such time."""
+    """`7d`, `6mo`, `1h30m`, `500ms`; a bare number is in this unit. None if it is not such a time."""
     text = text.lower()
     if _BARE.fullmatch(text):
         return _within_bounds(Decimal(text) * _UNITS[unit])
@@ -233,7 +233,7 @@ def seconds(text: str, unit: str) -> float | None:
 
 
 def parse_date(operator: Operator, text: str, zone: tzinfo) -> DateTerm | None:
-    """`2026-01-31`, `26-01-31` or `2026-01-31T15:30`, in this zone; None for what is no date."""
+    """`2026-01-31`, `26-01-31` or `2026-01-31T15:30`, in this zone; None if it is not a date."""
     found = _MOMENT.fullmatch(text.lower())
     if found is None:
         return None
@@ -250,18 +250,18 @@ def parse_date(operator: Operator, text: str, zone: tzinfo) -> DateTerm | None:
 
 
 def is_date_like(text: str) -> bool:
-    """Whether a date was meant rather than a time."""
+    """Whether the text is meant as a date rather than a time."""
     return "-" in text
 
 
 def number_text(value: float) -> str:
-    """The number as it is read again."""
+    """The number in a form that `number` reads."""
     digits = format(Decimal(repr(value)), "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def seconds_text(value: float) -> str:
-    """The time as it is read again, in days, hours, minutes and seconds."""
+    """The time in a form that `seconds` reads, in days, hours, minutes and seconds."""
     rest, pieces = Decimal(repr(value)), ""
     for unit in ("d", "h", "min"):
         count, rest = divmod(rest, _UNITS[unit])

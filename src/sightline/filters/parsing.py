@@ -1,5 +1,5 @@
-"""A filter's text, read into an expression; an expression as text, in the one form that reads back as the same; and
-completions."""
+"""Parses the text of a filter into an expression, writes an expression as text in a canonical form that parses to the
+same expression, and completes filters."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _SPOKEN: Mapping[str, str] = {'"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def write_expression(expression: Expression) -> str:
-    """The text of a filter that means this; empty for everything."""
+    """The filter text for this expression; empty for everything."""
     return "" if expression == Everything() else _text(expression)
 
 
@@ -99,12 +99,13 @@ def _term(term: Term) -> str:
 
 
 def _quote(pattern: str) -> str:
-    """Escapes of the pattern stay as they are; what would end the text, or break the line, gets one."""
+    """Quote a pattern. Its escapes stay as they are; what would end the text, or break the line, is escaped."""
     return f'"{"".join(_SPOKEN.get(character, character) for character in pattern)}"'
 
 
 def _path(term: TopicTerm) -> str:
-    """A name that looks like a path, or like one with all below it, is kept from being read as one."""
+    """The text of a topic term. A name that looks like a path, or ends in dots as for all topics below it, is
+    escaped."""
     names = [re.sub("([/>])", r"\\\1", name) for name in term.names]
     if not term.has_below and names[-1].endswith("..."):
         names[-1] = f"{names[-1][:-1]}\\."
@@ -140,7 +141,7 @@ def completions(
     known: Mapping[str, Sequence[str]] | None = None,
     first: Sequence[str] = (),
 ) -> list[Completion]:
-    """Completions at the cursor; `known` are values that fields have had, `first` the fields to begin with."""
+    """Completions at the cursor; `known` are values that fields have had, `first` the fields to offer first."""
     start = term_start(text, at)
     begun = text[start:at]
     name, colon, rest = begun.partition(":")
@@ -153,7 +154,7 @@ def completions(
 
 
 def term_start(text: str, at: int) -> int:
-    """Where the term at the cursor begins; blanks within quotes part nothing."""
+    """Where the term at the cursor begins. Blanks inside quotes do not separate terms."""
     quote, start = "", 0
     for index, character in enumerate(text[:at]):
         if quote:
@@ -207,9 +208,9 @@ _EXAMPLES: Mapping[Kind, str] = {
 def parse(
     text: str, *, scope: FilterScope | None = None, zone: tzinfo = UTC, saved: Mapping[str, Expression] | None = None
 ) -> Expression:
-    """What the text asks for; empty, it is everything. Days begin and end as in `zone`. With a `scope`, fields that do
-    not exist there are mistakes. `saved` are the filters for `@name`, by their names in lower case. Raises a
-    fault that points at the place of the mistake."""
+    """The expression that the text stands for; everything if it is empty. Days begin and end as in `zone`. With a
+    `scope`, fields that do not exist there are mistakes. `saved` are the filters for `@name`, by lower-case name.
+    Raises a Fault that points at the place of the mistake."""
     if len(text) > _LONGEST:
         raise Fault(Code.USAGE, f"the filter has {len(text)} characters", hint=f"{_LONGEST} are the most.")
     source = Source(text)
@@ -241,7 +242,7 @@ class _Reader:
         return either(*parts)
 
     def _together(self, depth: int) -> Expression:
-        """Terms joined by & or by standing side by side."""
+        """Terms joined by & or by blanks."""
         parts = [self._one(depth)]
         while self.source.next and self.source.next not in "|+)":
             self.source.take("&")
@@ -249,7 +250,7 @@ class _Reader:
         return both(*parts)
 
     def _one(self, depth: int) -> Expression:
-        """A term or a group, with all the ! before it."""
+        """A term or a group, with all leading ! signs."""
         is_negated = False
         self.source.skip_space()
         while self.source.take("!"):
@@ -282,7 +283,7 @@ class _Reader:
         return self._lone(word) if sign is None else self._read_comparison(word, sign)
 
     def _missing(self, depth: int) -> Fault:
-        """There is no term where one must be."""
+        """The fault for a missing term."""
         place, sign = self.source.place, self.source.next
         here = Piece(sign, place, place + 1)
         if sign == ")" and not depth:
@@ -303,7 +304,7 @@ class _Reader:
         return term(FieldComparison(self.source, field, name, sign, value, self.zone))
 
     def _lone(self, word: Piece) -> Expression:
-        """A word with neither sign nor quotes; one that names nothing is looked for in what was said."""
+        """A word with neither sign nor quotes. One that names nothing is searched for in message texts."""
         text = word.text.lower()
         if not text.strip("*"):
             return EVERYTHING
@@ -325,19 +326,19 @@ class _Reader:
         return self._comparison(field, Piece(found[1], word.start, word.start + 1), ":", number)
 
     def _search(self, word: Piece) -> Expression:
-        # In the chat @ always names a saved filter, which a saved one itself cannot.
+        # In the chat @ always names a saved filter, and a saved filter cannot name another.
         if word.text.lower() in _SPELLED or (word.text.startswith("@") and self.scope is FilterScope.CHAT):
             raise self._unknown(word)
-        self.source.place = word.start  # read again as a value, with escapes, and with quotes inside as in don't
+        self.source.place = word.start  # read again as a value, with escapes, and with inner quotes as in don't
         value = self.source.value()
-        assert value is not None  # it has at least the letters of the word
+        assert value is not None  # it has at least the characters of the word
         return self._comparison(BY_NAME["text"], word, ":", value)
 
     def _is_name(self, word: Piece) -> bool:
         return word.text.lower() in BY_NAME or word.text.lower() in WORDS
 
     def _resolve_saved_filter(self, word: Piece, saved: Mapping[str, Expression]) -> Expression:
-        """A filter that was saved under a name."""
+        """The filter that was saved under this name."""
         found = saved.get(word.text[1:].lower())
         if found is None:
             hint = nearest(word.text, [f"@{name}" for name in saved]) or "Save one first."
@@ -345,7 +346,7 @@ class _Reader:
         return found
 
     def _bare(self, word: Piece, field: FilterField) -> Expression:
-        """A field alone. A letter that means nothing by itself takes the next word for its value."""
+        """A field without a value. A letter that means nothing by itself takes the next word as its value."""
         if field.kind is Kind.YES_NO:
             return FlagTerm(field.name)
         if field.kind is Kind.CONTEXT:

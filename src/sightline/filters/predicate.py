@@ -1,8 +1,8 @@
-"""Whether an expression matches one thing, and the patterns in it.
+"""Whether an expression matches a subject, and the patterns in expressions.
 
 In a pattern `*` is any run of characters, `?` is one, and a backslash escapes the next. Case is ignored. Folding keeps
-the length of a text, and a character outside ASCII never becomes one inside, so that a database that folds only ASCII
-gives the same answer.
+the length of a text, and never turns a character outside ASCII into one inside, so that a database that folds only
+ASCII gives the same result.
 """
 
 import re
@@ -40,14 +40,14 @@ from sightline.filters.expression import (
 )
 from sightline.filters.fields import ADDED, SUMS
 
-_APART = re.compile("([\u0130\u212a])")  # a dotted I and the sign for kelvin, which would turn into ASCII letters
+_APART = re.compile("([\u0130\u212a])")  # a dotted I and the kelvin sign, which would turn into ASCII letters
 
 
 def fold_case(text: str) -> str:
-    """The text in lower case."""
+    """The text in lower case, with its length unchanged."""
     if text.isascii():
         return text.lower()
-    if "\u0130" not in text and "\u212a" not in text:  # a search for a character is some ten times as fast as a split
+    if "\u0130" not in text and "\u212a" not in text:  # a search is about ten times as fast as a split
         return text.lower().replace("ς", "σ")
     pieces = _APART.split(text)
     return "".join(piece if index % 2 else piece.lower() for index, piece in enumerate(pieces)).replace("ς", "σ")
@@ -64,7 +64,7 @@ def pattern_characters(pattern: str, wild: str = "*?") -> Iterator[tuple[str, bo
 
 
 def canonical(pattern: str, wild: str = "*?") -> str:
-    """The same pattern in the one form that expressions hold, if only the characters in `wild` are wildcards."""
+    """The pattern in the canonical form that expressions hold, where only the characters in `wild` are wildcards."""
     pieces: list[str] = []
     for character, is_wild in pattern_characters(pattern, wild):
         piece = character if is_wild else literal(character)
@@ -74,18 +74,18 @@ def canonical(pattern: str, wild: str = "*?") -> str:
 
 
 def literal(text: str) -> str:
-    """A pattern that means just this text."""
+    """A pattern that matches exactly this text."""
     return re.sub(r"([*?\\])", r"\\\1", text)
 
 
 def plain(pattern: str) -> str | None:
-    """The one text that a pattern without wildcards matches; None with wildcards."""
+    """The text that a pattern without wildcards matches; None if it has wildcards."""
     read = list(pattern_characters(pattern))
     return None if any(is_wild for _, is_wild in read) else "".join(character for character, _ in read)
 
 
 def literals(pattern: str) -> list[str]:
-    """The runs of characters that a text must hold one after the other, for an index that can look for them."""
+    """The runs of characters that a text must contain in this order, for an index that can search for them."""
     runs = [""]
     for character, is_wild in pattern_characters(pattern):
         if is_wild:
@@ -96,8 +96,8 @@ def literals(pattern: str) -> list[str]:
 
 
 def fits(pattern: str, value: str) -> bool:
-    """Whether the whole value is what the pattern says. An empty value fits only an empty pattern, so that `*` asks
-    for something to be there."""
+    """Whether the pattern matches the whole value. An empty value matches only an empty pattern, so that `*` requires a
+    value."""
     if not value:
         return not pattern
     text = fold_case(value)
@@ -117,14 +117,13 @@ def occurs(pattern: str, text: str) -> bool:
 
 
 def find_word(word: str, text: str) -> tuple[int, int] | None:
-    """Where these characters begin and end for the first time in a text, whatever their case; None where they are not
-    in it."""
+    """The start and end of the first occurrence of these characters in a text, ignoring case; None if there is none."""
     at = fold_case(text).find(fold_case(word))
     return None if at < 0 else (at, at + len(word))
 
 
 def sought_words(expression: Expression) -> list[str]:
-    """The characters that a filter looks for in what was said, in its order; not what it must not find."""
+    """The strings that a filter searches for in message texts, in its order, without negated ones."""
     match expression:
         case ContentTerm(pattern=pattern):
             return literals(pattern)
@@ -135,8 +134,8 @@ def sought_words(expression: Expression) -> list[str]:
 
 
 def like(pattern: str) -> tuple[str, bool]:
-    """The pattern for LIKE with `!` as the escape, and whether it means the same; if not, it takes in more, because
-    databases fold the case of other alphabets differently."""
+    """The pattern for LIKE with `!` as the escape, and whether it is exact. If not, it matches more, because databases
+    fold the case of other alphabets differently."""
     pieces = []
     for character, is_wild in pattern_characters(fold_case(pattern)):
         if is_wild:
@@ -149,7 +148,7 @@ def like(pattern: str) -> tuple[str, bool]:
 
 
 def _find_in_order(segments: Sequence[tuple[re.Pattern[str], int]], text: str, start: int) -> int:
-    """Where the last of these ends if each is found behind the one before, else -1."""
+    """Where the last segment ends if each is found after the one before; otherwise -1."""
     for segment, _ in segments:
         found = segment.search(text, start)
         if found is None:
@@ -160,8 +159,8 @@ def _find_in_order(segments: Sequence[tuple[re.Pattern[str], int]], text: str, s
 
 @lru_cache(maxsize=1024)
 def _segments(pattern: str) -> tuple[tuple[re.Pattern[str], int], ...]:
-    """The segments between the stars, each with its length. Taking the first place where each fits never misses a
-    way to fit them all, so no pattern can make the search slow."""
+    """The segments between the stars, each with its length. Taking the first match of each never misses a way to match
+    them all, so no pattern can make the search slow."""
     segments = [(list[str](), 0)]
     for character, is_wild in pattern_characters(fold_case(pattern)):
         pieces, length = segments[-1]
@@ -178,12 +177,11 @@ _COMPARED: Mapping[Operator, Callable[[float, float], bool]] = {"=": eq, "<": lt
 
 
 class FilterSubject(Protocol):
-    """A thing with fields.
+    """Something with fields that a filter can be evaluated on.
 
-    Their names are those of `fields.FIELDS`, and `at`, the time of day at which it came. A field that it does not have
-    is None, and so is a number that is not known (a status while there is none). `tool` is a tuple of names, `topic`
-    the names of the topics from the top down to its own. `tokens`, `ok` and `error` are never asked for: they follow
-    from others.
+    The names are those of `fields.FIELDS`, and `at`, its Unix time. A field that it does not have is None, and so is an
+    unknown number (such as a status before there is one). `tool` is a tuple of names, `topic` the names of the topics
+    from the top down to its own. `tokens`, `ok` and `error` are never requested: they are derived from others.
     """
 
     def value(self, name: str) -> Value:
@@ -191,13 +189,13 @@ class FilterSubject(Protocol):
         ...
 
     def says(self, pattern: str) -> bool:
-        """Whether the pattern occurs in what was said; `pattern.occurs` knows how."""
+        """Whether the pattern occurs in the message texts, as `occurs` decides."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A subject made of what is at hand."""
+    """A subject with the given values and text."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
     text: str = ""
@@ -212,7 +210,7 @@ class Known:
 
 
 def alone(term: SetTerm) -> bool:
-    """Nothing is known about the list that a thing is in."""
+    """Raise a Fault: a single subject has no list for set terms to refer to."""
     what = type(term).__name__
     raise Fault(
         Code.USAGE,
@@ -224,7 +222,7 @@ def alone(term: SetTerm) -> bool:
 def matches(
     expression: Expression, subject: FilterSubject, *, now: float, belongs: Callable[[SetTerm], bool] = alone
 ) -> bool:
-    """Whether the expression holds. `belongs` answers for the terms that need the whole list."""
+    """Whether the expression matches. `belongs` answers for the terms that need the whole list."""
     match expression:
         case Everything():
             return True
@@ -256,7 +254,7 @@ def matches(
 
 
 def is_filed(term: TopicTerm, path: tuple[str, ...]) -> bool:
-    """Whether a topic with these names from the top down is one that the term means."""
+    """Whether the term matches a topic with these names from the top down."""
     if not term.is_path:
         candidates = path if term.has_below else path[-1:]
         return any(fits(term.names[0], name) for name in candidates)
@@ -283,12 +281,12 @@ def _number(subject: FilterSubject, name: str) -> float | None:
 
 
 def without_context(expression: Expression) -> Expression:
-    """The expression without its terms about what is sent."""
+    """The expression without its `context` terms."""
     return _without_context(expression) or EVERYTHING
 
 
 def _without_context(expression: Expression) -> Expression | None:
-    """The expression without its terms about what is sent; None if it has no others."""
+    """The expression without its `context` terms; None if it has no others."""
     match expression:
         case InContext():
             return None

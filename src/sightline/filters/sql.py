@@ -1,7 +1,7 @@
-"""As much of an expression as a database can decide, as a condition with parameters.
+"""Translates as much of an expression as a database can decide into a condition with parameters.
 
-What a database cannot decide is left open: the condition then takes in too much, never too little, and says so, and the
-predicate has the last word. The SQL is what SQLite and PostgreSQL both understand.
+What a database cannot decide is left open: the condition then matches too much, never too little, and is marked as
+incomplete, and the predicate decides. The SQL works in both SQLite and PostgreSQL.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _TEXT = "CAST({} AS TEXT)"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The column of a field: `sql` is an expression for its value. For a field with several values `within` is a
+    """The column of a field: `sql` is an expression for its value. For a field with several values, `within` is a
     condition that holds if `{}` holds for one of them, such as `EXISTS (SELECT 1 FROM tools t WHERE … AND {})`."""
 
     sql: str
@@ -58,10 +58,11 @@ def dollar(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a database has. Texts in it hold no NUL character, or it would not see what follows.
+    """The columns and functions of a database. Its texts must not contain NUL characters, because it would not see what
+    follows one.
 
-    `latest` is a condition for being among the newest `{}`; `folded` turns a text into small letters, those of ASCII
-    only; `placeholder` makes the mark for parameter number n.
+    `latest` is a condition for being among the newest `{}`; `folded` converts a text to lower case, ASCII only;
+    `placeholder` returns the mark for parameter number n.
     """
 
     fields: Mapping[str, Column]
@@ -75,7 +76,7 @@ POSTGRESQL_FOLDED = 'lower({} COLLATE "C")'
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition for WHERE, never NULL. If it is not complete, the predicate must look at each row that it finds."""
+    """A condition for WHERE, never NULL. If it is not complete, the predicate must check each row that it finds."""
 
     sql: str
     parameters: tuple[Parameter, ...]
@@ -83,7 +84,7 @@ class Condition:
 
 
 def condition(expression: Expression, columns: Columns, *, now: float) -> Condition:
-    """What the database can decide of it. Parameters are numbered from 1."""
+    """The part of the expression that the database can decide. Parameters are numbered from 1."""
     writer = _Writer(columns, now)
     sql = writer.write(expression, is_upper=True)
     return Condition(f"({sql})", tuple(writer.parameters), writer.is_complete)
@@ -91,7 +92,8 @@ def condition(expression: Expression, columns: Columns, *, now: float) -> Condit
 
 @dataclass(slots=True)
 class _Writer:
-    """`is_upper` says on which side an undecided part may err: taking in too much, or, below a negation, too little."""
+    """Writes the condition. `is_upper` is on which side an undecided part may err: matching too much or, below a
+    negation, too little."""
 
     columns: Columns
     now: float
@@ -167,7 +169,7 @@ class _Writer:
 
 
 def _is_storable(pattern: str) -> bool:
-    """Whether a database takes it as a parameter, and as a pattern."""
+    """Whether a database accepts it as a parameter and as a pattern."""
     if "\0" in pattern or len(pattern) > _LONGEST_PATTERN:
         return False
     return not any("\ud800" <= character <= "\udfff" for character in pattern)

@@ -1,4 +1,5 @@
-"""The text of a filter as pieces with their positions, and one term from its pieces, checked against its field."""
+"""Splits the text of a filter into pieces with positions, and reads one term from its pieces, checked against its
+field."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -51,8 +52,8 @@ _SHOWN = 72
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the text and its position. In a value, escapes are still patterns: `\\*` is a star that is no
-    wildcard."""
+    """A part of the text and its position. In a value, escapes are still those of a pattern: `\\*` is a star that is
+    not a wildcard."""
 
     text: str
     start: int
@@ -61,15 +62,15 @@ class Piece:
 
 @dataclass(slots=True)
 class Source:
-    """A filter's text and how far it has been read."""
+    """The text of a filter and the position up to which it has been read."""
 
     text: str
     place: int = field(default=0)
     kind: str = field(default="filter")
-    """What a mistake is said to be in."""
+    """What messages call the text that a mistake is in."""
 
     def wrong(self, start: int, end: int, message: str, hint: str) -> Fault:
-        """A mistake in this part of the text."""
+        """The fault for a mistake in this part of the text."""
         return Fault(
             Code.USAGE,
             f"{self.kind}, column {start + 1}: {message}",
@@ -78,7 +79,7 @@ class Source:
         )
 
     def skip_space(self) -> None:
-        """Go on to the next character that is not blank."""
+        """Move to the next character that is not blank."""
         while self.next.isspace():
             self.place += 1
 
@@ -88,7 +89,7 @@ class Source:
         return self.text[self.place : self.place + 1]
 
     def take(self, characters: str) -> Piece | None:
-        """One of these characters, if it comes next; doubled, it means the same."""
+        """Take one of these characters if it comes next; a doubled & or | counts as one. None if it does not."""
         start = self.place
         if not self.next or self.next not in characters:
             return None
@@ -96,12 +97,12 @@ class Source:
         return Piece(self.text[start], start, self.place)
 
     def word(self) -> Piece | None:
-        """A name, or a letter with what hangs on it."""
+        """A name, or a letter with what is attached to it; None if there is none."""
         found = _WORD.match(self.text, self.place)
         return None if found is None else self._advance(found.group(), found.start(), found.end())
 
     def sign(self) -> Sign | None:
-        """A sign of comparison, also behind blanks, and with a colon before it."""
+        """A comparison sign, possibly after blanks and with a colon before it; None if there is none."""
         found = _SIGN.match(self.text, self.place)
         if found is None:
             return None
@@ -114,7 +115,8 @@ class Source:
         return self.next in _QUOTES
 
     def value(self) -> Piece | None:
-        """What a field is compared with: in quotes, or up to a blank or a sign that joins terms."""
+        """What a field is compared with: quoted, or up to a blank or a sign that joins terms. None if there is
+        nothing."""
         return self._read_quoted() if self.is_at_quote else self._bare()
 
     def _read_quoted(self) -> Piece:
@@ -137,13 +139,13 @@ class Source:
         return self._advance("".join(pieces), start, at) if pieces else None
 
     def _character(self, at: int) -> tuple[str, int]:
-        """The character here as part of a pattern, and where the next one is."""
+        """The character at this position as part of a pattern, and the position of the next one."""
         character, escaped = self.text[at], self.text[at + 1 : at + 2]
         if character != "\\":
             return character, at + 1
         if escaped in _SPOKEN:
             return _SPOKEN[escaped], at + 2
-        # Before any other character it is taken for itself, as in a path of Windows.
+        # Before any other character a backslash is literal, as in a Windows path.
         if not escaped or escaped.isalnum():
             return "\\\\", at + 1
         return f"\\{escaped}", at + 2
@@ -154,7 +156,7 @@ class Source:
 
 
 def _point_at(text: str, start: int, end: int) -> str:
-    """The text with a line of carets below; of a long one, the part around the place."""
+    """The text with a line of carets below it; only the part around the mistake if it is long."""
     left = max(0, start - _SHOWN // 2) if len(text) > _SHOWN else 0
     right = min(len(text), left + _SHOWN)
     before, within = _safe(text[left:start]), _safe(text[start : min(end, right)])
@@ -180,7 +182,7 @@ _MOST = 10**9
 
 @dataclass(frozen=True, slots=True)
 class FieldComparison:
-    """A field as it was called, how it is compared, and with what."""
+    """A field as it was named, how it is compared, and with what."""
 
     source: Source
     field: FilterField
@@ -191,7 +193,7 @@ class FieldComparison:
 
     @property
     def operator(self) -> Operator:
-        """The operator, where the sign is a negated one."""
+        """The operator without the negation of the sign."""
         match self.sign:
             case ":" | "=" | "!=":
                 return "="
@@ -199,16 +201,16 @@ class FieldComparison:
                 return sign
 
     def bad_value(self, message: str, hint: str) -> Fault:
-        """The value is the mistake."""
+        """The fault for a mistake in the value."""
         return self.source.wrong(self.value.start, self.value.end, message, hint)
 
     def bad_sign(self, message: str, hint: str) -> Fault:
-        """The comparison as a whole is the mistake."""
+        """The fault for a mistake in the comparison as a whole."""
         return self.source.wrong(self.name.start, self.value.end, message, hint)
 
 
 def term(comparison: FieldComparison) -> Expression:
-    """What the comparison says."""
+    """The expression for the comparison."""
     meant = _READERS[comparison.field.kind](comparison)
     return negate(meant) if comparison.sign == "!=" else meant
 
@@ -250,7 +252,7 @@ def _topic_term(comparison: FieldComparison) -> Expression:
 
 
 def _path(text: str) -> tuple[tuple[str, ...], bool]:
-    """The names in a path, and whether it is one."""
+    """The names in a path, and whether it is a path."""
     divider = "/" if text.startswith("/") else ">"
     names = [""]
     is_path = divider == "/"
@@ -349,7 +351,7 @@ def _count(comparison: FieldComparison) -> int:
 
 
 def count(source: Source, piece: Piece) -> int:
-    """How many."""
+    """The count in this piece. Raises a Fault if it is not one."""
     if not re.fullmatch("[0-9]{1,10}", piece.text) or int(piece.text) > _MOST:
         message = f"{quote_word(piece.text)} is no count"
         raise source.wrong(piece.start, piece.end, message, f"Write a whole number, as in r20.{_GLUED}")

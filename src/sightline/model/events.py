@@ -1,8 +1,9 @@
-"""What a model's answer is made of as it arrives: a closed union that every dialect reads into and writes from.
+"""Stream events: what a model's answer consists of as it arrives. A closed union that every dialect reads into and
+writes from.
 
-A part of the answer is named by its `part` number, a choice by its `choice`; `at` is a place in the source, where a
-stream counts as an array of its frames. Every sequence of events ends with exactly one `Ended`, directly before
-which each choice is `Finished` or the whole has `Failed`.
+A part of the answer is identified by its `part` number, a choice by its `choice`; `at` is a place in the source, where
+a stream counts as an array of its frames. Every sequence of events ends with exactly one `Ended`; directly before it,
+each choice is `Finished` or the whole answer has `Failed`.
 """
 
 from typing import TypeAlias
@@ -16,10 +17,10 @@ from sightline.model.reply import Finish, TokenLogprob, Usage
 
 
 class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="started"):
-    """The answer has begun. A later one completes what an earlier one left out; `places` is where each stood.
+    """The answer has begun. A later event fills in what an earlier one left out; `places` is where each value was.
 
-    `marker` is the name under which the provider keeps the conversation up to here, so that a next request can begin
-    behind it; None where it keeps nothing.
+    `marker` is the name under which the provider keeps the conversation up to here, so that a later request can
+    continue from it; None if the provider keeps nothing.
     """
 
     id: str | None = None
@@ -30,7 +31,7 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event"
 
 
 class TextReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="text"):
-    """Some words of the answer."""
+    """A piece of the answer's text."""
 
     part: int
     text: str
@@ -39,7 +40,7 @@ class TextReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e
 
 
 class RefusalReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="refusal"):
-    """Some words of the model's declining."""
+    """A piece of the text with which the model declines."""
 
     part: int
     text: str
@@ -48,7 +49,8 @@ class RefusalReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field
 
 
 class ThinkingReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="thinking"):
-    """Some reasoning. `piece` numbers the pieces of a summary (`summary`) or of the reasoning itself."""
+    """A piece of reasoning. `piece` numbers the pieces of the summary if `summary` is set, otherwise those of the
+    reasoning itself."""
 
     part: int
     text: str
@@ -90,7 +92,7 @@ class ArgumentsReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_fie
 
 
 class ToolCallCompleted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="tool_call_completed"):
-    """Nothing more comes for this call. `extras` are fields that the call needs in its own dialect, whole."""
+    """The call is complete. `extras` are fields that the call needs in its own dialect, whole."""
 
     part: int
     choice: int = 0
@@ -98,7 +100,7 @@ class ToolCallCompleted(msgspec.Struct, frozen=True, omit_defaults=True, tag_fie
 
 
 class CitationReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="citation"):
-    """A source of a text part."""
+    """A citation for a text part."""
 
     part: int
     citation: Citation
@@ -106,7 +108,7 @@ class CitationReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_fiel
 
 
 class LogprobsReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="logprobs"):
-    """How likely the last tokens were."""
+    """The log probabilities of the latest tokens."""
 
     tokens: tuple[TokenLogprob, ...]
     choice: int = 0
@@ -114,7 +116,7 @@ class LogprobsReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_fiel
 
 
 class PartReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="part"):
-    """A part that arrives whole: a picture, sound, a server tool's doing, redacted thinking, anything opaque."""
+    """A part that arrives whole: an image, audio, the work of a server tool, redacted thinking, anything opaque."""
 
     part: int
     value: Part
@@ -122,27 +124,27 @@ class PartReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="e
 
 
 class UsageReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="usage"):
-    """The counts so far; a later one overrides the fields that it has."""
+    """The counts so far; a later event overrides the fields that it has."""
 
     usage: Usage
 
 
 class FieldReceived(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="field"):
-    """Something of the answer that we do not model."""
+    """A field of the answer that we do not model."""
 
     at: str
     value: Json
 
 
 class FrameBroken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="frame_broken"):
-    """A frame could not be read and was passed over. A reader that shows the answer continues; a translation stops."""
+    """A frame could not be read and was skipped. A reader that shows the answer continues; a translation stops."""
 
     at: str
     message: str
 
 
 class Finished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="finished"):
-    """A choice has come to its end. `detail` is the provider's own word where ours is coarser."""
+    """A choice has ended. `detail` is the provider's own word if ours is coarser."""
 
     finish: Finish
     choice: int = 0
@@ -153,13 +155,13 @@ class Finished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event
 
 
 class Failed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="failed"):
-    """The answer broke off; what arrived before stays."""
+    """The answer was interrupted; what arrived before remains valid."""
 
     fault: Fault
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="event", tag="ended"):
-    """Nothing more comes."""
+    """Nothing follows."""
 
 
 StreamEvent: TypeAlias = (

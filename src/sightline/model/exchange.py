@@ -1,4 +1,5 @@
-"""One request's whole life as facts that are only ever added; everything shown of it is a fold over them."""
+"""The history of a request, as facts that are only ever appended. Everything shown of an exchange is a fold over its
+facts."""
 
 from typing import Literal, TypeAlias, assert_never
 
@@ -10,19 +11,18 @@ from sightline.model.reply import Usage
 from sightline.model.report import Addition, Loss
 
 RAW_HTTP = "raw-http"
-"""The name used instead of a dialect where a request was passed on as it came and nothing of it is understood."""
+"""Used in place of a dialect for a request that was passed through unread."""
 
 State: TypeAlias = Literal["received", "held", "sending", "finished", "failed", "dropped", "cancelled"]
 
 
 class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
-    """A client, or one of our own callers, asked. `sha256` is that of the body after content decoding.
+    """A client, or one of our own callers, sent a request. `sha256` is the hash of the body after content decoding.
 
-    `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one
-    replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of,
-    where one of our own callers asked. `transport` is how it came: `http`, `tls` where the client meant its provider,
-    or a frame of a `websocket`. `method` is that of a raw request; the body of one may still come, and then there is no
-    `sha256`.
+    `session` labels the traffic, `client` is the program as it calls itself, and `origin` is the exchange that this one
+    replays. `headers` are the client's, without credentials. `conversation` is the chat or run that a request of our
+    own belongs to. `transport` is how it arrived: `http`, `tls` if the client addressed its provider, or a frame of a
+    `websocket`. `method` is set for raw requests, whose body may still be arriving, in which case there is no `sha256`.
     """
 
     dialect: str
@@ -40,7 +40,8 @@ class Received(msgspec.Struct, frozen=True, tag_field="kind", tag="received"):
 
 
 class Translated(msgspec.Struct, frozen=True, tag_field="kind", tag="translated"):
-    """The body was put into another dialect; `losses` is how much of it was not carried, `report` what."""
+    """The body was translated into another dialect. `losses` is how many things were not carried over, and `report`
+    lists them."""
 
     dialect: str
     sha256: str
@@ -50,7 +51,7 @@ class Translated(msgspec.Struct, frozen=True, tag_field="kind", tag="translated"
 
 
 class Held(msgspec.Struct, frozen=True, tag_field="kind", tag="held"):
-    """It waits for a person: the whole request, or the tool calls of its reply."""
+    """The exchange waits for a person: the whole request, or the tool calls of its reply."""
 
     phase: Literal["request", "tool_calls"] = "request"
 
@@ -64,37 +65,37 @@ class Edited(msgspec.Struct, frozen=True, tag_field="kind", tag="edited"):
 
 
 class Released(msgspec.Struct, frozen=True, tag_field="kind", tag="released"):
-    """A person let it go, having seen the body with this hash."""
+    """A person released the request after seeing the body with this hash."""
 
     sha256: str
 
 
 class Dropped(msgspec.Struct, frozen=True, tag_field="kind", tag="dropped"):
-    """A person, or a rule, refused it; nothing was sent."""
+    """A person, or a rule, refused the request; nothing was sent."""
 
     reason: str = ""
 
 
 class Answered(msgspec.Struct, frozen=True, tag_field="kind", tag="answered"):
-    """A person wrote the reply, or changed the tool calls of the one that came. `sha256` is that of the reply that the
-    client gets, folded, as JSON."""
+    """A person wrote the reply, or changed the tool calls of the one that arrived. `sha256` is the hash of the folded
+    reply that the client gets, as JSON."""
 
     sha256: str
 
 
 class Budgeted(msgspec.Struct, frozen=True, tag_field="kind", tag="budgeted"):
-    """How a chat has planned this request, or what it made of the outcome: one moment of one send, under the names that
-    the chat has for it. It may come after the end."""
+    """How a chat planned this request, or what it made of the outcome: one step of a send, in the chat's own terms. May
+    follow the end of the exchange."""
 
     telemetry: dict[str, Json]
 
 
 class ReplyStored(msgspec.Struct, frozen=True, tag_field="kind", tag="stored"):
-    """The client can ask for the reply again by its id: a translation has made it, so that no provider keeps it.
+    """The client can retrieve the reply by its id. A translation made the reply, so no provider keeps it.
 
-    `owner` is a fingerprint of the credential that the client must show for that. `created` is the time that the reply
-    gives as its own. A later fact of this kind takes the place of the one before: with the `metadata` that the client
-    has set since, or with `is_deleted`. It may come after the end.
+    `owner` is a fingerprint of the credential that the client must present to retrieve it. `created` is the time that
+    the reply gives as its own. A later fact of this kind replaces an earlier one, with the `metadata` that the client
+    has set since, or with `is_deleted`. May follow the end of the exchange.
     """
 
     owner: str
@@ -106,10 +107,9 @@ class ReplyStored(msgspec.Struct, frozen=True, tag_field="kind", tag="stored"):
 class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt"):
     """The body was written to a provider; every attempt has the same bytes.
 
-    Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and
-    `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query;
-    `headers` are those that Sightline sent, with a mask in place of each credential. `key` is the beginning of the hash
-    of the first of these, which tells one key from another and nothing else.
+    For a retry, `reason` is the code of the previous failure, `detail` its message, and `waited` the seconds in
+    between. `url` is the address, with credentials in its query masked; `headers` are those that Sightline sent, with
+    each credential masked. `key` is the beginning of the hash of the first credential, which only tells keys apart.
     """
 
     number: int
@@ -126,18 +126,18 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag_field="kind", tag="attempt
 
 
 class FrameArrived(msgspec.Struct, frozen=True, tag_field="kind", tag="frame"):
-    """A piece of the reply, as it came, and how many seconds after the attempt had started."""
+    """A piece of the reply, as it arrived, and how many seconds after the start of the attempt."""
 
     data: bytes
     after: float = 0.0
 
 
 class BodyPassed(msgspec.Struct, frozen=True, tag_field="kind", tag="body"):
-    """A body of a raw exchange has passed: that of the request, or that of the reply.
+    """A body of a raw exchange has passed through: the request's or the reply's.
 
-    `sha256` and `size` are of the whole body after content decoding; where `coding` is named, it was not decoded and
-    they are of the coded bytes. The first `kept` bytes are on record, of a request under `kept_sha256`. With `is_whole`
-    unset it broke off.
+    `sha256` and `size` describe the whole body after content decoding; if `coding` is set, the body was not decoded and
+    they describe the encoded bytes. The first `kept` bytes are recorded, for a request under `kept_sha256`. Without
+    `is_whole` the body was interrupted.
     """
 
     of: Literal["request", "reply"]
@@ -151,9 +151,9 @@ class BodyPassed(msgspec.Struct, frozen=True, tag_field="kind", tag="body"):
 
 
 class ExchangeFinished(msgspec.Struct, frozen=True, tag_field="kind", tag="finished"):
-    """The reply is whole. `status` and `headers` are the provider's, `sha256` is that of its raw body, `tools` are the
-    tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning` is what was
-    wrong with it all the same."""
+    """The reply is complete. `status` and `headers` are the provider's, `sha256` is the hash of its raw body, `tools`
+    are the tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning`
+    describes a problem that did not make the exchange fail."""
 
     finish: str
     status: int = 0
@@ -168,7 +168,8 @@ class ExchangeFinished(msgspec.Struct, frozen=True, tag_field="kind", tag="finis
 
 
 class ExchangeFailed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"):
-    """It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come."""
+    """The exchange ended in a fault. The other fields are those of `ExchangeFinished`, as far as an answer had
+    arrived."""
 
     code: str
     message: str
@@ -182,7 +183,7 @@ class ExchangeFailed(msgspec.Struct, frozen=True, tag_field="kind", tag="failed"
 
 
 class ExchangeCancelled(msgspec.Struct, frozen=True, tag_field="kind", tag="cancelled"):
-    """It was given up, for this reason. `usage` is what had been used by then, where an answer had begun."""
+    """The exchange was cancelled for this reason. `usage` is what had been used by then, if an answer had begun."""
 
     reason: CancelReason = "client_gone"
     usage: Usage | None = None
@@ -207,18 +208,18 @@ Fact: TypeAlias = (
 )
 
 ENDS = (ExchangeFinished, ExchangeFailed, ExchangeCancelled, Dropped)
-"""The facts with which an exchange is over."""
+"""The facts that end an exchange."""
 
 
 class ExchangeHistory(msgspec.Struct, frozen=True):
-    """A request and all that has happened to it."""
+    """A request and everything that has happened to it."""
 
     id: str
     facts: tuple[Fact, ...] = ()
 
     @property
     def state(self) -> State:
-        """Where it stands."""
+        """The current state."""
         state: State = "received"
         for fact in self.facts:
             state = _step(state, fact)

@@ -1,6 +1,5 @@
-"""One fold turns the events of an answer into a `Reply`, whether they were streamed or decoded from a whole body; and
-back, a part into the events that it would have been.
-"""
+"""Folds the events of an answer, streamed or decoded from a whole body, into a `Reply`, and turns a part back into the
+events that it could have arrived as."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -35,7 +34,7 @@ from sightline.model.reply import Choice, Finish, Reply, TokenLogprob, Unmodelle
 
 @dataclass(slots=True)
 class _Draft:
-    """A part that is still growing: what it will be, and the fragments so far."""
+    """A part that is still growing: its value without the fragments, and the fragments so far."""
 
     value: Part
     fragments: list[str] = field(default_factory=list)
@@ -52,7 +51,7 @@ class _ChoiceDraft:
 
 
 class Fold:
-    """Takes events one by one in any number; `reply` is what they amount to so far."""
+    """Takes events one at a time; `reply` is the result so far, at any point."""
 
     def __init__(self, dialect: str = "") -> None:
         self._dialect = dialect
@@ -66,10 +65,10 @@ class Fold:
         """Take one more event."""
         if type(event) is TextReceived and (drafts := self._choices.get(event.choice)) is not None:
             growing = drafts.parts.get(event.part)
-            if growing is not None:  # as in nearly all of them
+            if growing is not None:  # the case of nearly all events
                 growing.fragments.append(event.text)
                 return
-        match event:  # those that every answer has come first
+        match event:  # events that every answer has come first
             case TextReceived(part, text, choice, at):
                 self._draft(choice, part, Text(at=at)).fragments.append(text)
             case Started():
@@ -113,7 +112,7 @@ class Fold:
 
     @property
     def reply(self) -> Reply:
-        """What has arrived so far, as a whole."""
+        """The reply, with everything that has arrived so far."""
         failed: Finish | None = None
         if self._fault is not None:
             failed = "cancelled" if self._fault.code is Code.CANCELLED else "error"
@@ -170,7 +169,7 @@ class Fold:
 
 
 def fold(events: Iterable[StreamEvent], dialect: str = "") -> Reply:
-    """The reply that these events amount to."""
+    """The reply that these events make up."""
     folding = Fold(dialect)
     for event in events:
         folding.add(event)
@@ -197,7 +196,7 @@ def _part(draft: _Draft) -> Part:
 
 
 def part_events(part: Part, number: int, choice: int = 0) -> list[StreamEvent]:
-    """A part as events: what can grow in a stream as if it had grown in one step, anything else whole."""
+    """A part as events: a part that can be streamed as if it had arrived in one step, any other part whole."""
     events: list[StreamEvent]
     match part:
         case Text(text, citations):
@@ -217,7 +216,7 @@ def part_events(part: Part, number: int, choice: int = 0) -> list[StreamEvent]:
         case _:
             return [PartReceived(number, part, choice)]
     if part.signed_by is not None and part.signature != "":
-        # Directly behind the beginning of a call: some writers must say the signature before the call.
+        # Directly after the beginning of a call, because some writers must write the signature before the call.
         bound = part.id if isinstance(part, Thinking) else None
         events.append(SignatureReceived(number, part.signature, part.signed_by, choice, bound))
     if isinstance(part, ToolCall):
@@ -227,7 +226,7 @@ def part_events(part: Part, number: int, choice: int = 0) -> list[StreamEvent]:
 
 
 def update_usage(usage: Usage | None, newer: Usage) -> Usage:
-    """The counts, with those that the newer ones have."""
+    """The usage, updated with the counts that the newer one has."""
     if usage is None:
         return newer
     known = {name: value for name, value in msgspec.structs.asdict(newer).items() if value not in (None, "", {})}

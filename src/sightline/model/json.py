@@ -1,4 +1,5 @@
-"""The type of any JSON value, the one place where the shape of foreign data is not known, and what all values share."""
+"""The type of any JSON value, the one place where the shape of foreign data is unknown, and the base class of all
+values."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -7,7 +8,7 @@ import msgspec
 if TYPE_CHECKING:
     Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 else:
-    Json = Any  # msgspec cannot decode into a recursive alias, and decodes JSON into nothing else anyway
+    Json = Any  # msgspec cannot decode into a recursive alias, and decodes JSON into only these types anyway
 
 JsonObject: TypeAlias = dict[str, Json]
 
@@ -17,8 +18,8 @@ class Value(
 ):
     """A value that may have a place in a wire document.
 
-    `at` is the JSON pointer of that place, empty for a value that was composed here. `extras` are the fields that
-    were beside the ones we model; they are written back unchanged to the dialect that they came from.
+    `at` is the JSON pointer of that place, empty for a value that was composed here. `extras` are the fields beside
+    those that we model; they are written back unchanged to the dialect that they came from.
     """
 
     at: str = ""

@@ -1,4 +1,4 @@
-"""The pieces that a message is made of: one closed, tagged union."""
+"""The parts that a message consists of: one closed, tagged union."""
 
 from typing import Literal, TypeAlias
 
@@ -7,17 +7,18 @@ import msgspec
 from sightline.model.json import Json, Value
 
 ToolKind = Literal["function", "custom", "local_shell", "shell", "apply_patch", "computer", "tool_search"]
-"""What is called: a function, a tool that takes free text, or a tool that a provider has built in and the client runs.
+"""What is called: a function, a tool that takes free text, or a tool that is built into a provider and run by the
+client.
 
-A call of a built-in tool has the JSON object of its action for arguments, so that it is a function wherever the tool
-itself does not exist.
+The arguments of a built-in tool's call are the JSON object of its action, so that the call is an ordinary function call
+in dialects without that tool.
 """
 
 
 class Inline(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="inline"
 ):
-    """Bytes that travel in the document, base64-coded as they came."""
+    """Bytes inside the document, base64-encoded as they arrived."""
 
     media_type: str
     data: str
@@ -31,7 +32,7 @@ class Link(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 class FileId(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="file"):
-    """Bytes that were uploaded to the provider before."""
+    """Bytes that were uploaded to the provider earlier."""
 
     id: str
 
@@ -39,7 +40,7 @@ class FileId(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 class PlainText(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="type", tag="plain"
 ):
-    """A document that is text and travels as text."""
+    """A text document that is sent as text."""
 
     text: str
     media_type: str = "text/plain"
@@ -49,9 +50,9 @@ Source: TypeAlias = Inline | Link | FileId | PlainText
 
 
 class Citation(Value, frozen=True, tag=False):
-    """Where a piece of text came from. `start` and `end` count characters of the text that it belongs to.
+    """The source of a piece of text. `start` and `end` are character offsets in the text that the citation belongs to.
 
-    `value` is the citation as its dialect wrote it; the other fields are what other dialects can understand of it.
+    `value` is the citation as its dialect wrote it; the other fields are what other dialects can understand.
     """
 
     url: str = ""
@@ -63,7 +64,8 @@ class Citation(Value, frozen=True, tag=False):
 
 
 class Text(Value, frozen=True, tag="text"):
-    """Words. `signature` is a provider's, over the part (`signed_by` names the dialect); it is never edited."""
+    """Ordinary text. `signature` is the provider's signature over the part, from the dialect `signed_by`; it is never
+    edited."""
 
     text: str = ""
     citations: tuple[Citation, ...] = ()
@@ -72,13 +74,13 @@ class Text(Value, frozen=True, tag="text"):
 
 
 class Refusal(Value, frozen=True, tag="refusal"):
-    """The model's words when it declines; not ordinary output."""
+    """The model's text when it declines, which is not ordinary output."""
 
     text: str = ""
 
 
 class Image(Value, frozen=True, tag="image"):
-    """A picture; `detail` is how closely the model is asked to look."""
+    """An image; `detail` is how closely the model should look."""
 
     source: Source
     detail: str | None = None
@@ -87,7 +89,7 @@ class Image(Value, frozen=True, tag="image"):
 
 
 class Document(Value, frozen=True, tag="document"):
-    """A file for the model to read. `cite` asks for citations of it."""
+    """A file for the model to read. `cite` requests citations from it."""
 
     source: Source
     title: str | None = None
@@ -96,7 +98,7 @@ class Document(Value, frozen=True, tag="document"):
 
 
 class Audio(Value, frozen=True, tag="audio"):
-    """Sound, heard or spoken; `id` names an earlier spoken reply that the provider still has."""
+    """Audio input or output; `id` names an earlier spoken reply that the provider still has."""
 
     source: Source | None = None
     id: str | None = None
@@ -106,9 +108,9 @@ class Audio(Value, frozen=True, tag="audio"):
 class Thinking(Value, frozen=True, tag="thinking"):
     """Reasoning that is not part of the answer.
 
-    `text` is what can be read of it (the summary pieces joined by a blank line where there is nothing else), `summary`
-    the pieces of a summary. `signature` is the provider's signature, or the encrypted reasoning itself, bound to `id`;
-    `signed_by` is the dialect that can read it. `redacted` marks a block whose text the provider withholds.
+    `text` is the readable reasoning, or the pieces of the summary joined by blank lines if there is nothing else;
+    `summary` are those pieces. `signature` is the provider's signature, or the encrypted reasoning itself, bound to
+    `id`; `signed_by` is the dialect that can read it. `redacted` marks a block whose text the provider withholds.
     """
 
     text: str = ""
@@ -120,9 +122,9 @@ class Thinking(Value, frozen=True, tag="thinking"):
 
 
 class ToolCall(Value, frozen=True, tag="tool_call"):
-    """The model asks for a tool. `arguments` is the string that the model wrote, never re-serialised.
+    """The model's call of a tool. `arguments` is the string that the model wrote, never re-serialised.
 
-    A `custom` tool takes free text instead of JSON; a built-in one (`shell`, `computer`…) is named after its kind.
+    A `custom` tool takes free text instead of JSON; a built-in tool (`shell`, `computer`…) is named after its kind.
     `item` is the id of the output item that held the call.
     """
 
@@ -137,10 +139,10 @@ class ToolCall(Value, frozen=True, tag="tool_call"):
 
 
 class ToolResult(Value, frozen=True, tag="tool_result"):
-    """What a tool answered to the call `id`.
+    """A tool's result for the call `id`.
 
-    `structured` is a result that its dialect holds as a JSON object instead of text. `bare` says that the wire had
-    one string where a list of parts could stand.
+    `structured` is a result that its dialect holds as a JSON object instead of text. `bare` means that the wire had one
+    string instead of a list of parts.
     """
 
     id: str
@@ -154,7 +156,7 @@ class ToolResult(Value, frozen=True, tag="tool_result"):
 
 
 class CacheBreakpoint(Value, frozen=True, tag="cache_breakpoint"):
-    """The prompt up to here is worth caching; it stands behind the part that it marks."""
+    """Marks the prompt up to here as worth caching. It follows the part that it marks."""
 
     kind: str = "ephemeral"
     ttl: str | None = None
@@ -163,8 +165,8 @@ class CacheBreakpoint(Value, frozen=True, tag="cache_breakpoint"):
 class Opaque(Value, frozen=True, tag="opaque"):
     """Anything that we do not model, whole, with the dialect that understands it.
 
-    `mirrored` says that its content also stands elsewhere in the request, so that leaving it out loses nothing.
-    `text` is what it says to a model that does not know its kind, empty where that cannot be said in words.
+    `mirrored` means that its content is also elsewhere in the request, so that omitting it loses nothing. `text`
+    describes it to a model that does not know its kind; empty if it cannot be described in words.
     """
 
     dialect: str

@@ -1,6 +1,5 @@
-"""What a model answered, folded from the events of its stream, and how many tokens that took, counted one way
-whichever way the provider counts.
-"""
+"""A model's reply, folded from the events of its stream, and its token usage, counted the same way for all
+providers."""
 
 from operator import attrgetter
 from typing import Literal, TypeAlias, TypeGuard
@@ -12,21 +11,21 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, ToolCall
 
 MOST_TOKENS = 10**12
-"""A count above this is no count."""
+"""A higher token count cannot be right."""
 MOST_DOLLARS = 1e6
-"""A cost of one request above this is no cost."""
+"""A higher cost of one request cannot be right."""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part
-    of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour,
-    which cost more. `extras` are the provider's finer counts, `at` their place.
+    """The token counts of a request. `input_tokens` is the whole prompt, including cached and cache-written tokens.
+    `reasoning_tokens` are part of `output_tokens`; `cache_write_1h_tokens` are the part of `cache_write_tokens` that
+    the cache keeps for an hour, which costs more. `extras` are the provider's finer counts, `at` their place.
 
-    The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and
+    The remaining fields affect the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and
     `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool.
-    `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it
-    charged, in dollars. With `is_estimated` the provider did not count input or output, or the answer broke off before
-    it did: an estimate is there instead.
+    `tier` and `region` are those that answered, unless they are the usual ones. `cost` is what the provider reports to
+    have charged, in dollars. With `is_estimated`, the provider did not count input or output, or the answer was
+    interrupted before it did, and the counts are estimates.
     """
 
     input_tokens: int | None = None
@@ -48,13 +47,13 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def possible(usage: Usage | None) -> Usage | None:
-    """The counts without those that cannot be. A prompt of no tokens cannot be either: some servers report 0 where they
-    have not counted, and a cost or an estimate that rests on it would be wrong without a word."""
+    """The usage without impossible counts. A prompt of 0 tokens is impossible too: some servers report 0 if they have
+    not counted, and a cost or an estimate based on it would be silently wrong."""
     if usage is None:
         return None
     asked, written = usage.input_tokens or -1, usage.output_tokens or 0
     if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not any(_FINER(usage)):
-        return usage  # as most are
+        return usage  # the usual case
     wrong = [name for name in _COUNTS if (count := getattr(usage, name)) and not 0 <= count <= MOST_TOKENS]
     if usage.input_tokens == 0:
         wrong.append("input_tokens")
@@ -64,7 +63,8 @@ def possible(usage: Usage | None) -> Usage | None:
 
 
 def is_complete(usage: Usage | None) -> TypeGuard[Usage]:
-    """Whether the provider has counted all that the cost depends on, or says the cost itself; `usage` is `possible`."""
+    """Whether the provider has counted everything that the cost depends on, or reports the cost itself. Expects the
+    result of `possible`."""
     return usage is not None and (
         usage.cost is not None or (usage.input_tokens is not None and usage.output_tokens is not None)
     )
@@ -74,7 +74,7 @@ _USUAL = frozenset({"", "default", "standard", "auto", "on_demand", "global", "n
 
 
 def unusual(name: Json) -> str:
-    """The name of a tier or a region in small letters; empty for the usual one, and for what is no name."""
+    """The name of a tier or region in lower case; empty for the usual one, and for a value that is not a name."""
     word = name.lower().removeprefix("service_tier_") if isinstance(name, str) else ""
     return "" if word in _USUAL else word
 
@@ -91,14 +91,14 @@ _COUNTS = (
     "image_output_tokens",
 )
 _FINER = attrgetter(*_COUNTS[2:], "cost")
-"""What is counted besides the prompt and what was written, and the cost."""
+"""The counts besides those of the whole input and output, and the cost."""
 
 
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "cancelled"]
 
 
 class TokenLogprob(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One token, how likely it was, and what else could have stood there."""
+    """A token, its log probability, and the alternatives at its position."""
 
     token: str
     logprob: float
@@ -114,8 +114,8 @@ class Unmodelled(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One of the answers. `detail` is the provider's own word for the finish where ours is coarser; `stop_sequence`
-    the text that stopped it; `finish_at` and `stop_at` are their places."""
+    """One answer of a reply. `detail` is the provider's own word for the finish if ours is coarser; `stop_sequence` is
+    the text that stopped it; `finish_at` and `stop_at` are the places of the two."""
 
     parts: tuple[Part, ...] = ()
     finish: Finish | None = None
@@ -133,9 +133,9 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A whole reply: usually one choice, sometimes several, or a fault with what had arrived by then.
+    """A complete reply: usually one choice, sometimes several, or a fault with what had arrived by then.
 
-    `places` is where `id`, `model` and `created` stood. `marker` is the name under which the provider keeps the
+    `places` is where `id`, `model` and `created` were. `marker` is the name under which the provider keeps the
     conversation up to here.
     """
 
@@ -152,12 +152,12 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def choice(self) -> Choice:
-        """The first answer, which is the only one that most dialects know."""
+        """The first choice, which in most dialects is the only one."""
         return self.choices[0]
 
 
 def reply_json(reply: Reply) -> JsonObject:
-    """The reply as the public JSON form that commands and records show; what is unknown is absent."""
+    """The reply in the public JSON form that commands and records show, without unknown values."""
     choice = reply.choice
     shown: JsonObject = {
         "role": "assistant",
@@ -181,11 +181,11 @@ def _part_json(part: Part) -> JsonObject:
     if isinstance(part, ToolCall):
         shown["arguments"] = part.arguments
     if shown.get("id") == "":
-        del shown["id"]  # some wires name no calls
+        del shown["id"]  # some wire formats have no ids of calls
     return {key: value for key, value in shown.items() if key not in {"at", "extras", "signed_by"}}
 
 
 def _usage_json(usage: Usage) -> JsonObject:
     shown: JsonObject = msgspec.to_builtins(usage)
-    # How long the cache keeps what was written matters to its price alone; the public form has the sum.
+    # How long the cache keeps its tokens matters only to the price; the public form has the sum.
     return {key: value for key, value in shown.items() if key not in {"at", "extras", "cache_write_1h_tokens"}}

@@ -1,9 +1,9 @@
 """A request in no vendor's shape: messages (a role and its parts), tools (what the model may call, and whether it
-must), options (how to sample, how much, in which form), and what two values say alike.
+must), options (sampling, length, output format), and the part of each value that matters when two are compared.
 
-Clients send a conversation again and again. Between two turns a part moves in the document, gets or loses a cache
-mark or an item id, and a string becomes a list of one part; none of that is read by the model, and values that differ
-in nothing else say the same.
+Clients send the same conversation again and again. Between two turns a part moves in the document, gains or loses a
+cache mark or an item id, and a string becomes a list of one part. The model sees none of that, so values that differ
+only in these respects are considered the same.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from sightline.model.parts import CacheBreakpoint, Part, Text, Thinking, ToolCal
 
 
 class Grammar(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The language that a custom tool's input must be written in."""
+    """The grammar that a custom tool's input must follow."""
 
     syntax: str
     definition: str
 
 
 class FunctionTool(Value, frozen=True, tag="function"):
-    """A tool that takes a JSON object. `schema` is its JSON Schema, None where the wire gave none."""
+    """A tool that takes a JSON object. `schema` is its JSON Schema, None if the wire has none."""
 
     name: str
     description: str | None = None
@@ -46,10 +46,11 @@ class CustomTool(Value, frozen=True, tag="custom"):
 
 
 class OpaqueTool(Value, frozen=True, tag="opaque"):
-    """A tool that only its own dialect has: built in, run by the server, or unknown to us. `value` is it, whole.
+    """A tool that exists only in its own dialect: built in, run by the server, or unknown to us. `value` is the whole
+    tool.
 
-    `functions` are the functions that offer a built-in tool which the client runs to a model that does not have it,
-    and `kind` is the kind of its calls. What the functions do not say of it is in `extras`.
+    For a built-in tool that the client runs, `functions` are the functions that offer it to a model without the tool,
+    and `kind` is the kind of its calls. What the functions do not express is in `extras`.
     """
 
     dialect: str
@@ -65,10 +66,11 @@ ChoiceMode = Literal["auto", "none", "required", "named", "opaque"]
 
 
 class ToolChoice(Value, frozen=True, tag=False):
-    """`named` forces the one tool in `names`; `auto` and `required` with `names` allow only those.
+    """Which tools the model may or must call. `named` forces the one tool in `names`; `auto` and `required` with
+    `names` allow only those.
 
     `opaque` is a choice that only its own dialect understands, whole in `value`; `names` are then the functions that
-    stand for the built-in tool it forces.
+    represent the built-in tool it forces.
     """
 
     mode: ChoiceMode
@@ -77,19 +79,19 @@ class ToolChoice(Value, frozen=True, tag=False):
 
 
 ADDED = ""
-"""The place of an option that was not asked for: a translation has added it."""
+"""The place of an option that the client did not set: a translation added it."""
 
 
 class PlainFormat(Value, frozen=True, tag="text"):
-    """The answer is free text, said explicitly."""
+    """The answer is free text, requested explicitly."""
 
 
 class JsonFormat(Value, frozen=True, tag="json"):
-    """The answer is some JSON."""
+    """The answer is any JSON."""
 
 
 class SchemaFormat(Value, frozen=True, tag="json_schema"):
-    """The answer is JSON of this schema."""
+    """The answer is JSON that follows this schema."""
 
     schema: dict[str, Json]
     name: str | None = None
@@ -101,10 +103,10 @@ OutputFormat: TypeAlias = PlainFormat | JsonFormat | SchemaFormat
 
 
 class Reasoning(Value, frozen=True, tag=False):
-    """How much the model should think, and what it shows of it.
+    """How much the model should think, and how much of that it shows.
 
-    `mode` is on, off or adaptive where the wire says so; `effort` a word, `budget` a number of tokens; `summary` is
-    auto, concise, detailed or none. `places` is where each stood.
+    `mode` is on, off or adaptive if the wire says so; `effort` is a word, `budget` a number of tokens; `summary` is
+    auto, concise, detailed or none. `places` is where each value was.
     """
 
     mode: str | None = None
@@ -115,7 +117,7 @@ class Reasoning(Value, frozen=True, tag=False):
 
 
 class Options(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """Each option under one name, None where the request does not set it; `places` is where each one stood."""
+    """Each option under one name, None if the request does not set it; `places` is where each one was."""
 
     max_tokens: int | None = None
     temperature: int | float | None = None
@@ -147,7 +149,7 @@ class Options(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     places: dict[str, str] = {}
 
     def place(self, name: str) -> str:
-        """Where an option stood, or where it would stand under its own name."""
+        """Where an option was, or where it would be under its own name."""
         return self.places.get(name, f"/{name}")
 
 
@@ -155,9 +157,9 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 
 class Message(Value, frozen=True, tag=False):
-    """One message, or one item where the wire has items. Readers make one per wire item and never regroup.
+    """A message, or an item in wire formats that have items. Readers make one per wire item and never regroup.
 
-    `bare` says that the content was one string where a list of parts could stand; `id` is the wire's own item id.
+    `bare` means that the content was one string instead of a list of parts; `id` is the wire's own item id.
     """
 
     role: Role
@@ -168,9 +170,9 @@ class Message(Value, frozen=True, tag=False):
 
 
 class Request(Value, frozen=True, tag=False):
-    """What is asked of a model. `dialect` names the wire that it was read from, and so what its extras mean.
+    """A request to a model. `dialect` names the wire format that it was read from, and thereby what its extras mean.
 
-    Where `parallel_tool_calls` stood is among the places of the options, if it was not at the top.
+    The place of `parallel_tool_calls` is among the places of the options if it was not at the top level.
     """
 
     model: str = ""
@@ -191,15 +193,15 @@ _PARTS = attrgetter("parts")
 
 
 def parts_of(messages: tuple[Message, ...]) -> list[Part]:
-    """The parts of all of them, in order."""
+    """The parts of all messages, in order."""
     return list(chain.from_iterable(map(_PARTS, messages)))
 
 
 def change_parts(
     messages: tuple[Message, ...], kinds: frozenset[type[Part]], change: Callable[[Part], Part]
 ) -> tuple[Message, ...]:
-    """The messages with each part of these kinds changed. Messages without a change stay the same objects, which in a
-    long conversation are nearly all."""
+    """The messages with `change` applied to each part of these kinds. Unchanged messages, which are nearly all of a
+    long conversation, stay the same objects."""
     changed: list[Message] = []
     for message in messages:
         parts = message.parts
@@ -207,13 +209,13 @@ def change_parts(
             changed.append(message)
             continue
         others = tuple([change(part) if type(part) in kinds else part for part in parts])
-        # Equal tuples have the same objects in them, as a rule, and are compared at no cost.
+        # Equal tuples usually contain the same objects, which makes the comparison cheap.
         changed.append(message if others == parts else msgspec.structs.replace(message, parts=others))
     return tuple(changed)
 
 
 def of_part(part: Part) -> Part:
-    """The part without its place and the ids that only the wire needs."""
+    """The part without its place and the ids that matter only to the wire."""
     match part:
         case Text() if part.citations:
             citations = tuple(msgspec.structs.replace(citation, at="") for citation in part.citations)
@@ -229,7 +231,7 @@ def of_part(part: Part) -> Part:
 
 
 def of_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts that say something: all but cache marks."""
+    """The parts without cache marks, each as `of_part` returns it."""
     return tuple(of_part(part) for part in parts if not isinstance(part, CacheBreakpoint))
 
 

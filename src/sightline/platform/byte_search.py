@@ -1,4 +1,4 @@
-"""Looking for bytes in a long run of bytes, as quickly as the system's C library does it."""
+"""Searches for bytes in a long run of bytes, as fast as the system's C library."""
 
 import sys
 from collections.abc import Callable
@@ -11,8 +11,8 @@ def contains(text: bytes, needle: bytes) -> bool:
 
 @cache
 def _find_function() -> Callable[[bytes, bytes], bool]:
-    """`memmem` of Linux takes a third of the time of Python's own search (18 µs in place of 51 for six letters in
-    64 KB), and other threads go on meanwhile."""
+    """`memmem` of Linux takes a third of the time of Python's own search (18 µs instead of 51 for six letters in 64
+    KB), and other threads continue meanwhile."""
     if sys.platform == "linux":
         import ctypes
 

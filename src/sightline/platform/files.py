@@ -12,7 +12,7 @@ from typing import IO, Final, Literal, NamedTuple, TypeAlias
 
 FolderKind: TypeAlias = Literal["config", "data"]
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
-"""A flag for `os.open`. Without it, Windows writes two bytes for each line end."""
+"""A flag for `os.open`. Without it, Windows writes two bytes for each line break."""
 
 
 class _UserFolder(NamedTuple):
@@ -33,9 +33,9 @@ _WINDOWS: Final[dict[FolderKind, _UserFolder]] = {
 def user_folder(
     kind: FolderKind, environment: Mapping[str, str], home: Callable[[], Path], platform: str = sys.platform
 ) -> Path:
-    """The user's folder for Sightline. The XDG variables count on every system; without them it is below AppData on
-    Windows, and elsewhere in the places that the XDG convention names, on macOS too, as for most commands. `home` may
-    raise RuntimeError, and is called only if it is needed."""
+    """The user's folder for Sightline. The XDG variables apply on every system. Without them it is below AppData on
+    Windows, and elsewhere in the places of the XDG convention, on macOS too, as for most commands. `home` may raise
+    RuntimeError, and is called only if it is needed."""
     candidates = (_XDG[kind], *((_WINDOWS[kind],) if platform == "win32" else ()))
     for each in candidates:
         if named := environment.get(each.variable, "").strip():
@@ -47,9 +47,9 @@ def user_folder(
 
 
 def make_private(path: Path) -> None:
-    """Let only the owner read a file, or a folder that is our own. A shared folder (with the sticky bit) and the folder
-    of another user stay as they are. On Windows a user's files are private by the rights of the profile's folder, and
-    nothing is done here."""
+    """Make a file, or a folder that is our own, readable only by its owner. A shared folder (with the sticky bit) and
+    another user's folder stay as they are. On Windows nothing is done, because the permissions of the profile folder
+    make a user's files private."""
     if sys.platform != "win32":
         found = path.stat()
         if not stat.S_ISDIR(found.st_mode):
@@ -96,8 +96,9 @@ def add_file(path: Path, data: bytes) -> bool:
 
 
 def lock(file: int, *, is_shared: bool = False, waits: bool = False) -> bool:
-    """Lock an open file; the lock ends with the process, or when the file is closed. Returns whether that was possible;
-    with `waits` it becomes so. Windows has exclusive locks only: what needs shared ones is not supported there."""
+    """Lock an open file; the lock ends with the process, or when the file is closed. Returns whether it was locked;
+    with `waits` it waits until it is. Windows has only exclusive locks: what needs shared ones is not supported
+    there."""
     try:
         if sys.platform == "win32":
             _lock_first_byte(file, waits=waits)
@@ -115,7 +116,7 @@ def lock(file: int, *, is_shared: bool = False, waits: bool = False) -> bool:
 if sys.platform == "win32":
 
     def _lock_first_byte(file: int, *, waits: bool) -> None:
-        """msvcrt locks from the position of the file on, and gives up after ten seconds of waiting."""
+        """msvcrt locks from the position of the file, and gives up after waiting for ten seconds."""
         import msvcrt
 
         while True:
@@ -131,7 +132,7 @@ if sys.platform == "win32":
 
 @contextmanager
 def hold_lock(path: Path, *, is_shared: bool = False, waits: bool = True) -> Iterator[bool]:
-    """Hold a lock on a file, which is made if it is missing, while the context is open. Yields whether it is held,
+    """Hold a lock on a file, which is created if it is missing, while the context is open. Yields whether it is held,
     which it always is with `waits`."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -144,8 +145,8 @@ def hold_lock(path: Path, *, is_shared: bool = False, waits: bool = True) -> Ite
 
 
 def map_file(path: Path) -> tuple[memoryview, int]:
-    """What is in a file, and how much. It is mapped, because a megabyte that is read into fresh memory costs 200 µs of
-    page faults, and 40 so. Windows renames no file that is mapped, so that it is read there."""
+    """The contents of a file, and its size. The file is mapped, because reading a megabyte into fresh memory costs 200
+    µs of page faults, and mapping it 40. Windows cannot rename a mapped file, so there it is read."""
     with path.open("rb", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         if size and sys.platform != "win32":
@@ -156,12 +157,12 @@ def map_file(path: Path) -> tuple[memoryview, int]:
 
 if sys.platform == "linux":
     write_at = os.pwritev
-    """Write pieces at a place of a file whose pages are mapped too, and return how much was written, which may not be
-    all."""
+    """Write pieces at a position of a file whose pages are also mapped. Returns how many bytes were written, which may
+    not be all."""
 elif sys.platform == "win32":
 
     def write_at(_file: int, _pieces: Sequence[bytes], _at: int) -> int:
-        """Nothing is written: it would not show in the mapped pages here."""
+        """Write nothing, because it would not be visible in the mapped pages here."""
         return 0
 else:
 
@@ -172,12 +173,12 @@ else:
 # --- named pipes ---
 
 HAS_NAMED_PIPES: Final = sys.platform != "win32"
-"""Whether there are pipes that are files. Those of Windows are none, and need another event loop."""
+"""Whether named pipes are files. Those of Windows are not, and need another event loop."""
 
 
 def open_pipe(path: Path) -> int:
-    """Make a named pipe, if there is none, and open it for reading; `write_pipe` wakes its reader. Only where there are
-    such pipes."""
+    """Create a named pipe, if there is none, and open it for reading; `write_pipe` wakes its reader. Only if
+    `HAS_NAMED_PIPES`."""
     if sys.platform == "win32":
         raise OSError("this system has no named pipes; look at HAS_NAMED_PIPES first")
     else:  # noqa: RET506 - a type checker for Windows must see that this is not reached there
@@ -197,6 +198,6 @@ def write_pipe(path: Path) -> None:
         try:
             os.write(pipe, b"!")
         except OSError:
-            pass  # it is full: its reader has much to do already
+            pass  # it is full: its reader already has work
         finally:
             os.close(pipe)

@@ -1,5 +1,5 @@
-"""Processes: their signals, the event loop, limits and priority, whether one is alive, and how one is ended together
-with all that it started."""
+"""Processes: signals, the event loop, limits and priority, whether a process is alive, and how to end one together with
+everything that it started."""
 
 import gc
 import os
@@ -31,20 +31,22 @@ _NEW_GROUP: Final = 0x0200
 
 
 def signals_named(*names: str) -> tuple[signal.Signals, ...]:
-    """Those of these signals that the system has. Windows has neither SIGHUP nor SIGQUIT, and alone has SIGBREAK."""
+    """Those of these signals that the system has. Windows lacks SIGHUP and SIGQUIT, and only Windows has SIGBREAK."""
     return tuple(signal.Signals[name] for name in names if name in signal.Signals.__members__)
 
 
 ENDING: Final = signals_named("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""What asks a program to end: Ctrl-C, a service manager, a terminal that is closed; Ctrl-Break on Windows."""
+"""The signals that ask a program to end: from Ctrl-C, a service manager, a terminal that is closed; Ctrl-Break on
+Windows."""
 
 
 @contextmanager
 def handle_signals(
     handlers: Mapping[signal.Signals, Callable[[], object]], *, on_loop: bool = sys.platform != "win32"
 ) -> Iterator[None]:
-    """Call these on the running loop when a signal comes, while the context is open. The loop of Windows takes no
-    handlers (`on_loop` False): there Python's own pass the call to it, and waking it is Python's doing."""
+    """Call these handlers on the running loop when a signal arrives, while the context is open. The loop of Windows
+    does not support handlers (`on_loop` False): there Python's own handlers pass the call to the loop, which Python
+    wakes."""
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -63,7 +65,8 @@ def handle_signals(
 
 @contextmanager
 def replace_handlers(handler: Callable[[int], object], *numbers: signal.Signals) -> Iterator[None]:
-    """Call this with the number of the signal, between two steps of the main thread, while the context is open."""
+    """Call the handler with the number of the signal, between two steps of the main thread, while the context is
+    open."""
     before = {number: signal.signal(number, lambda number, _frame: handler(number)) for number in numbers}
     try:
         yield
@@ -73,7 +76,7 @@ def replace_handlers(handler: Callable[[int], object], *numbers: signal.Signals)
 
 
 def ignore_signals(*numbers: signal.Signals) -> None:
-    """Leave these to the process that started this one: a terminal sends them to both."""
+    """Leave these signals to the process that started this one: a terminal sends them to both."""
     for number in numbers:
         signal.signal(number, signal.SIG_IGN)
 
@@ -88,8 +91,8 @@ def send_to_thread(thread: int, number: signal.Signals) -> None:
 
 
 def new_loop() -> "asyncio.AbstractEventLoop":
-    """An event loop of uvloop where that is installed. There is none for Windows, whose own loop can start processes
-    but cannot watch sockets (`can_watch_sockets`)."""
+    """A uvloop event loop if uvloop is installed. It does not exist for Windows, whose own loop can start processes but
+    cannot watch sockets (`can_watch_sockets`)."""
     try:
         import uvloop
     except ImportError:
@@ -100,14 +103,14 @@ def new_loop() -> "asyncio.AbstractEventLoop":
 
 
 def can_watch_sockets(loop: "asyncio.AbstractEventLoop", platform: str = sys.platform) -> bool:
-    """Whether the loop calls back when a socket can be read."""
+    """Whether the loop can call back when a socket is readable."""
     import asyncio
 
     return platform != "win32" or isinstance(loop, asyncio.SelectorEventLoop)
 
 
 def readiness_check(socket_descriptor: int) -> Callable[[], object]:
-    """A function that says whether there is something to read from a socket, without waiting for it."""
+    """A function that returns whether a socket has something to read, without waiting."""
     if sys.platform == "win32":
         return lambda: select.select([socket_descriptor], [], [], 0)[0]
     else:  # noqa: RET505 - a type checker for Windows must see that this is not reached there
@@ -117,8 +120,8 @@ def readiness_check(socket_descriptor: int) -> Callable[[], object]:
 
 
 def allow_rebinding(listening: socket.socket) -> None:
-    """Let a server listen where an earlier one has just ended. On Windows that is always so, and the option would let
-    two servers listen at one address."""
+    """Let a server listen at the address of one that has just ended. Windows always allows that, and the option would
+    let two servers listen at one address."""
     if sys.platform != "win32":
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
@@ -137,40 +140,40 @@ def allow_many_files() -> None:
 
 
 def lower_priority() -> None:
-    """Let other processes go first, where the system takes that in one call."""
+    """Let other processes go first, on systems that support it in one call."""
     if sys.platform != "win32":
         os.nice(5)
 
 
 def yield_core() -> None:
-    """Let a process go on that waits for this core. The system would let this one work on for some milliseconds first,
-    even where it has the lower priority."""
+    """Let a process continue that waits for this core. The system would otherwise let this one run for some
+    milliseconds first, even if it has the lower priority."""
     if sys.platform != "win32":
         os.sched_yield()
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 _IDLE_SHARE = 0.05
-"""A process that used less than this share of a core has nothing to do."""
+"""A process that used less than this share of a core counts as idle."""
 
 
 class FreedMemory:
-    """Gives the system back what this process needs no more: garbage that the collector has not found yet, and what the
-    C library keeps after a burst of streams, a third of a server. Looking for both takes milliseconds, so that it is
-    done when there is nothing else to do, and only after so many seconds of work (`worth_it`)."""
+    """Returns memory to the system that this process no longer needs: garbage that the collector has not found yet, and
+    what the C library keeps after a burst of streams, a third of a server's memory. Finding both takes milliseconds, so
+    it is done when the process is idle, and only after this many seconds of work (`worth_it`)."""
 
     def __init__(self, worth_it: float = 0.05) -> None:
         self._worth_it = worth_it
         self._looked = self._used = self._used_before = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Ask it now and then, with the time in seconds. True if there was something to do before, and since the last
-        call hardly anything."""
+        """Whether it is time to give memory back: there was work before, and hardly any since the last call. Call it
+        from time to time, with the time in seconds."""
         used = process_time()
         is_idle = used - self._used <= _IDLE_SHARE * (now - self._looked)
         self._looked, self._used = now, used
@@ -183,7 +186,7 @@ class FreedMemory:
 
 
 def _trim_heap() -> None:
-    """Have the C library give back every page that is free; only that of GNU can be asked."""
+    """Make the C library return every free page; only GNU's has a function for that."""
     import ctypes
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
@@ -208,7 +211,7 @@ def is_running(number: int) -> bool:
 
 
 def _is_running_on_windows(number: int) -> bool:
-    """On Windows `os.kill` ends a process whatever the signal is."""
+    """Needed because `os.kill` on Windows ends a process whatever the signal is."""
     import ctypes
 
     kernel: Any = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore] # other systems have none
@@ -222,8 +225,8 @@ def _is_running_on_windows(number: int) -> bool:
 
 
 def has_ended(child: int) -> bool:
-    """Whether a child has ended, asked of the system: asyncio notices a moment later, when its port is closed. False
-    where the system does not tell it without taking the exit code away from asyncio."""
+    """Whether a child has ended, according to the system: asyncio notices a moment later, when its port is already
+    closed. False if the system cannot tell without taking the exit code from asyncio."""
     if sys.platform == "win32" or not hasattr(os, "waitid"):
         return False
     else:  # noqa: RET505 - as above
@@ -234,8 +237,7 @@ def has_ended(child: int) -> bool:
 
 
 def start_time(number: int) -> str:
-    """The start time of a process, which tells it from later ones with the same number; empty where /proc is
-    missing."""
+    """The start time of a process, which tells it from later ones with the same pid; empty if there is no /proc."""
     try:
         # The program's name is in parentheses and may contain parentheses itself.
         return Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
@@ -243,7 +245,7 @@ def start_time(number: int) -> str:
         return ""
 
 
-# --- a process and all that it started ---
+# --- process trees ---
 
 MARK = "_SIGHTLINE_CHILD"
 """The variable that marks a child; its descendants inherit it."""
@@ -252,11 +254,12 @@ _GONE = ("Z", "X")
 
 
 READS_ANY_PIPE: Final = sys.platform != "win32"
-"""Whether the event loop reads pipes that it has not made itself; that of Windows does not."""
+"""Whether the event loop can read pipes that it did not create itself; that of Windows cannot."""
 
 
 class OwnGroup(TypedDict, total=False):
-    """How a process is started so that our terminal's signals do not reach it, and it can be ended with its own."""
+    """Options to start a process so that our terminal's signals do not reach it, and it can be ended with its
+    descendants."""
 
     start_new_session: bool
     creationflags: int
@@ -268,12 +271,12 @@ def own_group(platform: str = sys.platform) -> OwnGroup:
 
 
 def tree_killer(leader: int) -> list[str]:
-    """The command that ends a process of Windows and all that it started."""
+    """The command that ends a Windows process and everything that it started."""
     return ["taskkill", "/PID", str(leader), "/T", "/F"]
 
 
 def kill_own_group() -> None:
-    """End this process, which was started with `own_group`, and all that it started, at once."""
+    """End this process, which was started with `own_group`, and everything that it started, at once."""
     if sys.platform == "win32":
         subprocess.run(tree_killer(os.getpid()), check=False, capture_output=True)
         os._exit(1)
@@ -298,7 +301,7 @@ class ProcessTree:
         return cls(leader, mark, -1)
 
     def is_left(self) -> bool:
-        """Whether any of the processes is alive. Without /proc only the child and its group can be asked about."""
+        """Whether any of the processes is alive. Without /proc only the child and its group can be checked."""
         if _PROC.is_dir():
             return bool(self.alive())
         if sys.platform == "win32":
@@ -307,18 +310,18 @@ class ProcessTree:
             return self._send_to_group(0)
 
     async def wait_until_gone(self) -> None:
-        """Wait until none is alive; there is no event for the end of a process that is not our child."""
+        """Wait until none is alive. There is no event for the end of a process that is not our child."""
         import asyncio
 
         while self.is_left():  # noqa: ASYNC110
             await asyncio.sleep(_LOOK_AGAIN)
 
     def terminate(self) -> bool:
-        """Ask all of them to end; returns whether there was any. Windows cannot ask and ends them."""
+        """Ask all of them to end; returns whether there were any. Windows cannot ask, and ends them."""
         return self._send(signal.SIGTERM)
 
     def kill(self) -> bool:
-        """End all of them at once; returns whether there was any."""
+        """End all of them at once; returns whether there were any."""
         return self._send(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def alive(self) -> list[int]:

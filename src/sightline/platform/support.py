@@ -1,4 +1,4 @@
-"""What needs a system that not every user has: it is refused in one line, with what to do instead."""
+"""Features that need a system which not every user has. They are refused in one line, with what to do instead."""
 
 import sys
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -9,7 +9,7 @@ Feature: TypeAlias = Literal["run", "workers", "built-in tools"]
 
 
 class Substitute(NamedTuple):
-    """What a feature is called in a message, which part of the system it needs, and what a user can do instead."""
+    """What a feature is called in messages, what it needs from the system, and what a user can do instead."""
 
     name: str
     need: str
@@ -44,7 +44,7 @@ def is_supported(feature: Feature, platform: str = sys.platform) -> bool:
 
 
 def require(feature: Feature, platform: str = sys.platform) -> None:
-    """Raise a fault that says what is not supported here, and what to do instead."""
+    """Raise a Fault that reports what is not supported here, and what to do instead."""
     if not is_supported(feature, platform):
         name, need, instead = _POSIX_ONLY[feature]
         raise Fault(Code.CONFIG, f"Windows does not support {name}, which needs {need}", hint=instead)

@@ -1,4 +1,4 @@
-"""The terminal that a program was started from: read by line or by key while everything else goes on."""
+"""The terminal that a program was started from, read by line or by key while everything else continues."""
 
 import asyncio
 import os
@@ -13,8 +13,8 @@ _CONTROLLING = "CONIN$" if sys.platform == "win32" else "/dev/tty"
 
 class TerminalReader:
     """Reads from an open terminal without blocking the event loop. The loop of Windows cannot watch a terminal
-    (`can_watch` False): there a thread waits for what is typed, and what comes after the caller has stopped waiting is
-    given to the next call."""
+    (`can_watch` False): there a thread waits for input, and input that arrives after the caller has stopped waiting is
+    returned by the next call."""
 
     def __init__(self, descriptor: int, *, can_watch: bool = sys.platform != "win32") -> None:
         self._descriptor = descriptor
@@ -22,7 +22,7 @@ class TerminalReader:
         self._reading: asyncio.Future[bytes] | None = None
 
     async def read(self) -> bytes:
-        """What was typed; empty at the end, and when the terminal was closed."""
+        """What was typed; empty at the end of input, and if the terminal was closed."""
         if not self._can_watch:
             if self._reading is None:
                 self._reading = self._start_reading()
@@ -52,7 +52,7 @@ class TerminalReader:
             with suppress(RuntimeError):  # the loop is closed: no one waits any more
                 loop.call_soon_threadsafe(result.set_result, data)
 
-        # A thread of its own, because the program's end does not wait for it.
+        # A thread of its own, because the program does not wait for it at exit.
         threading.Thread(target=wait, daemon=True).start()
         return result
 
@@ -65,8 +65,8 @@ class TerminalReader:
 
 @contextmanager
 def keys_at_once(descriptor: int) -> Iterator[bool]:
-    """A terminal that delivers each key at once and does not echo it; Ctrl-C works as usual. Yields False where keys
-    come with Enter only: on Windows, and if it is no terminal."""
+    """Make the terminal deliver each key at once, without echo; Ctrl-C works as usual. Yields False if keys arrive only
+    with Enter: on Windows, and if it is not a terminal."""
     if sys.platform == "win32":
         yield False
     else:
@@ -74,14 +74,14 @@ def keys_at_once(descriptor: int) -> Iterator[bool]:
 
         try:
             before = termios.tcgetattr(descriptor)
-        except termios.error:  # it is no terminal
+        except termios.error:  # it is not a terminal
             yield False
             return
         mode = termios.tcgetattr(descriptor)
         mode[3] &= ~(termios.ICANON | termios.ECHO)
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
         try:
-            # At once, and not with a flush: what was typed before is meant for this question, too.
+            # Without a flush: what was typed earlier is meant for this question too.
             termios.tcsetattr(descriptor, termios.TCSANOW, mode)
             yield True
         finally:
@@ -91,7 +91,7 @@ def keys_at_once(descriptor: int) -> Iterator[bool]:
 
 @contextmanager
 def open_terminal() -> Iterator[int | None]:
-    """The terminal of this process, open for reading, also where stdin is something else; None if it has none."""
+    """The terminal of this process, open for reading, even if stdin is something else; None if there is none."""
     try:
         descriptor = os.open(_CONTROLLING, os.O_RDONLY | getattr(os, "O_NOCTTY", 0))
     except OSError:

@@ -19,7 +19,7 @@ export interface About {
   program: string;
 }
 
-/** One thing that the target demands and the source did not say. `pointer` is its place in the target document. */
+/** Something that the target requires and the source does not contain. `pointer` is its place in the target document. */
 export interface Addition {
   pointer: string;
   what: string;
@@ -35,7 +35,7 @@ export interface Amendment {
   pointer?: string;
 }
 
-/** What a thing is, what it says, and what came before it, which only separates equal things. A patch written by hand names the kind alone. */
+/** The kind and content of a thing, and the content before it, which only tells equal things apart. A patch written by hand has only the kind. */
 export interface Anchor {
   kind: string;
   content: string;
@@ -60,7 +60,7 @@ export interface AnswerShown {
   run: string;
 }
 
-/** A person wrote the reply, or changed the tool calls of the one that came. `sha256` is that of the reply that the client gets, folded, as JSON. */
+/** A person wrote the reply, or changed the tool calls of the one that arrived. `sha256` is the hash of the folded reply that the client gets, as JSON. */
 export interface AnsweredFact {
   kind: "answered";
   sha256: string;
@@ -95,7 +95,7 @@ export interface AttachmentShown {
   size: number;
 }
 
-/** The body was written to a provider; every attempt has the same bytes. Of an attempt after another, `reason` is the code of the failure before it, `detail` what was said of that, and `waited` the seconds in between. `url` is where it went, with a mask in place of a credential in its query; `headers` are those that Sightline sent, with a mask in place of each credential. `key` is the beginning of the hash of the first of these, which tells one key from another and nothing else. */
+/** The body was written to a provider; every attempt has the same bytes. For a retry, `reason` is the code of the previous failure, `detail` its message, and `waited` the seconds in between. `url` is the address, with credentials in its query masked; `headers` are those that Sightline sent, with each credential masked. `key` is the beginning of the hash of the first credential, which only tells keys apart. */
 export interface AttemptStartedFact {
   kind: "attempt";
   number: number;
@@ -111,14 +111,14 @@ export interface AttemptStartedFact {
   key: string;
 }
 
-/** Several edits as one: all of them or none, and one step to undo. */
+/** Apply several edits as one: all of them or none, and one step to undo. */
 export interface BatchOperation {
   op: "batch";
   keep?: "all" | "project" | "session" | null;
   operations: (SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation)[];
 }
 
-/** A body of a raw exchange has passed: that of the request, or that of the reply. `sha256` and `size` are of the whole body after content decoding; where `coding` is named, it was not decoded and they are of the coded bytes. The first `kept` bytes are on record, of a request under `kept_sha256`. With `is_whole` unset it broke off. */
+/** A body of a raw exchange has passed through: the request's or the reply's. `sha256` and `size` describe the whole body after content decoding; if `coding` is set, the body was not decoded and they describe the encoded bytes. The first `kept` bytes are recorded, for a request under `kept_sha256`. Without `is_whole` the body was interrupted. */
 export interface BodyPassedFact {
   kind: "body";
   of: "reply" | "request";
@@ -138,7 +138,7 @@ export interface BodyShare {
   size: number;
 }
 
-/** How a chat has planned this request, or what it made of the outcome: one moment of one send, under the names that the chat has for it. It may come after the end. */
+/** How a chat planned this request, or what it made of the outcome: one step of a send, in the chat's own terms. May follow the end of the exchange. */
 export interface BudgetedFact {
   kind: "budgeted";
   telemetry: { [key: string]: Json };
@@ -196,7 +196,7 @@ export interface CacheCause {
   unpriced: number;
 }
 
-/** What is held still. Words are those of the section with this `index` among those of its kind `section`, counted from 0, or of its part of this name. `names` are the tools in their order; `pointer` and `value` are an option's, and None is one that is left out; `ttl` is the lifetime that marks ask for, without one they are placed anew. */
+/** What is made stable. Text is that of the section with this `index` among those of the kind `section`, counted from 0, or of its part of this name. `names` are the tools in their order; `pointer` and `value` are an option's, where None means that the option is absent; `ttl` is the lifetime that marks request. Without one the marks are placed anew. */
 export interface CacheEdit {
   action: "freeze" | "mark" | "move" | "option" | "order" | "strip";
   section?: string;
@@ -360,7 +360,7 @@ export interface CaseShown {
   is_edited: boolean;
 }
 
-/** One stretch of the budget bar. */
+/** A segment of the budget bar. */
 export interface CategoryTokens {
   name: "attachments" | "history" | "options" | "results" | "system" | "tools" | "user";
   tokens: number;
@@ -484,7 +484,7 @@ export interface CompareShown {
   excluded: Excluded[];
 }
 
-/** One line of a structural diff; `before` is None for what was added, `after` for what was removed. */
+/** A line of a structural diff; `before` is None for an addition, `after` for a removal. */
 export interface Compared {
   change: "added" | "changed" | "moved" | "removed" | "same";
   label: string;
@@ -597,7 +597,7 @@ export interface CostsShown {
   prices: PriceUsed[];
 }
 
-/** Delete a section or a part, with what is invalid without it; it can be restored. */
+/** Delete a section or a part, with everything that is invalid without it. It can be restored. */
 export interface DeleteOperation {
   op: "delete";
   keep?: "all" | "project" | "session" | null;
@@ -628,20 +628,20 @@ export interface Distributions {
   b: number[];
 }
 
-/** A person, or a rule, refused it; nothing was sent. */
+/** A person, or a rule, refused the request; nothing was sent. */
 export interface DroppedFact {
   kind: "dropped";
   reason: string;
 }
 
-/** A second one of an item of the conversation, behind it. */
+/** Insert a copy of an item of the conversation after it. */
 export interface DuplicateOperation {
   op: "duplicate";
   keep?: "all" | "project" | "session" | null;
   section: string;
 }
 
-/** Tokens that come from the cache, tokens of the cache that are lost, and how many of those the edit lost. `pointer` and `section` are where the prompt stops being that of the request before, `reason` says why. Money is in US dollars, None where the prices are not known. */
+/** What an edit costs in the cache: tokens that come from the cache, cached tokens that are lost, and how many of those the edit lost. `pointer` and `section` are where the prompt begins to differ from the previous request, `reason` is why. Money is in US dollars, None if the prices are unknown. */
 export interface EditCost {
   kept_tokens: number;
   broken_tokens: number;
@@ -717,7 +717,7 @@ export interface ExampleShown {
   places: { [key: string]: string };
 }
 
-/** It was given up, for this reason. `usage` is what had been used by then, where an answer had begun. */
+/** The exchange was cancelled for this reason. `usage` is what had been used by then, if an answer had begun. */
 export interface ExchangeCancelledFact {
   kind: "cancelled";
   reason: "client_gone" | "interrupted" | "shutdown" | "timeout" | "user";
@@ -738,7 +738,7 @@ export interface ExchangeDetails {
   raw?: RawShown;
 }
 
-/** It ended in a fault; the rest as in `ExchangeFinished`, as far as an answer had come. */
+/** The exchange ended in a fault. The other fields are those of `ExchangeFinished`, as far as an answer had arrived. */
 export interface ExchangeFailedFact {
   kind: "failed";
   code: string;
@@ -752,7 +752,7 @@ export interface ExchangeFailedFact {
   elapsed: number;
 }
 
-/** The reply is whole. `status` and `headers` are the provider's, `sha256` is that of its raw body, `tools` are the tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning` is what was wrong with it all the same. */
+/** The reply is complete. `status` and `headers` are the provider's, `sha256` is the hash of its raw body, `tools` are the tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning` describes a problem that did not make the exchange fail. */
 export interface ExchangeFinishedFact {
   kind: "finished";
   finish: string;
@@ -803,13 +803,13 @@ export interface FilterShown {
   completions: Offer[];
 }
 
-/** What a button says, and the edits that it makes in one step. */
+/** The label of a button, and the edits that it makes in one step. */
 export interface Fix {
   label: string;
   operations: (SetTextOperation | SetOperation | InsertOperation | RemoveOperation | MoveOperation | DeleteOperation | RestoreOperation | DuplicateOperation | SetRoleOperation | SetBodyOperation | BatchOperation | ResetOperation)[];
 }
 
-/** What is between `before` and `after` always says `text`. Without `before` it begins the text, without `after` it ends it. */
+/** Text between `before` and `after` that is replaced by `text`. An empty `before` means the start of the text, an empty `after` its end. */
 export interface FixedSpan {
   before?: string;
   after?: string;
@@ -829,7 +829,7 @@ export interface ForgottenShown {
   forgotten: string[];
 }
 
-/** A piece of the reply, as it came, and how many seconds after the attempt had started. */
+/** A piece of the reply, as it arrived, and how many seconds after the start of the attempt. */
 export interface FrameArrivedFact {
   kind: "frame";
   data?: string;
@@ -861,7 +861,7 @@ export interface Hashes {
   reply: string | null;
 }
 
-/** It waits for a person: the whole request, or the tool calls of its reply. */
+/** The exchange waits for a person: the whole request, or the tool calls of its reply. */
 export interface HeldFact {
   kind: "held";
   phase: "request" | "tool_calls";
@@ -926,7 +926,7 @@ export interface InheritedShown {
   parameters: TopicParameters;
 }
 
-/** A new element before a position or at the end (`-`), or a new key. */
+/** Insert an element before a position or at the end (`-`), or a new key. */
 export interface InsertOperation {
   op: "insert";
   keep?: "all" | "project" | "session" | null;
@@ -949,7 +949,7 @@ export interface InterceptionRule {
   on_timeout?: "drop" | "send";
 }
 
-/** Repeat the edits that were made so far on later requests, too. The document stays as it is. */
+/** Repeat the edits made so far on later requests too. The document is not changed. */
 export interface KeepEditsOperation {
   op: "keep";
   keep?: "all" | "project" | "session" | null;
@@ -1046,7 +1046,7 @@ export interface Line {
   title?: string;
 }
 
-/** One thing of the source that the target does not say. `pointer` is its place in the source document. `content` is something that the model or the reader would have seen, `option` a setting, `identity` an id or bookkeeping that means nothing elsewhere. */
+/** Something in the source that the target does not express. `pointer` is its place in the source document. `content` is something that the model or the reader would have seen, `option` a setting, `identity` an id or bookkeeping that means nothing elsewhere. */
 export interface Loss {
   pointer: string;
   what: string;
@@ -1066,7 +1066,7 @@ export interface MadeShown {
   suites: string[];
 }
 
-/** One edit that stays. `name` is the session or project that it is for; with `is_off` it is kept, but not applied. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip and what holds a prompt still for the `cache` have neither. A patch has `hunks`; a `set_text` has the whole `text`, for values that are no prose. */
+/** A kept edit. `name` is the session or project that it is for; with `is_off` it is kept but not applied. `anchor` is the section that it was made on, as the client sends it, and `part` the part; a strip has neither, nor does a `cache` mask, which keeps a prompt stable. A patch has `hunks`; a `set_text` has the whole `text`, for values that are not prose. */
 export interface Mask {
   id?: string;
   scope?: "all" | "project" | "session";
@@ -1083,7 +1083,7 @@ export interface Mask {
   is_off?: boolean;
 }
 
-/** What became of a mask on one request; `why` says what kept it from being applied. */
+/** The result of a mask on one request; `why` is what prevented it from being applied. */
 export interface MaskOutcome {
   mask: string;
   outcome: "ambiguous" | "applied" | "missing" | "refused";
@@ -1124,7 +1124,7 @@ export interface ModelShown {
   context_window: number | null;
 }
 
-/** Take a value out and put it at `pointer`, which is read after it is gone. */
+/** Remove a value and insert it at `pointer`, which is resolved after the removal. */
 export interface MoveOperation {
   op: "move";
   keep?: "all" | "project" | "session" | null;
@@ -1322,7 +1322,7 @@ export interface Reached {
   is_unmeasured?: boolean;
 }
 
-/** A client, or one of our own callers, asked. `sha256` is that of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, `origin` the exchange that this one replays. `headers` are the client's without credentials. `conversation` is the chat or the run that it is part of, where one of our own callers asked. `transport` is how it came: `http`, `tls` where the client meant its provider, or a frame of a `websocket`. `method` is that of a raw request; the body of one may still come, and then there is no `sha256`. */
+/** A client, or one of our own callers, sent a request. `sha256` is the hash of the body after content decoding. `session` labels the traffic, `client` is the program as it calls itself, and `origin` is the exchange that this one replays. `headers` are the client's, without credentials. `conversation` is the chat or run that a request of our own belongs to. `transport` is how it arrived: `http`, `tls` if the client addressed its provider, or a frame of a `websocket`. `method` is set for raw requests, whose body may still be arriving, in which case there is no `sha256`. */
 export interface ReceivedFact {
   kind: "received";
   dialect: string;
@@ -1349,7 +1349,7 @@ export interface RecordShown {
   is_configured: boolean;
 }
 
-/** Forward again by one step that was undone. */
+/** Repeat one undone step. */
 export interface RedoOperation {
   op: "redo";
   keep?: "all" | "project" | "session" | null;
@@ -1373,13 +1373,13 @@ export interface RefusalsShown {
   refused: RefusalShown[];
 }
 
-/** A person let it go, having seen the body with this hash. */
+/** A person released the request after seeing the body with this hash. */
 export interface ReleasedFact {
   kind: "released";
   sha256: string;
 }
 
-/** Take a value out for good; only undo brings it back. */
+/** Remove a value permanently; only undo brings it back. */
 export interface RemoveOperation {
   op: "remove";
   keep?: "all" | "project" | "session" | null;
@@ -1409,7 +1409,7 @@ export interface ReplyShown {
   by_hand: boolean;
 }
 
-/** The client can ask for the reply again by its id: a translation has made it, so that no provider keeps it. `owner` is a fingerprint of the credential that the client must show for that. `created` is the time that the reply gives as its own. A later fact of this kind takes the place of the one before: with the `metadata` that the client has set since, or with `is_deleted`. It may come after the end. */
+/** The client can retrieve the reply by its id. A translation made the reply, so no provider keeps it. `owner` is a fingerprint of the credential that the client must present to retrieve it. `created` is the time that the reply gives as its own. A later fact of this kind replaces an earlier one, with the `metadata` that the client has set since, or with `is_deleted`. May follow the end of the exchange. */
 export interface ReplyStoredFact {
   kind: "stored";
   owner: string;
@@ -1418,13 +1418,13 @@ export interface ReplyStoredFact {
   is_deleted: boolean;
 }
 
-/** Back to the document as it came; this too can be undone. */
+/** Go back to the document as it arrived; this too can be undone. */
 export interface ResetOperation {
   op: "reset";
   keep?: "all" | "project" | "session" | null;
 }
 
-/** Bring back what a deletion took. */
+/** Restore what a deletion removed. */
 export interface RestoreOperation {
   op: "restore";
   keep?: "all" | "project" | "session" | null;
@@ -1563,7 +1563,7 @@ export interface Score {
   details?: { [key: string]: Json };
 }
 
-/** One item of the conversation, the system prompt, the tools or the options. `text` is what `set_text` without a part replaces. A deleted section keeps its old place in the list and has no pointer; an edit restores it. The viewer fills in `tokens`, and `original_content` and `source_message_index`: the text of an edited section as it came, and the number of the item in the conversation as it came, from 0; both are None for what was not there then. */
+/** An item of the conversation, the system prompt, the tools or the options. `text` is what `set_text` without a part replaces. A deleted section keeps its old position in the list and has no pointer; an edit restores it. The viewer fills in `tokens`, `original_content` (the text of an edited section as it arrived) and `source_message_index` (the number of the item in the conversation as it arrived, from 0). The last two are None for sections that were not there on arrival. */
 export interface Section {
   id: string;
   kind: "assistant" | "context" | "developer" | "history" | "options" | "other" | "system" | "thinking" | "tool_call" | "tool_result" | "tools" | "user";
@@ -1583,7 +1583,7 @@ export interface Section {
   source_message_index: number | null;
 }
 
-/** One piece of a section. `reason` says why it cannot be edited; a deleted part has no place and so no pointer. `is_json`: its text is JSON on the wire, not a string, so that only JSON can take its place. */
+/** A part of a section. `reason` is why it cannot be edited; a deleted part has no place and so no pointer. With `is_json` its text is JSON on the wire, not a string, so that only JSON can replace it. */
 export interface SectionPart {
   id: string;
   type: "audio" | "cache_breakpoint" | "document" | "image" | "opaque" | "option" | "refusal" | "text" | "thinking" | "tool" | "tool_call" | "tool_result";
@@ -1734,14 +1734,14 @@ export interface SessionTurn {
   below: SessionThread[];
 }
 
-/** Another document, sent exactly as it is written here. */
+/** Replace the document with this body, which is sent exactly as written. */
 export interface SetBodyOperation {
   op: "set_body";
   keep?: "all" | "project" | "session" | null;
   body: string;
 }
 
-/** Another value in the place of one that is there. */
+/** Replace an existing value. */
 export interface SetOperation {
   op: "set";
   keep?: "all" | "project" | "session" | null;
@@ -1749,7 +1749,7 @@ export interface SetOperation {
   value: Json;
 }
 
-/** Another speaker for an item of the conversation; `role` is a canonical role. */
+/** Change the role of an item of the conversation; `role` is a canonical role. */
 export interface SetRoleOperation {
   op: "set_role";
   keep?: "all" | "project" | "session" | null;
@@ -1757,7 +1757,7 @@ export interface SetRoleOperation {
   role: string;
 }
 
-/** Another text for a section, spread over its text parts, or for one part of it. */
+/** Replace the text of a section, distributed over its text parts, or of one part. */
 export interface SetTextOperation {
   op: "set_text";
   keep?: "all" | "project" | "session" | null;
@@ -1798,7 +1798,7 @@ export interface SharePreview {
   all_sections: number;
 }
 
-/** A section, or one tool or option of it, as it is in one of the two. */
+/** A section, or one of its tools or options, as it is in one of the two requests. */
 export interface Side {
   section: string;
   text: string;
@@ -1832,7 +1832,7 @@ export interface SpentShown {
   is_estimated: boolean;
 }
 
-/** Which things go: results or thinking older than so many turns of the user, or the tool of this name. */
+/** What is removed: results or thinking older than this many turns of the user, or the tool of this name. */
 export interface Strip {
   class: "thinking" | "tool" | "tool_results";
   older_than?: number;
@@ -1955,7 +1955,7 @@ export interface TokenBand {
   high: number;
 }
 
-/** How many tokens, likely and at the ends of the band. */
+/** A token estimate with its low and high bounds. */
 export interface Tokens {
   tokens: number;
   low: number;
@@ -2015,7 +2015,7 @@ export interface TrafficFilters {
   filters: TrafficFilter[];
 }
 
-/** The body was put into another dialect; `losses` is how much of it was not carried, `report` what. */
+/** The body was translated into another dialect. `losses` is how many things were not carried over, and `report` lists them. */
 export interface TranslatedFact {
   kind: "translated";
   dialect: string;
@@ -2085,13 +2085,13 @@ export interface TurnShown {
   error: string;
 }
 
-/** Back by one step. */
+/** Go back one step. */
 export interface UndoOperation {
   op: "undo";
   keep?: "all" | "project" | "session" | null;
 }
 
-/** `input_tokens` is the whole prompt: cached and cache-written tokens are parts of it. `reasoning_tokens` are part of `output_tokens`, `cache_write_1h_tokens` part of `cache_write_tokens`: those that the cache keeps for an hour, which cost more. `extras` are the provider's finer counts, `at` their place. The last ones decide the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool. `tier` and `region` are those that answered, where they are not the usual ones. `cost` is what the provider says it charged, in dollars. With `is_estimated` the provider did not count input or output, or the answer broke off before it did: an estimate is there instead. */
+/** The token counts of a request. `input_tokens` is the whole prompt, including cached and cache-written tokens. `reasoning_tokens` are part of `output_tokens`; `cache_write_1h_tokens` are the part of `cache_write_tokens` that the cache keeps for an hour, which costs more. `extras` are the provider's finer counts, `at` their place. The remaining fields affect the price: `audio_input_tokens` are part of `input_tokens`, `audio_output_tokens` and `image_output_tokens` of `output_tokens`. `server_tools` are the calls that the provider made itself, by tool. `tier` and `region` are those that answered, unless they are the usual ones. `cost` is what the provider reports to have charged, in dollars. With `is_estimated`, the provider did not count input or output, or the answer was interrupted before it did, and the counts are estimates. */
 export interface Usage {
   input_tokens?: number;
   output_tokens?: number;
@@ -2111,13 +2111,13 @@ export interface Usage {
   is_estimated?: boolean;
 }
 
-/** `ok` where nothing keeps the draft from being sent. */
+/** The problems of a draft. `ok` if none of them prevents it from being sent. */
 export interface Validity {
   ok: boolean;
   problems: ValidityFinding[];
 }
 
-/** One problem and where it is. Errors keep a request from being sent; `inherited` ones the client sent itself. */
+/** A problem and its place. Errors prevent a request from being sent; `inherited` problems were in the client's own request. */
 export interface ValidityFinding {
   pointer: string;
   section: string;

@@ -1,8 +1,8 @@
-"""The bytes of the wire: JSON text, JSON pointers, surgical edits of a body, partial JSON and SSE framing.
+"""The bytes of the wire: JSON text, JSON pointers, in-place edits of a body, partial JSON and SSE framing.
 
-Everything here is bytes and values in, bytes and values out. The package may import the standard library, msgspec,
-`sightline.errors` and `sightline.model`; it never opens a socket or a file, reads a clock, knows a provider's
-dialect, or writes a document anew where a patch of its bytes will do.
+Everything here takes and returns bytes and values. The package may import the standard library, msgspec,
+`sightline.errors` and `sightline.model`. It never opens a socket or a file, reads a clock or knows a provider's
+dialect, and it never rewrites a document if patching its bytes is enough.
 """
 
 from sightline.wire import jsontext, pointer

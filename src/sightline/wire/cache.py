@@ -1,4 +1,4 @@
-"""A mapping of bounded size that forgets what was not used for longest."""
+"""A mapping of bounded size that evicts the least recently used entry."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -23,8 +23,7 @@ class BoundedCache(Generic[K, V]):
         return self._entries[key]
 
     def put(self, key: K, value: V) -> None:
-        """Store the value as the one used last, and forget the one that was not used for longest if they are too
-        many."""
+        """Store the value as the most recently used, and evict the least recently used entry if there are too many."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self.maxsize:

@@ -1,4 +1,4 @@
-"""An HTTP request before its secrets are put in, so that it can be shown, printed and recorded as it is."""
+"""An HTTP request before its secrets are filled in, so that it can be shown, printed and recorded."""
 
 import re
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from sightline.errors import Code, Fault
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A value from the environment, and what stands around it. An `optional` one is left out where it is not set;
-    `help` says how to come by the value."""
+    """A value from the environment, and the text around it. An `optional` one is left out if it is not set; `help` says
+    how to get the value."""
 
     name: str
     prefix: str = ""
@@ -27,9 +27,9 @@ TemplateValue: TypeAlias = str | Variable
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """What goes to the socket, secrets and all. Its repr shows none of them.
+    """What is written to the socket, including secrets. Its repr shows none of them.
 
-    One that `is_passed_on` is a client's, and does not say that it is ours.
+    A request that `is_passed_on` is a client's, and does not identify itself as ours.
     """
 
     method: str
@@ -48,7 +48,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RequestTemplate:
-    """One HTTP request, with variables where the values are secrets or known only to the machine that sends it."""
+    """An HTTP request, with variables for values that are secret or known only to the machine that sends it."""
 
     method: str
     url: TemplateValue
@@ -57,7 +57,7 @@ class RequestTemplate:
     is_passed_on: bool = False
 
     def fill(self, environment: Mapping[str, str]) -> HttpRequest:
-        """The request with every variable's value in its place."""
+        """The request with the values of all variables filled in. Raises a Fault if a required variable is not set."""
         headers = [(name, _value(value, environment, Code.AUTH)) for name, value in self.headers]
         return HttpRequest(
             self.method,
@@ -97,15 +97,15 @@ _SEPARATOR = re.compile(r"[/\\]")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
 _DOTS = frozenset({".", ".."})
 _MOST_CODINGS = 4
-"""A path that is percent-encoded more often than this hides something."""
+"""A path that is percent-encoded more often than this is suspicious."""
 
 
 def can_stray(path: str) -> bool:
-    """Whether a server could take this path for another one than it seems to be.
+    """Whether a server could resolve this path to a different one.
 
-    That is so where it has a dot segment, a backslash or a control character, as it stands or percent-encoded, once or
-    several times over: proxies and servers differ in how often they decode, and some take a backslash for a slash and
-    pass over what follows a semicolon.
+    That is possible if it has a dot segment, a backslash or a control character, plain or percent-encoded, once or
+    repeatedly: proxies and servers differ in how often they decode, and some treat a backslash as a slash and ignore
+    what follows a semicolon.
     """
     for _ in range(_MOST_CODINGS):
         if _UNSAFE.search(path) or any(part.partition(";")[0] in _DOTS for part in _SEPARATOR.split(path)):

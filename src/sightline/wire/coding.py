@@ -1,6 +1,6 @@
-"""Content codings undone: what a body says once gzip, deflate or zstd is taken off, and never more than is allowed.
+"""Decoding of content codings: gzip, deflate, brotli and zstd, up to a maximum size.
 
-A few bytes can be made to say gigabytes, so what comes out is counted while it comes.
+A few bytes can expand to gigabytes, so the output is counted while it is produced.
 """
 
 import zlib
@@ -13,14 +13,14 @@ from sightline.errors import Code, Fault
 
 LIMIT = 64 * 1024 * 1024
 _PIECE = 1024
-"""So much is undone at a time: a zstd block of a few bytes may stand for 128 KiB."""
+"""How many bytes are decoded at a time: a zstd block of a few bytes may expand to 128 KiB."""
 
 _LARGEST_WINDOW = 1 << 27
 _PORTION = 1 << 16
 _HINT = "Send the body as it is, or with Content-Encoding gzip, deflate, br or zstd and all of its bytes."
 
 READABLE = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "identity"})
-"""The codings that can be undone here."""
+"""The codings that can be decoded."""
 
 
 class _Undoing(Protocol):
@@ -34,7 +34,7 @@ class _Undoing(Protocol):
 
 
 def decode_body(data: bytes, codings: str, limit: int = LIMIT) -> bytes:
-    """What a body says whose Content-Encoding is this; a fault where it is broken off, damaged or too much."""
+    """The body decoded from this Content-Encoding. Raises a Fault if it is truncated, damaged or too large."""
     for name in reversed([name for each in codings.split(",") if (name := each.strip().lower())]):
         undoing = Decoding(name, limit)
         data = undoing.feed(data)
@@ -46,7 +46,7 @@ def decode_body(data: bytes, codings: str, limit: int = LIMIT) -> bytes:
 
 
 class Decoding:
-    """One coding undone while the bytes come. `is_whole` tells whether what came so far could be all."""
+    """Decodes one coding while bytes arrive. `is_whole` is whether the bytes so far could be the complete body."""
 
     def __init__(self, coding: str, limit: int = LIMIT) -> None:
         if coding not in READABLE:
@@ -60,17 +60,17 @@ class Decoding:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is begun and not ended."""
+        """Whether nothing has begun that has not ended."""
         return self._undoing is None and not self._head
 
     def feed(self, data: bytes) -> bytes:
-        """What these bytes add."""
+        """Decode the next bytes."""
         if self._coding == "identity":
             return data
         out: list[bytes] = []
         data, self._head = self._head + data, b""
         if self._undoing is None and self._coding == "deflate" and len(data) < 2:
-            self._head = data  # two bytes show which of the two forms it has
+            self._head = data  # the first two bytes show which of its two forms it has
             return b""
         for start in range(0, len(data), _PIECE):
             self._take(data[start : start + _PIECE], out)
@@ -90,13 +90,13 @@ class Decoding:
             out.append(some)
             piece = b""
             if self._undoing.eof:
-                # Another member may follow; both formats allow it.
+                # Another member may follow; gzip and zstd both allow it.
                 piece, self._undoing = self._undoing.unused_data, None
 
 
 class _Brotli:
-    """Brotli undone. One byte of it may stand for 16 MiB, so what comes out is taken in portions, and no further than
-    just above the limit, which its caller then refuses."""
+    """A brotli decoder. One byte may expand to 16 MiB, so the output is taken in portions, and stops just above the
+    limit, which the caller then refuses."""
 
     unused_data = b""
 
@@ -123,7 +123,7 @@ def _begin_decoding(coding: str, head: bytes, limit: int) -> _Undoing:
     if coding == "zstd":
         return zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW).decompressobj()
     if coding == "deflate":
-        # Properly with zlib's frame around it; many send it bare.
+        # The standard asks for zlib's frame around it; many send it bare.
         is_framed = head[0] & 0x0F == 8 and int.from_bytes(head[:2], "big") % 31 == 0
         return zlib.decompressobj(zlib.MAX_WBITS if is_framed else -zlib.MAX_WBITS)
     return zlib.decompressobj(zlib.MAX_WBITS | 16)

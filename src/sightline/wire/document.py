@@ -1,7 +1,7 @@
-"""The wire document: the body of a request as its exact bytes, and edits that touch nothing else.
+"""The wire document: the exact bytes of a request body, and edits that change nothing else in it.
 
-An edit replaces the bytes of one value and gives a new document. Everything outside the edited place stays as the
-client wrote it: key order, spacing, number spellings, escapes, unknown fields.
+An edit replaces the bytes of one value and returns a new document. Everything outside the edited place stays as the
+client wrote it: key order, spacing, number formats, escapes, unknown fields.
 """
 
 from functools import cached_property
@@ -15,7 +15,7 @@ from sightline.wire.pointer import covers, index, refusal, resolve
 
 
 class WireDocument(msgspec.Struct, frozen=True, dict=True):
-    """One JSON text. Two documents are equal when their bytes are."""
+    """A JSON text. Documents are equal if their bytes are."""
 
     data: bytes
 
@@ -25,32 +25,32 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         return jsontext.decode(self.data)
 
     def get(self, pointer: str) -> Json:
-        """The value at a place."""
+        """The value at a pointer."""
         return resolve(self.document, pointer)
 
     def text_of(self, pointer: str) -> bytes:
-        """The exact bytes of the value at a place."""
+        """The exact bytes of the value at a pointer."""
         start, stop = spans.find(self.data, pointer)
         return self.data[start:stop]
 
     def set(self, pointer: str, value: Json) -> "WireDocument":
-        """Put another value in the place of one that is there; the same document if that says what is there already.
+        """Replace the value at a pointer. Returns the same document if the new value equals the old one.
 
-        The order of keys counts as a difference, since it is one in the bytes that are sent.
+        A different order of keys counts as a change, because it changes the bytes that are sent.
         """
         text = jsontext.encode(value)
-        # The whole body is replaced whatever it was, so that a broken one can be mended.
+        # The whole body is replaced without being parsed, so that a broken one can be repaired.
         start, stop = spans.find(self.data, pointer) if pointer else (0, len(self.data))
         if spells(self.data[start:stop], text):
             return self
         return _splice(self.data, [(start, stop, text)])
 
     def insert(self, pointer: str, value: Json) -> "WireDocument":
-        """Add a value: before a position of an array, at its end (`-`), or under a new key of an object."""
+        """Insert a value: before a position of an array, at its end (`-`), or under a new key of an object."""
         return self.insert_text(pointer, jsontext.encode(value))
 
     def remove(self, pointer: str) -> "WireDocument":
-        """Take out an element, or a member with every repetition of its key."""
+        """Remove an element, or a member with every repetition of its key."""
         if not pointer:
             raise refusal(pointer, "the whole document cannot be removed", hint="Set it to another value.")
         layout, token = spans.parent(self.data, pointer)
@@ -59,7 +59,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         return _splice(self.data, [(start, stop, b"") for start, stop in cuts(layout, gone)])
 
     def move(self, source: str, pointer: str) -> "WireDocument":
-        """Take a value out and add its very bytes at `pointer`, which is read after the value is gone."""
+        """Remove a value and insert its exact bytes at `pointer`, which is resolved after the removal."""
         text = self.text_of(source)
         if source == pointer:
             return self
@@ -68,7 +68,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         return self.remove(source).insert_text(pointer, text)
 
     def insert_text(self, pointer: str, text: bytes) -> "WireDocument":
-        """Add a value, spelled exactly so; the text is one JSON value."""
+        """Insert a value with exactly this text, which must be one JSON value."""
         if not pointer:
             raise refusal(pointer, "the document is there already", hint="Use set to replace it.")
         layout, token = spans.parent(self.data, pointer)
@@ -78,7 +78,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         elif token in layout.keys:
             raise refusal(pointer, f"the key {token!r} is there already", hint="Use set to replace its value.")
         else:
-            # The colon as the last member of the object spaces it.
+            # Space the colon like the last member of the object.
             last = self.data[layout.heads[-1] : layout.starts[-1]].rpartition(b":")[2] if count else b""
             text = jsontext.encode(token) + b":" + last + text
         if not count:
@@ -93,7 +93,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
 
 
 def spells(old: bytes, text: bytes) -> bool:
-    """Whether the old text spells the value that the new, compact one spells."""
+    """Whether the old text has the same value as the new, compact text."""
     try:
         return old == text or jsontext.encode(jsontext.decode(old)) == text
     except Fault:
@@ -109,12 +109,12 @@ def _splice(data: bytes, patches: list[tuple[int, int, bytes]]) -> WireDocument:
 
 
 def cuts(layout: spans.Layout, gone: list[int]) -> list[tuple[int, int]]:
-    """What to cut so that these entries, in order, and one comma each are gone."""
+    """The byte ranges to cut in order to remove these entries, in order, each with one comma."""
     leading = next((rank for rank, at in enumerate(gone) if at != rank), len(gone))
     cuts = [(layout.stops[at - 1], layout.stops[at]) for at in gone[leading:]]
     if leading == len(layout.heads):
         return [(layout.span.start + 1, layout.stops[-1])]
-    # With nothing left in front of them, the first entries take along the comma that follows.
+    # The first entries have nothing before them, so they take the comma that follows.
     return [(layout.heads[0], layout.heads[leading]), *cuts] if leading else cuts
 
 

@@ -1,7 +1,7 @@
-"""JSON text to values and back, at msgspec's speed, without losing what real clients send.
+"""Decodes and encodes JSON text at msgspec's speed, without losing anything that real clients send.
 
-JavaScript clients send lone surrogate escapes, which are legal JSON and which msgspec refuses; the standard library
-reads and writes those. Whatever neither can read is one `Fault` that says where the text goes wrong.
+JavaScript clients send lone surrogate escapes, which are legal JSON but which msgspec refuses; the standard library
+reads and writes those. A text that neither can read raises a `Fault` that reports where it goes wrong.
 """
 
 import json
@@ -18,12 +18,12 @@ from sightline.model.json import Json
 BOM = b"\xef\xbb\xbf"
 
 MOST_LEVELS = 1000
-# A walk over a value needs up to two frames a level, and begins some way down already. Decoders count with the limit
-# too, and stop short of it.
+# A walk over a value needs up to two frames per level, and starts some way down the stack already. Decoders use the
+# limit too, and stop short of it.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 4 * MOST_LEVELS))
 
 MISFIT = (msgspec.ValidationError, UnicodeEncodeError)
-"""What `msgspec.convert` raises for a value of another shape; half a character in a name is the second."""
+"""What `msgspec.convert` raises for a value of another shape. The second is for a lone surrogate in a name."""
 
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()
@@ -31,11 +31,11 @@ _STRING_OR_ATOM = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^\s"\[\]{},:]++', re.DOTALL
 
 
 class _UnreadableNumber(ValueError):
-    """A number that Python cannot hold exactly or finitely, or a word that stands for one."""
+    """A number that Python cannot represent exactly or finitely, or a word such as NaN."""
 
 
 def decode(data: bytes | str) -> Json:
-    """The value of one JSON text; a leading byte order mark is tolerated, integers are exact."""
+    """The value of a JSON text. A leading byte order mark is accepted; integers are exact."""
     try:
         value: Json = _DECODER.decode(data)
     except RecursionError:
@@ -48,7 +48,7 @@ def decode(data: bytes | str) -> Json:
 
 
 def encode(value: Json) -> bytes:
-    """The compact UTF-8 text of a value; a string that UTF-8 cannot carry makes it ASCII with escapes."""
+    """The compact UTF-8 text of a value; ASCII with escapes if it has a string that UTF-8 cannot encode."""
     try:
         return _ENCODER.encode(value)
     except RecursionError:
@@ -58,19 +58,19 @@ def encode(value: Json) -> bytes:
 
 
 def may_be_deep(data: bytes | str) -> bool:
-    """Whether so many lists and objects begin in it that they could be nested too deep."""
+    """Whether enough lists and objects begin in the text that they could be nested too deep."""
     if len(data) <= 2 * MOST_LEVELS:
-        return False  # a level takes two characters
+        return False  # each level takes two characters
     if isinstance(data, str):
         return data.count("[") + data.count("{") > MOST_LEVELS
-    # What is to be taken out is searched for; `count` looks at each byte, which takes several times as long.
+    # `replace` searches for what it removes; `count` looks at every byte, which takes several times as long.
     most = MOST_LEVELS + 1
     left = len(data.replace(b"[", b"", most)) + len(data.replace(b"{", b"", most))
     return 2 * len(data) - left > MOST_LEVELS
 
 
 def _check_levels(value: Json) -> None:
-    """Refuse what Python code could not follow to its end."""
+    """Raise a Fault if the value is nested deeper than recursive Python code can follow."""
     level = [value]
     for _ in range(MOST_LEVELS):
         inner: list[Json] = []
@@ -89,7 +89,7 @@ def _decode_patiently(data: bytes | str) -> Json:
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
     except UnicodeDecodeError as error:
-        # What stands before the bad byte did decode, so the place can be counted in characters.
+        # The bytes before the bad one did decode, so the place can be counted in characters.
         before = error.object[: error.start].decode("utf-8")
         raise _not_json("invalid UTF-8", *_place(before)) from None
     text = text.removeprefix("\ufeff")

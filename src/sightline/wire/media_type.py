@@ -1,4 +1,4 @@
-"""What kind of file some bytes are: by what they begin with, then by whether they are text, never by a name alone."""
+"""Detects the type of a file: by its first bytes, then by whether it is text, never by its name alone."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _MAGIC: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
         (rb"%PDF-", "application/pdf"),
         (rb"RIFF....WAVE", "audio/wav"),
         (rb"RIFF....AVI ", "video/x-msvideo"),
-        # A tag with its version, or a frame of layer III with a bit rate and a sample rate that exist.
+        # An ID3 tag with its version, or a layer III frame with a valid bit rate and sample rate.
         (rb"ID3[\x02-\x04]|\xff[\xe2\xe3\xf2\xf3\xfa\xfb][\x10-\x1b\x20-\x2b\x30-\x3b\x40-\x4b\x50-\x5b\x60-\x6b\x70-\x7b"
          rb"\x80-\x8b\x90-\x9b\xa0-\xab\xb0-\xbb\xc0-\xcb\xd0-\xdb\xe0-\xeb]", "audio/mpeg"),
         (rb"\xff[\xf0\xf1\xf8\xf9]", "audio/aac"),
@@ -87,7 +87,7 @@ _MARKS: tuple[tuple[bytes, str], ...] = (
 
 
 def sniff(data: bytes, name: str) -> str:
-    """The media type of these bytes; the name only tells apart what the bytes leave open."""
+    """The media type of these bytes. The name decides only between types that the bytes leave open."""
     suffix = name.rpartition(".")[2].lower() if "." in name else ""
     for pattern, kind in _MAGIC:
         if pattern.match(data):
@@ -96,12 +96,12 @@ def sniff(data: bytes, name: str) -> str:
 
 
 def is_text(media_type: str) -> bool:
-    """Whether a file of this type is words that can be read as they stand."""
+    """Whether a file of this type is text that can be read as it is."""
     return media_type.startswith("text/") or media_type in _WORDS
 
 
 def encoding_of(data: bytes) -> str:
-    """How these bytes spell text: as their byte order mark says, UTF-8 without one."""
+    """The text encoding of these bytes: that of their byte order mark, or UTF-8 without one."""
     return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "utf-8-sig")
 
 

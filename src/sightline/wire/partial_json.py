@@ -1,10 +1,11 @@
-"""JSON that arrives in pieces: whether a text that grows is whole, and an array taken apart into its elements.
+"""JSON that arrives in pieces: `PartialJson` tracks whether a growing text is complete, and `JsonArrayDecoder` splits
+an array into its elements.
 
-Arguments of tool calls stream in pieces of a few characters. Each piece is looked at once: the reader keeps only the
-open brackets and what may come next.
+Arguments of tool calls stream in pieces of a few characters. Each piece is scanned once: the reader keeps only the open
+brackets and what may come next.
 
-Google streams a reply as one array unless server-sent events are asked for. Its elements have to be read while the
-array is still open, so that an ordinary JSON parser, which needs the last bracket, is of no use.
+Google streams a reply as one array unless server-sent events are requested. Its elements must be read while the array
+is still open, which rules out an ordinary JSON parser: it needs the last bracket.
 """
 
 import re
@@ -13,7 +14,7 @@ from typing import Final
 
 from sightline.wire.jsontext import BOM
 
-# What the reader stands before, or within.
+# What the reader expects next, or is inside of.
 _VALUE: Final = "value"
 _FIRST_ELEMENT: Final = "first element"
 _FIRST_KEY: Final = "first key"
@@ -33,7 +34,7 @@ _WORDS = {"t": "rue", "f": "alse", "n": "ull"}
 
 _DIGITS = "0123456789"
 _EXPONENT = {"e": "e", "E": "e"}
-# From each point within a number, the point that a next character leads to.
+# For each state within a number, the state that a character leads to.
 _NUMBER_STEPS: Mapping[str, Mapping[str, str]] = {
     "start": {"-": "-", "0": "zero"} | dict.fromkeys("123456789", "whole"),
     "-": {"0": "zero"} | dict.fromkeys("123456789", "whole"),
@@ -49,31 +50,31 @@ _NUMBER_ENDS = frozenset({"zero", "whole", "fraction", "exponent"})
 
 
 class PartialJson:
-    """One JSON text in the making: whether it is whole, and whether it can still become JSON. A number at the root
-    counts as complete once white space follows it."""
+    """A JSON text that is still arriving: whether it is complete, and whether it can still become JSON. A number at the
+    root counts as complete once white space follows it."""
 
     def __init__(self) -> None:
         self.is_broken = False
         self._closers: list[str] = []
         self._state: str = _VALUE
         self._is_key = False
-        # What is known of the escape, the number or the word that the text ends in.
+        # The rest of the escape, number or word that the text ends in.
         self._hex_left = 0
         self._number = ""
         self._word = ""
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is a whole JSON value, with at most white space after it."""
+        """Whether there is a complete JSON value, with at most white space after it."""
         return self._state == _AFTER and not self._closers and not self.is_broken
 
     def feed(self, fragment: str) -> None:
-        """Read on; once the text is broken it stays so."""
+        """Read the next fragment. A broken text stays broken."""
         at, end = 0, len(fragment)
         while at < end and not self.is_broken:
             at = _STEPS[self._state](self, fragment, at)
 
-    # Each step reads from `at` and says how far it got.
+    # Each step reads from `at` and returns the position that it got to.
 
     def _between(self, text: str, at: int) -> int:
         at = _next(_SPACE, text, at)
@@ -96,7 +97,7 @@ class PartialJson:
         return at + 1
 
     def _begin(self, char: str) -> bool:
-        """Begin the value that this character opens, if it opens one."""
+        """Begin the value that this character opens. Returns False if it does not open one."""
         if char == '"':
             self._is_key, self._state = False, _STRING
         elif char == "{":
@@ -171,7 +172,7 @@ _STEPS: Mapping[str, Callable[[PartialJson, str, int], int]] = {
 
 
 def _next(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """Where the pattern is found next; each one here also matches at the end of the text."""
+    """The position of the next match. Every pattern used here also matches at the end of the text."""
     found = pattern.search(text, at)
     assert found is not None
     return found.start()
@@ -182,16 +183,16 @@ _ARRAY_SPACE = b" \t\r\n"
 
 
 def begins_array(data: bytes) -> bool | None:
-    """Whether a text that begins with these bytes is a JSON array; None while nothing but white space has come."""
+    """Whether a text that begins with these bytes is a JSON array; None while it is empty or only white space."""
     head = data.removeprefix(BOM).lstrip(_ARRAY_SPACE)
     return head.startswith(b"[") if head else None
 
 
 class JsonArrayDecoder:
-    """Takes the bytes of one array as they come and gives each element as soon as it is whole.
+    """Takes the bytes of one array as they arrive and returns each element as soon as it is complete.
 
-    `is_over` says that the closing bracket came; `is_between` that the bytes so far end between two elements, where
-    another one can be added. What follows the closing bracket is passed over.
+    `is_over` means that the closing bracket has arrived; `is_between` that the bytes so far end between two elements,
+    where another one can be added. Bytes after the closing bracket are ignored.
     """
 
     def __init__(self) -> None:
@@ -229,12 +230,12 @@ class JsonArrayDecoder:
         return elements
 
     def _take_mark(self, mark: bytes, data: bytes, start: int, before: int, after: int, elements: list[bytes]) -> int:
-        """Follow one bracket or comma; where the bytes begin that belong to the next element."""
+        """Process one bracket or comma. Returns where the bytes of the next element begin."""
         if mark in (b"[", b"{"):
             self._depth += 1
             if self._depth > 1:
                 return start
-            self._element.clear()  # what came before the array: white space, or a byte order mark
+            self._element.clear()  # what precedes the array: white space, or a byte order mark
             return after
         if mark == b",":
             if self._depth > 1:
@@ -244,7 +245,7 @@ class JsonArrayDecoder:
         if self._depth:
             if self._depth > 1:
                 return start
-            # An object or a list is whole with its bracket; its reader need not wait for the comma behind it.
+            # An object or a list is complete with its bracket; no need to wait for the comma after it.
             return self._complete(data, start, after, after, elements)
         self.is_over = True
         return self._complete(data, start, before, after, elements)

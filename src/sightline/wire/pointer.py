@@ -1,6 +1,6 @@
-"""JSON pointers (RFC 6901): the names of places in a document, and how a place is looked up.
+"""JSON pointers (RFC 6901): parsing, building and resolving them.
 
-A pointer is a plain string everywhere in Sightline; this module is the only one that takes it apart.
+A pointer is a plain string everywhere in Sightline; only this module takes one apart.
 """
 
 import re
@@ -9,12 +9,12 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json
 
 _BAD_ESCAPE = re.compile("~(?![01])")
-# Eighteen digits are more than any array holds, and few enough to be read in no time.
+# Eighteen digits are more than any array needs, and few enough to parse at once.
 _INDEX = re.compile("0|[1-9][0-9]{0,17}")
 
 
 def join(at: str, *tokens: str | int) -> str:
-    """The pointer to the place under `at` that the tokens name, one level each."""
+    """The pointer to the place below `at` that the tokens name, one per level."""
     for token in tokens:
         text = str(token)
         if "~" in text or "/" in text:
@@ -24,7 +24,7 @@ def join(at: str, *tokens: str | int) -> str:
 
 
 def parse_pointer(pointer: str) -> tuple[str, ...]:
-    """The tokens of a pointer, unescaped; none for the whole document."""
+    """The unescaped tokens of a pointer; empty for the whole document."""
     if not pointer:
         return ()
     if pointer[0] != "/":
@@ -38,7 +38,7 @@ def parse_pointer(pointer: str) -> tuple[str, ...]:
 
 
 def resolve(document: Json, pointer: str) -> Json:
-    """The value at a place."""
+    """The value at a pointer. Raises a Fault if there is none."""
     value = document
     for token in parse_pointer(pointer):
         if isinstance(value, dict):
@@ -53,7 +53,7 @@ def resolve(document: Json, pointer: str) -> Json:
 
 
 def covers(outer: str, inner: str) -> bool:
-    """Whether `inner` is the place `outer` or lies within it."""
+    """Whether `inner` is the place `outer` or inside it."""
     return inner.startswith(outer) and (len(inner) == len(outer) or inner[len(outer)] == "/")
 
 

@@ -1,4 +1,4 @@
-"""How long an answer's headers ask a client to wait, and the two forms in which they tell a time."""
+"""How long a response's headers ask the client to wait, given in seconds or as a date."""
 
 import re
 from collections.abc import Mapping
@@ -7,13 +7,14 @@ from email.utils import parsedate_to_datetime
 
 _NUMBER = re.compile(r"\d{1,300}(?:\.\d{1,20})?", re.ASCII)
 LONGEST = 40 * 86_400.0
-"""No wait is longer than forty days, whatever was asked for."""
+"""No wait is longer than forty days, whatever the header asks for."""
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """The seconds in `retry-after-ms` or `retry-after`, or None where none is given. Names are in lower case.
+    """The seconds in `retry-after-ms` or `retry-after`, or None if there is neither. Header names are in lower case.
 
-    A date is read against the answer's own `date`, because the provider's clock is not ours; `now` replaces it.
+    A date is compared with the response's own `date`, because the provider's clock is not ours; `now` is used if there
+    is none.
     """
     if "retry-after" not in headers and "retry-after-ms" not in headers:
         return None
@@ -27,12 +28,12 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
 
 def plausible(seconds: float) -> float | None:
-    """A wait that can be meant; one that lies in the past is over."""
+    """The wait if it is plausible, otherwise None. A wait that ends in the past is 0."""
     return max(0.0, seconds) if seconds <= LONGEST else None
 
 
 def http_date(value: str) -> float | None:
-    """The seconds since 1970 of a date in any of HTTP's spellings."""
+    """The Unix time of a date in any of HTTP's formats; None if it is not a date."""
     try:
         return timestamp(parsedate_to_datetime(value.strip()))
     except (ValueError, IndexError, OverflowError):
@@ -40,5 +41,5 @@ def http_date(value: str) -> float | None:
 
 
 def timestamp(moment: datetime) -> float:
-    """The seconds since 1970; a time that names no zone is of no zone's hours."""
+    """The Unix time of a datetime; without a time zone it is taken as UTC."""
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,8 +1,9 @@
-"""Credentials: how one is spelled, where it may be in a text or in bytes that are still coming, and how it is redacted.
+"""Credentials: how they can be spelled, how to find them in text and in bytes that are still arriving, and how to
+redact them.
 
-A provider that repeats a credential may repeat it in JSON, where any character can be written as `\\u0073` and some
-must be escaped, in JSON inside JSON, or in an address, percent-encoded. All of these are the secret. Which headers and
-query parameters hold one is known to `model.header_names`, because the catalogue needs those names too.
+A provider that repeats a credential may do so in JSON, where any character can be written as `\\u0073` and some must be
+escaped, in JSON inside JSON, or percent-encoded in an address. All of these spellings are the secret. Which headers and
+query parameters hold one is in `model.header_names`, because the catalogue needs those names too.
 """
 
 import json
@@ -17,7 +18,7 @@ from sightline.model.json import Json
 
 MASK = "***"
 SHORTEST = 4
-"""Shorter values are no secrets, and taking them out would only spoil the text."""
+"""Shorter values are not secrets; masking them would only damage the text."""
 
 _SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _RUNS = re.compile(r"\\+|[^\\]", re.DOTALL)
@@ -27,15 +28,16 @@ _TOKEN = re.compile(rb'\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|\\+["/bfnrt]|\\+|[^\\%
 _HALF = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?)\Z")
 _CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _LONGEST_ESCAPE = 8
-"""Bytes that one byte of a secret may take, with a backslash or two for JSON inside JSON."""
+"""How many bytes one byte of a secret may take, with one or two backslashes for JSON inside JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretForms:
-    """What is looked for because of some secrets, made ready: secrets are few, and each piece of a stream asks.
+    """Compiled search patterns for some secrets. They are reused: secrets are few, and every piece of a stream is
+    searched.
 
-    `literal` are the usual spellings, the longest first, which are found quickly. `_pattern` finds every spelling and
-    is tried only where the text has an escape that could hide one.
+    `literal` are the usual spellings, longest first, which are quick to find. `_pattern` finds every spelling and is
+    used only if the text has an escape that could hide one.
     """
 
     literal: tuple[str, ...]
@@ -43,9 +45,10 @@ class SecretForms:
     _escaped: re.Pattern[str]
 
     def mask(self, text: str) -> str:
-        """The text without the secrets."""
-        # One text after the other is looked for in a fraction of the time of a pattern; as a rule none is there.
-        # Escapes are looked for first as they begin: that takes a tenth of the time of a pattern that finds nothing.
+        """The text with the secrets masked."""
+        # Searching for one literal after another takes a fraction of the time of a pattern, and usually finds none.
+        # Escapes are first looked for by how they begin: that takes a tenth of the time of a pattern that finds
+        # nothing.
         has_escape = ("%" in text or ("\\" in text and "\\u" in text)) and self._escaped.search(text) is not None
         if has_escape:
             return self._pattern.sub(MASK, text)
@@ -57,22 +60,22 @@ class SecretForms:
 
 @dataclass(frozen=True, slots=True)
 class SecretBytes:
-    """The same for bytes, and for their end, where a secret may have begun."""
+    """The same for bytes, and for the end of a chunk, where a secret may have begun."""
 
     literal: tuple[bytes, ...]
     _plain: tuple[bytes, ...]
     _pattern: re.Pattern[bytes]
     _escaped: re.Pattern[bytes]
     ends: frozenset[int]
-    """The bytes with which a piece of a secret may end."""
+    """The bytes that an incomplete secret may end in."""
 
     def mask(self, data: bytes) -> tuple[bytes, bool]:
-        """The bytes without the secrets, and whether there was one."""
+        """The bytes with the secrets masked, and whether there was one."""
         for form in self.literal:
-            # `in` takes bytes for a number first, and fails over that each time.
+            # `find`, because `in` first tries to read bytes as a number, and fails each time.
             if data.find(form) >= 0:
                 return self._pattern.sub(MASK.encode(), data), True
-        # One byte is found at a hundredth of the time of two.
+        # Searching for one byte takes a hundredth of the time of searching for two.
         has_unicode = data.find(b"\\") >= 0 and data.find(b"\\u") >= 0
         if not (has_unicode or data.find(b"%") >= 0) or self._escaped.search(data) is None:
             return data, False
@@ -80,8 +83,8 @@ class SecretBytes:
         return shown, count > 0
 
     def begins_at(self, data: bytes) -> int:
-        """Where a secret may have begun at the end of these bytes, which is one of `ends`; their length where none
-        has."""
+        """Where a secret may have begun at the end of these bytes, whose last byte is one of `ends`; their length if
+        none has."""
         window = max(0, len(data) - _LONGEST_ESCAPE * max(map(len, self._plain)))
         tail = data[window:]
         half = _HALF.search(tail)
@@ -97,7 +100,7 @@ class SecretBytes:
 
 @lru_cache(maxsize=256)
 def forms_of(secrets: tuple[str, ...]) -> SecretForms | None:
-    """What finds these secrets in a text; None where there is nothing to find."""
+    """The search patterns for these secrets in text; None if there is nothing to find."""
     kept = _usable_secrets(secrets)
     if not kept:
         return None
@@ -106,7 +109,7 @@ def forms_of(secrets: tuple[str, ...]) -> SecretForms | None:
 
 @lru_cache(maxsize=256)
 def bytes_of(secrets: tuple[str, ...]) -> SecretBytes | None:
-    """What finds these secrets in bytes; None where there is nothing to find."""
+    """The search patterns for these secrets in bytes; None if there is nothing to find."""
     kept = _usable_secrets(secrets)
     if not kept:
         return None
@@ -118,18 +121,18 @@ def bytes_of(secrets: tuple[str, ...]) -> SecretBytes | None:
 
 
 def without_scheme(value: str) -> str:
-    """A credential without the word that stands before it."""
+    """A credential without the scheme in front of it."""
     return value.strip().rpartition(" ")[2]
 
 
 def _usable_secrets(secrets: Iterable[str]) -> tuple[str, ...]:
-    """The secrets that are long enough, the longest first, so that no end of one stays behind where another one is its
-    beginning."""
+    """The secrets that are long enough, longest first, so that masking a secret that is a prefix of another leaves no
+    rest."""
     return tuple(sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True))
 
 
 def _encode_text(text: str) -> bytes:
-    # Variables may hold bytes that are no text, which Python writes as halves of surrogate pairs.
+    # Variables may hold bytes that are not text, which Python represents as lone surrogates.
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -137,7 +140,7 @@ def _encode_text(text: str) -> bytes:
 
 
 def _literal(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """The ways in which secrets are usually written: as they are, in an address and in JSON."""
+    """The usual spellings of secrets: as they are, in an address and in JSON."""
     forms = set(secrets)
     for secret in secrets:
         if secret.isprintable():
@@ -149,7 +152,8 @@ def _literal(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _escapes_in(secrets: tuple[str, ...]) -> re.Pattern[str]:
-    """What a text must have for a spelling that is not usual. Most keys are printable ASCII, which few texts escape."""
+    """A pattern that is in every text with an unusual spelling. Most keys are printable ASCII, which few texts
+    escape."""
     return _ESCAPED if all(each.isascii() and each.isprintable() for each in secrets) else _ESCAPED_WIDELY
 
 
@@ -158,7 +162,7 @@ def _pattern_of(secrets: tuple[str, ...]) -> str:
 
 
 def _unit(run: str) -> str:
-    """One character, or a run of backslashes, in any spelling."""
+    """A pattern for one character, or a run of backslashes, in any spelling."""
     if run[0] == "\\":
         count = f"{{{len(run)}}}"
         return rf"(?:\\{{{len(run)},}}|(?:\\+u005[cC]){count}|(?:%5[cC]){count})"
@@ -170,7 +174,7 @@ def _unit(run: str) -> str:
     halves = run.encode("utf-16-be", "surrogatepass").hex()
     escaped = "".join(rf"\\+u{_any_case(halves[at : at + 4])}" for at in range(0, len(halves), 4))
     coded = "".join(f"%{_any_case(f'{octet:02x}')}" for octet in _encode_text(run))
-    # `%25` before `%`: the short spelling would leave the rest of the long one behind.
+    # `%25` before `%`: the short spelling would leave the rest of the long one in the text.
     return f"(?:{coded}|{escaped}|{literal})" if run == "%" else f"(?:{literal}|{escaped}|{coded})"
 
 
@@ -179,7 +183,7 @@ def _any_case(digits: str) -> str:
 
 
 def _undo_escapes(data: bytes) -> tuple[bytes, Sequence[int]]:
-    """The bytes with their escapes undone, and where each of the result stood."""
+    """The bytes with their escapes undone, and the original position of each resulting byte."""
     decoded, starts = bytearray(), list[int]()
     for token in _TOKEN.finditer(data):
         plain = _undone(token[0])
@@ -200,7 +204,7 @@ def _undone(token: bytes) -> bytes:
 
 
 def _prefix_at(data: bytes, secret: bytes) -> int | None:
-    """The first place at the end of these bytes from which on they are the beginning of the secret."""
+    """The first position from which the rest of these bytes is the beginning of the secret; None if there is none."""
     at = data.find(secret[:1], max(0, len(data) - len(secret) + 1))
     while at >= 0:
         if secret.startswith(data[at:]):
@@ -210,13 +214,13 @@ def _prefix_at(data: bytes, secret: bytes) -> int | None:
 
 
 def redact_text(text: str, secrets: Iterable[str]) -> str:
-    """The text without any of the secrets, however one is spelled in it."""
+    """The text with all secrets masked, however they are spelled."""
     forms = forms_of(tuple(secrets))
     return text if forms is None else forms.mask(text)
 
 
 def redact_json(value: Json, secrets: Iterable[str]) -> Json:
-    """The value with every string in it masked, keys as well."""
+    """The value with the secrets masked in all its strings, including keys."""
     forms = forms_of(tuple(secrets))
     return value if forms is None else _redact_value(value, forms)
 
@@ -240,12 +244,12 @@ _USER = re.compile(r"(?<=://)[^/@\s?#]+@")
 
 
 def parameters(query: str) -> list[tuple[str, str]]:
-    """A query's pieces as they are written, each with the name that it gives a value to, decoded."""
+    """The pieces of a query as they are written, each with its decoded parameter name."""
     return [(unquote(piece.partition("=")[0]).lower(), piece) for piece in query.split("&") if piece]
 
 
 def secrets_of(headers: tuple[tuple[str, str], ...], query: str) -> tuple[str, ...]:
-    """The values by which a client shows who it is, wherever it put them."""
+    """The values with which a client authenticates, in headers and in the query."""
     written = [piece.partition("=")[2] for name, piece in parameters(query) if is_secret_parameter(name)]
     values = [form for value in written for form in (value, unquote(value))]
     for name, value in headers:
@@ -258,54 +262,54 @@ def secrets_of(headers: tuple[tuple[str, str], ...], query: str) -> tuple[str, .
 
 @lru_cache(maxsize=256)
 def decode_names(names: tuple[bytes, ...]) -> tuple[tuple[str, ...], bool]:
-    """The names of headers as text, and whether one of the headers is a secret by its name. The answers of a provider
-    have the same names again and again."""
+    """The names of headers as text, and whether one of them names a secret. Cached, because a provider's responses have
+    the same names again and again."""
     text = tuple(name.decode("latin-1") for name in names)
     return text, any(map(is_secret_header, text))
 
 
 class Redaction:
-    """Takes the secrets of one exchange out of what is kept of it."""
+    """Masks the secrets of one exchange in what is recorded of it."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self.secrets = tuple(dict.fromkeys(secret for secret in secrets if len(secret) >= SHORTEST))
         self._forms = forms_of(self.secrets)
 
     def text(self, text: str) -> str:
-        """A sentence or an address."""
+        """Mask the secrets in a text, and the user in its addresses."""
         text = self.words(text)
         return _USER.sub(f"{MASK}@", text) if "@" in text and "://" in text else text
 
     def words(self, text: str) -> str:
-        """Mask the secrets in a text; an address in it stays as it is."""
+        """Mask the secrets in a text, without looking for users in addresses."""
         return text if self._forms is None else self._forms.mask(text)
 
     def headers(self, headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        """Headers, with a mask where the value of one is a secret by its name."""
+        """Headers, with the value masked if the header's name makes it a secret."""
         return tuple((name, MASK if is_secret_header(name) else self.text(value)) for name, value in headers)
 
     def raw_headers(self, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[str, str], ...]:
-        """The same for headers as they came. All values are looked at together: as a rule there is no secret."""
+        """The same for headers as they arrived. All values are searched at once, because there is usually no secret."""
         if not headers:
             return ()
         names, values = zip(*headers, strict=True)
         known, has_secret = decode_names(names)
-        joined = b"\n".join(values).decode("latin-1")  # no header has a line break
+        joined = b"\n".join(values).decode("latin-1")  # headers have no line breaks
         found = self.headers_of_values(known, joined, has_secret=has_secret)
         return self.headers(tuple(zip(known, joined.split("\n"), strict=True))) if found is None else found
 
     def headers_of_values(
         self, names: tuple[str, ...], values: str, *, has_secret: bool
     ) -> tuple[tuple[str, str], ...] | None:
-        """Headers with these names, one of which may be a secret by its name, and these values, a line for each; None
-        where a value holds a secret."""
+        """Headers with these names and values, one value per line. `has_secret` is whether a name makes its value a
+        secret. None if a value holds a secret."""
         if self._forms is not None and self._forms.mask(values) != values:
             return None
         headers = tuple(zip(names, values.split("\n"), strict=True))
         return self.headers(headers) if has_secret or "@" in values else headers
 
     def address(self, path: str, query: str) -> str:
-        """A path with its query."""
+        """A path with its query, masked."""
         kept = [
             f"{piece.partition('=')[0]}={MASK}" if is_secret_parameter(name) else piece
             for name, piece in parameters(query)
@@ -313,7 +317,7 @@ class Redaction:
         return self.text(f"{path}?{'&'.join(kept)}" if kept else path)
 
     def masking(self) -> "Masking":
-        """For bytes that are still coming."""
+        """A masking for bytes that are still arriving."""
         return Masking(self.secrets)
 
 
@@ -324,9 +328,9 @@ def spellings(secrets: tuple[str, ...]) -> tuple[bytes, ...]:
 
 
 class Masking:
-    """Secrets taken out of bytes while they come, also where one was cut in two.
+    """Masks secrets in bytes while they arrive, even if one is split between chunks.
 
-    Bytes are held back only where they may be the beginning of a secret. `has_found` tells whether there was one.
+    Bytes are held back only while they may be the beginning of a secret. `has_found` is whether there was one.
     """
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
@@ -350,15 +354,14 @@ class Masking:
         if has_found:
             self.has_found = True
         if not data or data[-1] not in known.ends:
-            self._held = b""  # as at the end of a frame: no secret has a line break in it
+            self._held = b""  # as at the end of a frame: secrets have no line breaks
             return data
         cut = known.begins_at(data)
         self._held = data[cut:]
         return data[:cut]
 
     def feed_all(self, pieces: list[bytes]) -> list[bytes]:
-        """What `feed` shows of each of these, one after another. As a rule there is no secret in all of them together,
-        and then it is the same list."""
+        """The result of `feed` for each of these pieces. Usually they hold no secret, and the same list is returned."""
         known = self._known
         if known is None or not pieces:
             return pieces
@@ -369,6 +372,6 @@ class Masking:
         return [self.feed(piece) for piece in pieces]
 
     def close(self) -> bytes:
-        """What was held back and is no secret after all."""
+        """The bytes that were held back and turned out not to be a secret."""
         held, self._held = self._held, b""
         return held

@@ -1,7 +1,7 @@
-"""A call as something to paste: one shell command, or one Python script, that sends the very same bytes.
+"""Turns a call into something to paste: a shell command, or a Python script, that sends exactly the same bytes.
 
-Secrets are taken from the environment when it runs. The command is for a POSIX shell with curl; the script needs
-nothing but Python.
+Secrets are taken from the environment at run time. The command needs a POSIX shell and curl; the script needs only
+Python.
 """
 
 import re
@@ -10,7 +10,7 @@ from sightline.model.header_names import is_secret_header
 from sightline.wire.call import RequestTemplate, TemplateValue, Variable
 
 LONGEST_ARGUMENT = 100_000
-"""Systems refuse to start a command with a longer argument; what the shell itself prints may be any length."""
+"""Systems refuse to start a command with a longer argument. What the shell itself prints can have any length."""
 
 _PLAIN = re.compile(r"[\w .,:;/?&=%+@~()-]*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
@@ -60,7 +60,7 @@ except (OSError, http.client.HTTPException) as error:
 
 
 def curl(call: RequestTemplate) -> str:
-    """A shell command that sends it. A variable that is needed and not set ends it with a message."""
+    """A shell command that sends the call. It stops with a message if a required variable is not set."""
     before, url = _shell_url(call.url)
     lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, value) for name, value in _shareable(call))]
     if _has_body(call):
@@ -71,16 +71,16 @@ def curl(call: RequestTemplate) -> str:
         elif len(call.body) > LONGEST_ARGUMENT:
             before += f"printf %s {_quote_shell(text)} | "
             lines.append("--data-binary @-")
-        else:  # an argument of --data-binary that begins with @ would be the name of a file
+        else:  # --data-binary would take an argument that begins with @ as a file name
             lines.append(f"{'--data-raw' if text.startswith('@') else '--data-binary'} {_quote_shell(text)}")
     return before + " \\\n  ".join(lines) + "\n"
 
 
 def python(call: RequestTemplate) -> str:
-    """A Python script that sends it and prints the answer line by line as it comes."""
+    """A Python script that sends the call and prints the answer line by line as it arrives."""
     headers = [f"    {name!r}: {_python(value)},\n" for name, value in _shareable(call)]
     if all(name.lower() != "user-agent" for name, _ in call.headers):
-        # Several providers turn away the one that Python sends by itself.
+        # Several providers reject Python's default user agent.
         headers.append("    'user-agent': 'sightline',\n")
     text = _printable(call.body)
     body = repr(call.body) if text is None else f"{text!r}.encode()"
@@ -93,8 +93,8 @@ def python(call: RequestTemplate) -> str:
 
 
 def _shareable(call: RequestTemplate) -> list[tuple[str, TemplateValue]]:
-    """The headers with a variable in place of each value that is a secret by the name of its header: what is printed is
-    pasted elsewhere, and settings may hold one in the open."""
+    """The headers with a variable in place of each value that is a secret by its header's name: the output is pasted
+    elsewhere, and settings may hold a secret in plain text."""
     headers = list(call.headers)
     for place, (name, value) in enumerate(headers):
         if isinstance(value, str) and is_secret_header(name):
@@ -108,7 +108,7 @@ def _has_body(call: RequestTemplate) -> bool:
 
 
 def _printable(body: bytes) -> str | None:
-    """The text of a body that can be printed and pasted unharmed."""
+    """The text of a body that can be printed and pasted intact; None if it cannot."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -121,29 +121,30 @@ def _quote_shell(text: str) -> str:
 
 
 def _printf_format(body: bytes) -> str:
-    """The format with which printf writes these bytes; a leading dash would be an option to it."""
+    """The printf format that writes these bytes. A leading dash is escaped, because printf would take it as an
+    option."""
     text = "".join("%%" if octet == 0x25 else chr(octet) if octet in _LITERAL else f"\\{octet:03o}" for octet in body)
     return "'" + (f"\\055{text[1:]}" if text.startswith("-") else text) + "'"
 
 
 def _around(before: str, value: str, after: str) -> str:
-    """Words around a value of the shell's; those that mean something within double quotes are in single ones."""
+    """Put text around a shell expansion. Text that is special within double quotes is put in single quotes."""
     if _PLAIN.fullmatch(before + after):
         return f'"{before}{value}{after}"'
     return f'{_quote_shell(before)}"{value}"{_quote_shell(after)}'
 
 
 def _shell_url(url: TemplateValue) -> tuple[str, str]:
-    """The address as a word, and what must hold before it is used."""
+    """The address as a shell word, and the command that checks it first."""
     if isinstance(url, str):
         return "", _quote_shell(url)
-    # Addresses are often given with a slash at the end, and one expansion cannot both demand a value and cut it.
+    # Addresses often end in a slash, and one expansion cannot both require a value and trim it.
     value = f"${{{url.name}%/}}" if url.suffix.startswith("/") else f"${{{url.name}}}"
     return f': "${{{url.name}:?}}" && ', _around(url.prefix, value, url.suffix)
 
 
 def _shell_header(name: str, template: TemplateValue) -> str:
-    if isinstance(template, str):  # curl takes a bare colon for a header that is not to be sent
+    if isinstance(template, str):  # curl removes a header whose value is empty; a semicolon sends it empty
         return f"-H {_quote_shell(f'{name}: {template}' if template.strip() else f'{name};')}"
     before = f"{name}: {template.prefix}"
     if template.optional:

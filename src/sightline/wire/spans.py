@@ -1,8 +1,8 @@
-"""Spans: the places of the values of a JSON text in its bytes.
+"""Spans: the byte positions of the values in a JSON text.
 
-An edit of the bytes in place needs offsets, which no JSON parser gives. Here msgspec splits one container at a time
-into its raw values at C speed, and their lengths lead to their places. Where that does not work out (a key that
-occurs twice, uneven spacing, a text that msgspec refuses) a small scanner steps over one value after another.
+Editing the bytes in place needs offsets, which JSON parsers do not report. Here msgspec splits one container at a time
+into its raw values at C speed, and their lengths give their positions. Where that fails (a repeated key, uneven
+spacing, a text that msgspec refuses) a small scanner steps over one value after another.
 """
 
 import json
@@ -28,17 +28,17 @@ _AFTER_VALUE = frozenset(b" \t\n\r,]}")
 
 
 class Span(NamedTuple):
-    """A stretch of bytes, from `start` up to `stop`."""
+    """A range of bytes, from `start` up to `stop`."""
 
     start: int
     stop: int
 
 
 class Layout(NamedTuple):
-    """One container and its entries in order, column by column.
+    """A container and its entries in order, column by column.
 
-    An entry begins at its head: the key of an object's member, the value itself in an array. `keys` is None for an
-    array, and holds a key as often as the text does.
+    An entry begins at its head: the key of an object's member, or the value itself in an array. `keys` is None for an
+    array; a repeated key is in it as often as in the text.
     """
 
     span: Span
@@ -48,7 +48,7 @@ class Layout(NamedTuple):
     stops: list[int]
 
     def entry(self, token: str, pointer: str) -> int:
-        """The position of the entry that a token names; of equal keys the last one counts, as it does for parsers."""
+        """The position of the entry that a token names. Of equal keys the last one counts, as it does for parsers."""
         if self.keys is None:
             return index(token, len(self.heads), pointer)
         if token not in self.keys:
@@ -57,12 +57,12 @@ class Layout(NamedTuple):
 
 
 def find(data: bytes, pointer: str) -> Span:
-    """The bytes of the value at a place."""
+    """The span of the value at a pointer."""
     return _descend(data, parse_pointer(pointer), pointer)
 
 
 def parent(data: bytes, pointer: str) -> tuple[Layout, str]:
-    """The container of the place that a pointer names, and the token that names it there."""
+    """The container of the value that a pointer names, and the token that names the value in it."""
     *above, token = parse_pointer(pointer)
     return layout_of(data, _descend(data, above, pointer), pointer), token
 
@@ -91,7 +91,7 @@ def _check(data: bytes, span: Span) -> None:
 
 
 def layout_of(data: bytes, span: Span, pointer: str) -> Layout:
-    """The container at a place whose bytes are known already."""
+    """The layout of the container in this span."""
     opening = data[span.start : span.start + 1]
     if opening == b"{":
         return _members(data, span)
@@ -114,7 +114,7 @@ def _members(data: bytes, span: Span) -> Layout:
         key = json.loads(spelled) if b"\\" in spelled else spelled[1:-1].decode("utf-8")
         raw = raws.get(key, b"")
         stop = start + len(raw)
-        # The dictionary holds the last of equal keys only: an earlier one is recognised by its different bytes.
+        # The dictionary holds only the last of equal keys: an earlier one is recognised by its different bytes.
         if not raw or not data.startswith(raw, start) or data[stop] not in _AFTER_VALUE:
             stop = _skip(data, start)
         keys.append(key)
@@ -137,7 +137,7 @@ def _elements(data: bytes, span: Span) -> Layout:
     lengths = list(map(len, raws))
     after = first + lengths[0]
     gap = data[after : _end(_COMMA, data, after)]
-    # Almost every array is spaced evenly, and then the places follow from the lengths alone.
+    # Almost every array is spaced evenly; the positions then follow from the lengths alone.
     if not data.startswith(gap.join(raws), first):
         return _walk(data, span)
     starts = [at + i * len(gap) for i, at in enumerate(accumulate(lengths[:-1], initial=first))]
@@ -156,7 +156,7 @@ def _walk(data: bytes, span: Span) -> Layout:
 
 
 def _skip(data: bytes, at: int) -> int:
-    """Where the value that begins here ends; the text is known to be JSON."""
+    """Where the value that begins here ends. The text must be valid JSON."""
     if data[at] not in b"{[":
         return _end(_SCALAR, data, at)
     depth = 0

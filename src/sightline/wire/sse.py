@@ -1,8 +1,8 @@
-"""Server-sent events: bytes of a stream to frames, and frames to bytes.
+"""Server-sent events: decodes bytes of a stream to frames, and encodes frames to bytes.
 
-The decoder is exact about the standard and forgiving where providers are not: every line end, any split of the
-bytes, a missing last blank line, and streams that never send a blank line at all. What comes out depends on the
-lines alone, never on how the network cut them.
+The decoder follows the standard and tolerates what providers do: any line ending, any split of the bytes, a missing
+last blank line, and streams that never send a blank line. The result depends only on the lines, never on how the
+network split them.
 """
 
 import re
@@ -20,7 +20,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One event of a stream; `event` and `id` are empty when the stream gave none."""
+    """An event of a stream; `event` and `id` are empty if the stream has none."""
 
     data: bytes
     event: str = ""
@@ -28,7 +28,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class SseDecoder:
-    """Takes the bytes of one stream as they come and gives each frame as soon as it is whole."""
+    """Takes the bytes of one stream as they arrive and returns each frame as soon as it is complete."""
 
     __slots__ = ("_data", "_event", "_follows_cr", "_id", "_is_start", "_probe", "_probed", "_tail")
 
@@ -47,7 +47,7 @@ class SseDecoder:
         if self._follows_cr and data:
             self._follows_cr = False
             data = data.removeprefix(b"\n")
-        if data.find(b"\r") >= 0:  # `in` takes bytes for a number first, and fails over that each time
+        if data.find(b"\r") >= 0:  # `in` first tries to read bytes as a number, and fails each time
             self._follows_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         cut = data.rfind(b"\n") + 1
@@ -63,11 +63,11 @@ class SseDecoder:
 
     @property
     def is_between(self) -> bool:
-        """Whether a blank line came last, so that nothing of the next frame is here."""
+        """Whether a blank line came last, so that no part of the next frame has arrived."""
         return not (self._tail or self._data or self._event or self._id or self._follows_cr or self._is_start)
 
     def close(self) -> list[Frame]:
-        """The frames still pending when the stream ends: providers do leave out the last blank line."""
+        """The frames still pending when the stream ends: some providers omit the last blank line."""
         frames: list[Frame] = []
         if self._tail:
             self._line(self._without_bom(bytes(self._tail)), frames)
@@ -81,8 +81,8 @@ class SseDecoder:
         rest = blocks.pop()
         if blocks and (self._data or self._event or self._id):
             self._block(blocks.pop(0), frames)
-        # Every block ends in a blank line, so from here on each one begins with nothing pending; and nearly every one
-        # is a data line alone or after an event line that is the same as the last.
+        # Every block ends in a blank line, so from here on each one begins with nothing pending. Nearly every block is
+        # a data line, alone or after the same event line as the block before.
         known, event, append = b"", "", frames.append
         for block in blocks:
             if block[:6] == b"data: " and block.find(b"\n") < 0:
@@ -122,10 +122,12 @@ class SseDecoder:
             self._id = value.decode("utf-8", "replace")
 
     def _is_over(self, value: bytes | None) -> bool:
-        """Whether a next line begins a new event though no blank line came: a data line's value, None for a name.
+        """Whether the next line begins a new event although there was no blank line. `value` is that of a data line,
+        None for an event line.
 
-        So it does when the pending data is one whole JSON object or array; or when it was meant to be one, can no
-        longer become one, and the next may be, so that one malformed event does not swallow all that follow.
+        It does if the pending data is a complete JSON object or array. It also does if the data was meant to be one,
+        can no longer become one, and the next line may be one, so that one malformed event does not swallow all that
+        follow.
         """
         first = self._data[0]
         if first[:1] not in _OPENINGS:
@@ -137,10 +139,10 @@ class SseDecoder:
                 _JSON.decode(first)
                 return True
             except (ValueError, RecursionError):
-                pass  # only a quick yes: the probe below has the last word
+                pass  # this is only a shortcut; the probe below decides
         probe = self._probe = self._probe or PartialJson()
         for line in self._data[self._probed :]:
-            # Latin-1 keeps every byte one character, and structure is all that is looked at.
+            # Latin-1 keeps every byte one character, and only the structure matters.
             probe.feed("\n" + line.decode("latin-1"))
         self._probed = len(self._data)
         return probe.is_complete or (probe.is_broken and (value is None or value[:1] in _OPENINGS))
@@ -169,7 +171,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def comment(text: str) -> bytes:
-    """A comment that readers pass over, as a sign of life between frames."""
+    """A comment, which readers ignore, sent as a keep-alive between frames."""
     return b"".join(b": %b\n" % line for line in _LINE_END.split(text.encode("utf-8"))) + b"\n"
 
 
