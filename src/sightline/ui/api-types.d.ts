@@ -27,7 +27,7 @@ export interface Addition {
   severity: "content" | "identity" | "option";
 }
 
-/** One change: of what kind, to what, and why. `pointer` is the place in the document that it was read from. */
+/** A change to the conversation: its kind, what was changed, and why. `pointer` is the place in the original document. */
 export interface Amendment {
   kind: "call_left_out" | "id" | "missing_result" | "orphan_result" | "part" | "reply_left_out" | "tool_choice";
   what: string;
@@ -66,7 +66,7 @@ export interface AnsweredFact {
   sha256: string;
 }
 
-/** Calls of this tool of this place run unasked where their arguments fit the patterns; `words` say it. */
+/** Calls of this tool from this place run without asking if their arguments match the patterns. `words` describes the rule. */
 export interface ApprovalShown {
   tool: string;
   place: string;
@@ -74,7 +74,7 @@ export interface ApprovalShown {
   words: string;
 }
 
-/** May these calls run? `objections` say why arguments that were edited cannot be used. */
+/** May these calls run? `objections` explains why edited arguments cannot be used. */
 export interface ApprovePending {
   step: "approve";
   calls: PendingCall[];
@@ -259,7 +259,7 @@ export interface CallReference {
   section: string;
 }
 
-/** What came of a call: its words, its JSON, and how many pictures and other media it has. */
+/** The result of a call: its text, its JSON, and its number of images and other media. */
 export interface CallResult {
   text: string;
   is_error: boolean;
@@ -267,7 +267,7 @@ export interface CallResult {
   media: number;
 }
 
-/** A call. `arguments` are as the model wrote them, `ran` what the tool was given. Without a `fate` it is open yet; `is_running` then says that the tool runs, and `progress` what it reports. */
+/** A call. `arguments` are as the model wrote them; `ran` are those that the tool was given. A call without a `fate` is open; `is_running` then tells whether the tool is running, and `progress` is what it reports. */
 export interface CallShown {
   key: string;
   id: string;
@@ -523,7 +523,7 @@ export interface Comparison {
   after: TokenBand;
 }
 
-/** Is this limit to be raised? `words` say it for a person. */
+/** Should this limit be raised? `words` describes it for a person. */
 export interface ConfirmPending {
   step: "confirm";
   reached: Reached;
@@ -874,7 +874,7 @@ export interface HoldDecided {
   body_sha256: string;
 }
 
-/** The request of a round is held: it is looked at, edited and released as the exchange that it is. */
+/** The request of a round is held. It is inspected, edited and released through its exchange. */
 export interface HoldPending {
   step: "hold";
   exchange: string;
@@ -996,7 +996,7 @@ export interface Lesson {
   set_aside: number;
 }
 
-/** The most of each; null means no limit. */
+/** The limits of a run; null means no limit. */
 export interface LimitsShown {
   requests: number | null;
   tool_calls: number | null;
@@ -1111,7 +1111,7 @@ export interface MessageSummaryTelemetry {
   content: string;
 }
 
-/** Are these calls to run again, which were interrupted? */
+/** Should these interrupted calls run again? */
 export interface MidFlightPending {
   step: "mid_flight";
   calls: PendingCall[];
@@ -1217,7 +1217,7 @@ export interface PassShown {
   losses: number;
 }
 
-/** A call that needs a decision; `arguments` are what the tool would get. */
+/** A call that needs a decision. `arguments` are those that the tool would get. */
 export interface PendingCall {
   key: string;
   id: string;
@@ -1288,7 +1288,7 @@ export interface ProxyShown {
   hosts: string[];
 }
 
-/** What a send waits for, as `line` says it to a person. `can_go_at` is the time of day at which it can go, None where it never can. */
+/** What a send waits for; `line` describes it for a person. `can_go_at` is the time of day at which it can be sent, None if never. */
 export interface Quota {
   line: string;
   can_go_at: number | null;
@@ -1386,7 +1386,7 @@ export interface RemoveOperation {
   pointer: string;
 }
 
-/** One place of the arguments that was read as something else than it was written as. */
+/** A place in the arguments whose value was read as another type than it was written as. */
 export interface Repair {
   pointer: string;
   what: string;
@@ -1466,7 +1466,7 @@ export interface RoomShown {
   history: number;
 }
 
-/** One request and what came of it. `seconds` is how long the model took. */
+/** A request and its reply. `seconds` is how long the model took. */
 export interface RoundShown {
   number: number;
   exchange: string;
@@ -1489,7 +1489,7 @@ export interface RowsShown {
   rows: PairShown[];
 }
 
-/** A run in one line. `rounds` are those that have a reply; `why` is how it ended. */
+/** A run in one line. `rounds` counts those that have a reply; `why` is how the run ended. */
 export interface RunBrief {
   id: string;
   at: number;
@@ -1502,13 +1502,13 @@ export interface RunBrief {
   origin: { [key: string]: Json };
 }
 
-/** What the next request of a run waits for, which is the provider's limits, and when it goes. */
+/** The provider's limit that the next request of a run waits for, and when the request is sent. */
 export interface RunPaused {
   line: string;
   can_go_at: number;
 }
 
-/** All of a run. `reason` is why it was cancelled; `version` grows with each fact; `notes` are for a person, such as that a hook failed. */
+/** All of a run. `reason` is why it was cancelled. `version` grows with each fact. `notes` are for a person, for example about a hook that failed. */
 export interface RunShown {
   id: string;
   version: number;
@@ -1821,7 +1821,7 @@ export interface SnippetsShown {
   snippets: Snippet[];
 }
 
-/** What a run has used. `unmeasured` are the counts that are not known; an unknown `cost` is null, and never 0. With `is_estimated` a provider did not count, and tokens and cost are partly an estimate. */
+/** What a run has used. `unmeasured` names the counts that are unknown; an unknown `cost` is null, never 0. If `is_estimated`, a provider did not report usage, and tokens and cost are partly an estimate. */
 export interface SpentShown {
   requests: number;
   tool_calls: number;
