@@ -399,7 +399,7 @@ export interface Changed {
   kept?: string[];
 }
 
-/** A chat in the list. `name` is what a person called it, `title` that or how its first question begins. `latest` is when anything happened in it, and `session` the label of its requests in the record. `found` is the text around the words that were searched for, in the pair `found_in`. */
+/** A chat in the list. `name` is what the user called it; `title` is the name, or the beginning of its first question. `latest` is the time of its last change, and `session` the label of its recorded requests. `found` is the text around the words that were searched for, in the pair `found_in`. */
 export interface ChatBrief {
   id: string;
   name: string;
@@ -530,7 +530,7 @@ export interface ConfirmPending {
   words: string;
 }
 
-/** How many pairs are sent: `predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then` pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`. */
+/** How many pairs are sent: `predicted` is X, `visible` is Y, and `trimmed` is T of the last send, which had `predicted_then` pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`. */
 export interface ContextCounter {
   text: string;
   predicted: number;
@@ -667,7 +667,7 @@ export interface Ends {
   high: number;
 }
 
-/** The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for the question alone. */
+/** The size of the next request, and whether its question fits. `line` describes the size for the user; `prompt` is planned for the question alone. */
 export interface EstimateShown {
   tokens: number;
   low: number;
@@ -1091,7 +1091,7 @@ export interface MaskOutcome {
   why: string;
 }
 
-/** A picture, a sound or a file: number `n` of those of the answer. */
+/** An image, audio or file: number `n` of those in the answer. */
 export interface MediaBlock {
   type: "media";
   n: number;
@@ -1105,7 +1105,7 @@ export interface MessageShown {
   blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
 }
 
-/** One message in short: its role and its text. */
+/** A message in short: its role and its text. */
 export interface MessageSummaryTelemetry {
   role: string;
   content: string;
@@ -1355,7 +1355,7 @@ export interface RedoOperation {
   keep?: "all" | "project" | "session" | null;
 }
 
-/** The model's words when it declines. */
+/** The model's text when it declines. */
 export interface RefusalBlock {
   type: "refusal";
   text: string;
@@ -1432,7 +1432,7 @@ export interface RestoreOperation {
   part?: string | null;
 }
 
-/** The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of the first of them among all of the answer. `is_denied`: the call was not allowed, and the result says so. */
+/** The result of a tool. `media` is the number of images, audio and files in it; `first` is the index of the first of them among those of the whole answer. If `is_denied`, the call was not allowed, and the text explains it. */
 export interface ResultShown {
   text: string;
   is_error: boolean;
@@ -1531,7 +1531,7 @@ export interface RunShown {
   paused: RunPaused | null;
 }
 
-/** A filter and its name, which no other saved filter has. */
+/** A filter and its unique name. */
 export interface SavedFilter {
   name: string;
   filter: string;
@@ -1616,7 +1616,7 @@ export interface SelectedTelemetry {
   tokens: number;
 }
 
-/** One moment of one send. Token numbers are likely sizes; `bands` has the whole estimates, and `margin` is what was held back of the budget because the sizes may be larger. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which `preflight_trimmed_count` were left out before the first attempt. */
+/** One moment of a send. Token numbers are likely sizes; `bands` has the full estimates, and `margin` is what was held back from the budget because the sizes may be larger. Fields that begin with `predicted` stay the same during a send; those that begin with `attempt` only decrease. `selection` has the pairs that this attempt sends, `trimming_removed` the predicted pairs that it leaves out, of which `preflight_trimmed_count` were left out before the first attempt. */
 export interface SendTelemetry {
   kind: "telemetry";
   model: string;
@@ -1923,19 +1923,19 @@ export interface TargetFigures {
   said: string[];
 }
 
-/** `max_context` is the largest request (ML), `max_usable_raw` what history and prompt can use of it. */
+/** `max_context` is the maximum size of a request (ML); `max_usable_raw` is what history and prompt can use of it. */
 export interface TelemetryBudgetTelemetry {
   maxContext: number;
   maxUsableRaw: number;
 }
 
-/** Words. */
+/** Text of the answer. */
 export interface TextBlock {
   type: "text";
   text: string;
 }
 
-/** What can be read of the reasoning. */
+/** The readable part of the reasoning. */
 export interface ThinkingBlock {
   type: "thinking";
   text: string;
@@ -1979,7 +1979,7 @@ export interface TokensShown {
   categories?: CategoryTokens[];
 }
 
-/** The parameters of requests in a topic; None is inherited. */
+/** The parameters of requests in a topic; None means inherited. */
 export interface TopicParameters {
   temperature?: number | null;
   top_p?: number | null;

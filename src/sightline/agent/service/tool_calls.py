@@ -157,7 +157,7 @@ class ToolRunner:
                         group.create_task(self._run(step.round, call))
             except* Fault as faults:
                 failed = _first(faults)
-            if failed is not None:  # raised in the handler above, Python before 3.11.4 wraps it in a group again
+            if failed is not None:  # raising it above wraps it in a group again in early versions of Python 3.11
                 raise failed
 
     async def skip(self, calls: tuple[RunnableCall, ...]) -> None:

@@ -146,9 +146,7 @@ class ChatHistory:
         def ask() -> HistoryChange:
             self._leave(gone)
             self._deleted.update(gone)
-            self._latest = max(
-                self._latest, pair.at
-            )  # a clock that was set back does not put the question before older ones
+            self._latest = max(self._latest, pair.at)  # even if the clock was set back, a new question comes last
             self._keep(pair, (self._latest, self._next()))
             self._live.append(pair.id)
             self.sending = pair.id

@@ -66,9 +66,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def text(self) -> str:
         """Its text. Messages with tool calls between them are separated by a blank line."""
-        if (
-            len(self.messages) == 1 and len(self.messages[0].parts) == 1
-        ):  # nearly all answers, and filters read all of them
+        if len(self.messages) == 1 and len(self.messages[0].parts) == 1:  # the usual case, and filters read them all
             only = self.messages[0].parts[0]
             return only.text if isinstance(only, Text) else ""
         spoken = (
