@@ -42,7 +42,7 @@ export interface Anchor {
   before: string;
 }
 
-/** An answer, complete or so far. `predicted` is the estimate of its prompt, next to the counts in `usage`; `cost` is in US dollars. */
+/** An answer, complete or so far. `predicted` is the estimate of its prompt, to compare with the counts in `usage`; `cost` is in US dollars. */
 export interface AnswerShown {
   blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
   text: string;
@@ -86,7 +86,7 @@ export interface AskedShown {
   pair: string;
 }
 
-/** An attached file; `n` is its position, `size` its bytes, as far as they are here. */
+/** An attached file; `n` is its position, `size` its number of bytes, 0 if they are not here. */
 export interface AttachmentShown {
   n: number;
   kind: "audio" | "document" | "image" | "other" | "text";
@@ -131,7 +131,7 @@ export interface BodyPassedFact {
   is_whole: boolean;
 }
 
-/** What a body has of one kind: how many, and how many characters they take. */
+/** The parts of a body of one kind: how many there are, and how many characters they have. */
 export interface BodyShare {
   label: string;
   count: number;
@@ -434,7 +434,7 @@ export interface ClientShown {
   note: string;
 }
 
-/** What a command did, or would do: the number of pairs, and how the first of them begin. `confirm`: the user must confirm first. `export` is the address of the file, `compact` are the pairs to summarise, `ids` those that `:delete` has deleted, so that they can be restored. */
+/** What a command did, or would do: the number of pairs, and how the first of them begin. If `confirm`, the user must confirm first. `export` is the address of the file, `compact` has the pairs to summarize, and `ids` those that `:delete` has deleted, so that they can be restored. */
 export interface CommandShown {
   command: "compact" | "delete" | "export" | "hud" | "tchange";
   count: number;
@@ -788,7 +788,7 @@ export interface FaultShown {
   hint: string;
 }
 
-/** Where a filter is wrong. `column` counts from 1; both count UTF-16 units, as browsers do. */
+/** A mistake in a filter. `column` counts from 1; it and `length` are in UTF-16 units, as in browsers. */
 export interface FilterError {
   message: string;
   column: number;
@@ -899,7 +899,7 @@ export interface Hunk {
   after?: string;
 }
 
-/** What an import added, or would add: new pairs and topics, and pairs that were here already. */
+/** What an import added, or would add: new pairs and topics, and the number of pairs that existed already. */
 export interface ImportShown {
   pairs: number;
   topics: number;
@@ -967,7 +967,7 @@ export interface KeepableEdit {
   mask: Mask;
 }
 
-/** The last send of a view. `telemetry` is its latest record, without messages and pairs, which the pair has. */
+/** The last send of a view. `telemetry` is its latest record, without messages and pairs, which are in the pair. */
 export interface LastShown {
   pair: string;
   telemetry: SendTelemetry | null;
@@ -1175,7 +1175,7 @@ export interface PairOpened {
   telemetry: SendTelemetry[];
 }
 
-/** A question and its answer, as they are in a view. `asking` is the model that is being asked while an earlier answer is kept; `earlier` is the number of earlier answers. `is_edited`: its text was changed while the request was held, and this is what was sent. */
+/** A question and its answer, as they are in a view. `asking` is the model that is being asked while an earlier answer is kept; `earlier` is the number of earlier answers. If `is_edited`, its text was changed while the request was held, and this is what was sent. */
 export interface PairShown {
   id: string;
   topic: string;
@@ -1226,7 +1226,7 @@ export interface PendingCall {
   repairs: Repair[];
 }
 
-/** The position of a pair on screen, if it is there. */
+/** The position of a pair on screen; null if it is not on screen. */
 export interface PlaceShown {
   index: number | null;
 }
@@ -1239,13 +1239,13 @@ export interface PluginShown {
   failures: { [key: string]: string };
 }
 
-/** The user's preferences, and the configured settings below them. */
+/** The user's preferences, with the configured settings as defaults. */
 export interface PreferencesShown {
   settings: SettingsShown;
   saved_filters: SavedFilter[];
 }
 
-/** The exact body of the next send; `trouble` says why it cannot be sent. `losses` and `additions` are what its dialect cannot express and what it requires in addition; `shares` are what the body consists of. */
+/** The exact body of the next send; `trouble` is why it cannot be sent. `losses` and `additions` are what its dialect cannot express and what it requires in addition; `shares` is what the body consists of. */
 export interface PreviewShown {
   body: string;
   body_sha256: string;
@@ -1988,7 +1988,7 @@ export interface TopicParameters {
   verbosity?: string | null;
 }
 
-/** A topic; null means inherited. `path` are the names from the top down; `direct` and `total` are the numbers of pairs in it, and in it and all topics below. */
+/** A topic; null means inherited. `path` has the names from the root down; `direct` and `total` are the numbers of pairs in it, and in it and all topics below. */
 export interface TopicShown {
   id: string;
   name: string;
@@ -2132,7 +2132,7 @@ export interface Versioned {
   version: number;
 }
 
-/** A view. `model` is the one that the next question goes to, `selected` the one that the user selected, or empty. `rows` is the number of pairs on screen, `start` the position of the first that is sent. `newest_hidden`: the newest pair is not on screen. `tools_trouble` is why the topic's tools cannot be used. */
+/** A view. `model` is the one that the next question goes to, `selected` the one that the user selected, or empty. `rows` is the number of pairs on screen, `start` the position of the first that is sent. If `newest_hidden`, the newest pair is not on screen. `tools_trouble` is why the topic's tools cannot be used. */
 export interface ViewShown {
   view: string;
   version: number;

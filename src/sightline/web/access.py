@@ -1,6 +1,6 @@
-"""Refuses requests of foreign web pages.
+"""Refuses requests of foreign web pages, and stores the token of the API.
 
-A page from elsewhere can make a browser send requests to this server, also under a host name of its own that resolves
+A page from elsewhere can make a browser send requests to this server, even under a host name of its own that resolves
 to this machine. It cannot choose the browser's `Host`, `Origin` and `Sec-Fetch-Site` headers, so these are checked on
 every path.
 """
@@ -24,7 +24,8 @@ _NAMES = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
 @dataclass(frozen=True, slots=True)
 class OriginGuard:
-    """`hosts` are the names of this server in lower case, `origins` further origins that the user has allowed."""
+    """Checks where a request comes from. `hosts` are the names of this server in lower case, `origins` are additional
+    origins that the user has allowed."""
 
     port: int
     hosts: frozenset[str] = frozenset(LOOPBACK)
@@ -67,7 +68,7 @@ class OriginGuard:
         if match is None or match[1].lower() not in self.hosts:
             return False
         if match[2] is None:
-            return not with_port or self.port == 80  # an origin without a port means the usual one
+            return not with_port or self.port == 80  # an origin without a port means the default port
         return int(match[2]) == self.port
 
     @property
@@ -91,7 +92,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{22,}")
 
 
 def load_token(folder: Path, make: Callable[[], str]) -> str:
-    """The token of this data folder. `make` creates one if there is none, or none that is valid."""
+    """The token of this data folder. `make` creates one if there is no valid one."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -107,7 +108,7 @@ def load_token(folder: Path, make: Callable[[], str]) -> str:
 
 
 def read_token(folder: Path) -> str:
-    """The token of this data folder; empty if there is none that can be read."""
+    """The token of this data folder; empty if there is none or it cannot be read."""
     with contextlib.suppress(OSError):
         return _read(folder / FILE_NAME)
     return ""
@@ -122,7 +123,7 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, token: str) -> str:
-    """Write it atomically. If another process was faster, its token is returned."""
+    """Write the token atomically. If another process was faster, its token is returned."""
     fresh = path.with_name(f"{FILE_NAME}.{os.getpid()}")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as file:

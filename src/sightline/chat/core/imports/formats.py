@@ -244,14 +244,15 @@ def is_markdown(text: str) -> bool:
 
 
 def read_markdown(text: str, name: str = "") -> Gathered:
-    """The conversation in it, as one topic with the title of the text, or with this name."""
+    """Read the conversation in a text, as one topic with the title of the text, or with this name."""
     gathering = Gathering("markdown")
     reading = _Reading(name)
     for line in text.replace("\r\n", "\n").split("\n"):
         reading.take(line)
     reading.close()
     topic = gathering.topic(text, reading.title or "Markdown")
-    # Each pair's id is made from this; from the text itself it would take a pass over all of it for each pair.
+    # Each pair's id is derived from this hash. Deriving it from the text would take a pass over the whole text for each
+    # pair.
     key = hashlib.sha256(f"{reading.title}\n{text}".encode("utf-8", "replace")).hexdigest()
     gathering.conversation(key, topic, reading.turns)
     return gathering.finish()
@@ -262,7 +263,7 @@ def _is_marked(line: str) -> bool:
 
 
 def _speaker(line: str) -> tuple[Speaker, str] | None:
-    """The speaker that a line names, and the rest of the line."""
+    """The speaker that a line names, and the rest of the line; None if it names none."""
     line = line.rstrip()
     found = _HEADED.fullmatch(line) or _BOLD.fullmatch(line) or _PLAIN.fullmatch(line)
     if found is None:
