@@ -48,7 +48,7 @@ Check = Callable[[], None]
 
 
 class BrokenRuleError(Exception):
-    """What a plug-in does instead."""
+    """Raised if a rule is broken. The message is what the plug-in does instead."""
 
 
 def run_checks(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:

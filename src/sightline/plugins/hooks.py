@@ -58,7 +58,7 @@ class HookThread:
                     self._left_out += 1
 
     def end(self) -> None:
-        """Tell the hook that no more facts follow."""
+        """Signal the thread that no more facts follow."""
         try:
             self._waiting.put_nowait(None)
         except queue.Full:

@@ -64,7 +64,7 @@ GradeAnswer: TypeAlias = Callable[[JsonObject], Json]
 
 
 FindValues: TypeAlias = Callable[[str], Iterable[str]]
-"""Finds values that must not be shared in a text that is about to be. Returns the values as they are in the text."""
+"""Finds sensitive values in a text that is about to be shared. Returns the values as they are in the text."""
 
 
 @dataclass(frozen=True, slots=True)

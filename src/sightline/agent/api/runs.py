@@ -184,7 +184,8 @@ class Runs:
         await self._runner.leave_all()
 
     async def _join_chat_pair(self, run: str, origin: JsonObject) -> bool:
-        """Resume the run for a pair of a chat. Returns False if it does not belong to one."""
+        """Resume the run for a pair of a chat. Returns False if it does not belong to one, or if the pair cannot take
+        it."""
         pair = origin.get("pair")
         return isinstance(pair, str) and await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
 

@@ -126,7 +126,8 @@ def _as_history(part: Part, *, same: bool) -> Part:
 
 
 def _without_calls(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts of a truncated reply that can be kept. Trailing reasoning is dropped, because providers refuse it."""
+    """The parts of a truncated reply that can be kept. Trailing reasoning, which led to nothing, is dropped, because
+    its provider refuses it."""
     kept = [part for part in parts if not isinstance(part, ToolCall)]
     while kept and isinstance(kept[-1], Thinking):
         kept.pop()

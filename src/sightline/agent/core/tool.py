@@ -239,7 +239,8 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(folded[each] for each in close) or tuple(names)
 
     def tools_for(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
-        """Add these tools to the tools of a request. A tool that the request already has stays as it is."""
+        """The tools of a request, followed by those of the toolbox. A tool that the request already has stays as it
+        is."""
         there = {kind_of_hosted_tool(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
         fresh = (each for each in self.definitions if each.is_enabled and each.name not in there)
         return (*tools, *(_tool_of(each) for each in fresh))

@@ -1,5 +1,5 @@
-"""The approvers of a run: a policy, a function, or a person at a terminal or at the page; and the rules that a person
-has set for all runs."""
+"""The interface of approvers, who decide in a run; approvers that ask a function or a person at the page; and the rules
+that a person has set for all runs. The approver that asks at a terminal is in `cli`."""
 
 import asyncio
 import inspect

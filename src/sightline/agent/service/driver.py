@@ -92,7 +92,7 @@ _SELDOM = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunParticipants:
-    """What takes part in a run: its tools, the approver, the hooks, the gate of its requests, and the listeners. They
+    """What takes part in a run: its tools, the approver, the hooks, the gate of its requests, and the listeners. These
     get the stream events of the answer, the facts of its exchanges, the facts of the run, the waits for the provider's
     limits, and the progress of tools by the key of the call."""
 

@@ -34,7 +34,8 @@ Going: TypeAlias = Callable[[tuple[Message, ...]], None]
 
 
 async def measure(engine: Engine, final: Prepared) -> Estimate:
-    """The number of tokens of the final body: counted by the embedded model itself, otherwise estimated."""
+    """The number of tokens of the final body: counted by the embedded model itself, otherwise estimated by the
+    calibration."""
     try:
         return await engine.measure_prompt(final, asks_provider=False, tried=_ignore)
     except Fault:  # the embedded model does not start, which the send will report

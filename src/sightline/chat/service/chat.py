@@ -237,7 +237,7 @@ _PAIRS_AT_ONCE = 1000
 """After reading the words of this many pairs, other tasks of the event loop get a turn."""
 
 _FREEZE_FROM = 100_000
-"""With this many new objects, they are excluded from later garbage collections."""
+"""If there are more new objects than this, they are excluded from later garbage collections."""
 
 _LOOK = 2.0
 """Seconds between two checks for facts that other processes have added."""

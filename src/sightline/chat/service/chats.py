@@ -36,7 +36,7 @@ from sightline.journal.journal import Journal
 from sightline.store.store import Log, Logbook
 
 NAME_LOG = "chat-name:"
-"""The prefix of the log with a chat's names; the chat's id follows. Every chat except the main one has such a log."""
+"""The prefix of the log with a chat's names; the chat's id follows. Only the main chat may have no such log."""
 
 MOST_OPEN = 32
 """This many chats are kept in memory; the least recently used one is closed first."""
