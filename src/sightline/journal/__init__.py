@@ -1,5 +1,5 @@
 """What the chat, the agent and the evals share to survive the end of a process: `Journal` and `drive`.
 
-`journal` keeps the facts of one log and the state that they fold to; `driver` runs a pure generator core. It may import
-the exchange and everything below; it knows no feature.
+`Journal` keeps the facts of a log and the state that they fold to; `drive` runs a pure generator core. It may import
+the exchange and everything below; it does not know any feature.
 """

@@ -1,12 +1,12 @@
 """A log of facts and the state that they fold to, for every feature that must survive the end of its process.
 
 A fact is encoded, cleared of secrets, appended to the log, applied to the state and announced, in this order and one
-append at a time. Several processes may have the same log open. The logbook appends only behind the last line that the
+append at a time. Several processes may have the same log open. The logbook appends only after the last line that the
 writer knows, so exactly one of two writers succeeds. What the other one does depends on the log:
 
 - A shared log reads what was added and tries again (the chat, its preferences, the cache of answers). If another
-process has deleted the log, that is a fault. - A log with one owner gives up with the fault `taken_over`, because
-another process has resumed the run.
+  process has deleted the log, a fault is raised.
+- A log with one owner gives up with the fault `taken_over`, because another process has resumed the run.
 
 `drive` runs a generator core: the pure half decides step by step, the other half carries the steps out.
 """
@@ -27,20 +27,20 @@ State = TypeVar("State")
 Change = TypeVar("Change")
 
 CONFLICT = 409
-"""The status of the fault of a logbook whose log has other lines than the writer knows."""
+"""The status of a logbook's fault if the log has other lines than the writer knows."""
 
 _MOST_TRIES = 100
 """More conflicts in a row than this are not caused by people."""
 
 _BYTES_AT_ONCE = 64_000
-"""After reading so many bytes of a log, other tasks of the event loop get their turn."""
+"""After reading this many bytes of a log, other tasks of the event loop get a turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactFormat(Generic[Fact]):
-    """How a fact is written as a line. `encode` returns the line, and the fact as it was written if its text had to be
-    repaired. `applies_masked` says of a fact in which a secret was found whether the state gets it as it was written
-    (True), or with the secret that only the log must not have."""
+    """How a fact is written as a line. `encode` returns the line, and the fact as written, in case its text had to be
+    repaired. `applies_masked` decides, for a fact that contains a secret, whether the state gets the fact as written
+    (True), or with the secret, which only the log must not have."""
 
     encode: Callable[[Fact], tuple[bytes, Fact]]
     decode: Callable[[Line], Fact]
@@ -48,11 +48,11 @@ class FactFormat(Generic[Fact]):
 
 
 class Journal(Generic[Fact, State, Change]):
-    """The facts of the log `name`, and their `state`. `version` is the number of its lines that are known here.
+    """The facts of the log `name`, and their `state`. `version` is the number of its lines that have been read here.
 
-    `apply` adds a fact, which was written at a time of day, to the state and returns what that changed. `announce` gets
-    the facts of one append with their changes. Facts of other processes are announced one by one, except for those that
-    are there when the log is first read. A log whose lines the caller knows is given its `version`.
+    `apply` adds a fact, written at a given time of day, to the state and returns what changed. `announce` gets the
+    facts of one append with their changes. Facts of other processes are announced one by one, except for those that
+    exist when the log is first read. If the caller already knows the lines of the log, it passes their `version`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Journal(Generic[Fact, State, Change]):
         self, facts: Iterable[Fact], *, check: Callable[[Fact], object] | None = None, retry: bool = True
     ) -> "list[Change] | None":
         """Append these facts together, apply them, and return what they changed. They are durable when this returns,
-        also if the caller is cancelled meanwhile.
+        even if the caller is cancelled meanwhile.
 
         `check` raises a fault if the first fact, cleared of secrets, does not fit the state; it is called again after
         each conflict. Without `retry`, a conflict on a shared log reads what was added and returns None.
@@ -99,7 +99,7 @@ class Journal(Generic[Fact, State, Change]):
         return await run_to_end(self._append(facts, check, retry=retry))
 
     async def write(self, lines: Sequence[bytes]) -> None:
-        """Append encoded lines and leave the state as it is, for callers that apply facts before they are durable."""
+        """Append encoded lines without changing the state, for callers that apply facts before they are durable."""
         async with self._lock:
             await self._write(lines, None, retry=True)
 
@@ -138,7 +138,7 @@ class Journal(Generic[Fact, State, Change]):
         return [change for _, change in applied]
 
     async def _write(self, lines: Sequence[bytes], check: Callable[[], object] | None, *, retry: bool) -> float | None:
-        """The time of day of the lines; None after a conflict without `retry`."""
+        """Append lines and return their time of day; None after a conflict without `retry`."""
         for _ in range(_MOST_TRIES):
             if check is not None:
                 check()
@@ -180,15 +180,15 @@ class Journal(Generic[Fact, State, Change]):
 
 
 class JournalCache(Generic[Fact, State, Change]):
-    """The journals that were looked at last, so that a second look reads only what is new. `open_journal` makes the
-    journal of a name; a log without lines is not kept."""
+    """The most recently used journals, so that using one again reads only what is new. `open_journal` opens the journal
+    with a name. A log without lines is not cached."""
 
     def __init__(self, open_journal: "Callable[[str], Journal[Fact, State, Change]]", maxsize: int) -> None:
         self._open_journal = open_journal
         self._journals: BoundedCache[str, Journal[Any, State, Any]] = BoundedCache(maxsize)
 
     async def state(self, name: str) -> State | None:
-        """The state of a log as it is now; None if the log is empty. The value changes with the next look."""
+        """The current state of a log; None if the log is empty. The object changes with the next call."""
         journal = self._journals.get(name) or self._open_journal(name)
         await journal.catch_up()
         if not journal.version:
@@ -212,9 +212,10 @@ async def drive(
 ) -> Result:
     """Run the generator to its end and return its result.
 
-    Each step goes to `handle`, and the answer back to the generator. Once `stop` returns an answer, that is sent and
-    the step is not carried out. `record` gets each answer before the generator does, so that a process that takes over
-    can send it again. `first` is the step that a generator which was started before waits at.
+    Each step is passed to `handle`, and its answer is sent to the generator. Once `stop` returns an answer, that is
+    sent instead, and the step is not carried out. `record` gets each answer before the generator does, so that a
+    process that takes over can send it again. If the generator has already been started, `first` is the step that it
+    waits at.
     """
     try:
         step = next(steps) if first is None else first
@@ -231,8 +232,8 @@ async def drive(
 
 
 class StopSignal:
-    """The request to stop what is driven: after the step that is under way, or at once. It may come at any time and
-    more than once. `is_leaving` means that the work is not ended, so that it can be resumed."""
+    """A request to stop the work, after the step in progress or at once. It may come at any time and more than once.
+    `is_leaving` means that the work does not end, so that it can be resumed."""
 
     def __init__(self) -> None:
         self.is_leaving = False
@@ -241,16 +242,16 @@ class StopSignal:
 
     @property
     def is_set(self) -> bool:
-        """Whether no new step is to be carried out."""
+        """Whether no new step should be carried out."""
         return self._soon.is_set()
 
     def stop(self, *, now: bool) -> None:
-        """End the work after the step that is under way, or `now`. This overrides an earlier `leave`."""
+        """End the work after the step in progress, or `now`. This overrides an earlier `leave`."""
         self.is_leaving = False
         self._set(now=now)
 
     def leave(self, *, now: bool = False) -> None:
-        """Interrupt the work after the step that is under way, or `now`. An earlier `stop` wins."""
+        """Interrupt the work after the step in progress, or `now`. An earlier `stop` takes precedence."""
         self.is_leaving = not self.is_set or self.is_leaving
         self._set(now=now)
 
@@ -260,9 +261,10 @@ class StopSignal:
             self._now.set()
 
     async def unless_now(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of the work; `WorkInterrupted` if all has to stop at once."""
+        """The result of the work. Raises `WorkInterrupted` if everything has to stop at once."""
         return await run_unless(self._now, work)
 
     async def unless_soon(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of work that only waits, such as for a person; `WorkInterrupted` on any request to stop."""
+        """The result of work that only waits, for example for a person. Raises `WorkInterrupted` on any request to
+        stop."""
         return await run_unless(self._soon, work)

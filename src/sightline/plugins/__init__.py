@@ -1,7 +1,7 @@
 """Plug-ins: a file or a package that adds dialects, signing, tools, models, formats, hooks, graders, fields or panels.
 
-An author imports `Plugin` and the types from here. It may import every feature's room; nothing is loaded that the
-user has not named under `[plugins]`, and no plug-in is called without a guard that names it when it fails.
+Authors import `Plugin` and the types from here. It may import the package of every feature. Only what the user has
+named under `[plugins]` is loaded, and every call of a plug-in is guarded, so that a failure names the plug-in.
 """
 
 from sightline.filters.predicate import FilterSubject

@@ -1,5 +1,5 @@
-"""Puts what plug-ins add into the registries of its rooms: dialects, fields of filters and graders, each guarded. What
-has the name of another is refused."""
+"""Adds the parts of plug-ins to the registries of other packages: dialects, filter fields and graders, each guarded. A
+part with the name of another is refused."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -22,9 +22,9 @@ from sightline.plugins.signing import BUILT_IN
 
 
 def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> None:
-    """Add what other rooms find by name, and check the names of all other parts that are asked for by name. What cannot
-    be added is refused, and is a failure of the plug-in. `owners` are the plug-ins that have each part (`field team`)
-    already; what is added is noted there."""
+    """Add the parts that other packages find by name, and check the names of all other parts that users refer to by
+    name. A part that cannot be added is refused, which is a failure of the plug-in. `owners` maps each part that exists
+    already (`field team`) to its plug-in; parts that are added here are entered in it."""
     adding: dict[str, Callable[[], None]] = {
         **{f"dialect {each.name}": partial(register, _guard_dialect(each, owner)) for each in plugin.dialects},
         **{f"field {name}": partial(_add_field, name, field, owner) for name, field in plugin.fields.items()},
@@ -55,11 +55,11 @@ _TAKEN: Final[Mapping[str, Collection[str]]] = {
     "redactor": KINDS,
     "panel": (),
 }
-"""The names of what is built in, by kind: those kinds of parts that no registry takes up."""
+"""The built-in names, for the kinds of parts that have no registry."""
 
 
 def check_name(kind: str, name: str) -> None:
-    """Raise a Fault if a part of this kind cannot have this name: it is that of a built-in one, or is malformed."""
+    """Raise a Fault if a part of this kind cannot have this name, because it is built in or malformed."""
     if name in _TAKEN[kind]:
         raise Fault(Code.CONFIG, f"the {kind} {name!r} is built in", hint="Give yours another name.")
     if not _NAME.fullmatch(name):
@@ -69,9 +69,9 @@ def check_name(kind: str, name: str) -> None:
 
 
 MISSING: Final = "the dialect of a plug-in"
-"""`sign` of a provider whose dialect is missing: no request to it is sent, whatever its path."""
+"""The `sign` of a provider whose dialect is missing: no request is sent to it, whatever its path."""
 STAND_INS: Final[set[str]] = set()
-"""The names of dialects that a provider speaks and that no plug-in has, because one has failed."""
+"""The dialects that a provider speaks but no plug-in has, because one has failed."""
 
 
 _GUARDED: Final[Mapping[str, type | tuple[type, ...]]] = {
@@ -85,15 +85,15 @@ _GUARDED: Final[Mapping[str, type | tuple[type, ...]]] = {
     "vendor_problems": list,
     "owns_frame": bool,
 }
-"""What of a dialect is guarded, and what it has to return."""
+"""The guarded functions of a dialect, and what they have to return."""
 
 
 _NO_SHORT_CUTS: Final[Mapping[str, Any]] = dict.fromkeys(("read_plain", "read_ending", "plain_stream", "plain_texts"))
 
 
 def _guard_dialect(added: Dialect, owner: LoadedPlugin) -> Dialect:
-    """The dialect, whose unexpected errors are faults of the request that they came with. Its short cuts, which only
-    save time, are left out: a dialect made of a built-in one would have the shortcuts of that one."""
+    """The dialect, with its unexpected errors as faults of the request that caused them. Its shortcuts, which only save
+    time, are left out: a dialect derived from a built-in one would have that one's shortcuts."""
     what = f"dialect {added.name}"
     calls: dict[str, Any] = {
         name: owner.guard(what, getattr(added, name), returns) for name, returns in _GUARDED.items()
@@ -139,11 +139,12 @@ FIELD_VALUES: Final[Mapping[str, tuple[type, ...]]] = {
     "number": (int, float),
     "yes or no": (bool,),
 }
-"""What the value of a field can be, by its kind."""
+"""The types of a field's value, by its kind."""
 
 
 def _add_field(name: str, field: ExchangeField, owner: LoadedPlugin) -> None:
-    """Add the field of a filter. It is for lists alone: what can fail must not decide which request is held or sent."""
+    """Add a filter field. It can be used only in lists: code that can fail must not decide which request is held or
+    sent."""
     if field.kind not in FIELD_VALUES:
         known = ", ".join(FIELD_VALUES)
         raise Fault(Code.USAGE, f"there is no kind {field.kind!r} of field", hint=f"Kinds are {known}.")
@@ -157,19 +158,20 @@ def _add_field(name: str, field: ExchangeField, owner: LoadedPlugin) -> None:
 
 
 _DERIVED: Final = ("text", "age", "date", "tokens", "ok", "error", "latest")
-"""Fields of filters that have no value of their own, but follow from others."""
+"""Filter fields that have no value of their own, but are derived from others."""
 _ASKED: Final[Mapping[str, str]] = {
     name: field.name
     for field in FIELDS
     if FilterScope.TRAFFIC in field.scopes and field.name not in _DERIVED
     for name in field.names
 } | {"at": "at"}
-"""What of an exchange the field of a plug-in can ask for, by all of its names."""
+"""The values of an exchange that the field of a plug-in can read, by all of their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedExchange:
-    """An exchange as the field of a plug-in sees it: unlike a filter, its author may ask for what is not there."""
+    """An exchange as the field of a plug-in sees it. Unlike a filter, its author may ask for values that do not
+    exist."""
 
     exchange: FilterSubject
 
@@ -181,7 +183,8 @@ class AskedExchange:
         return self.exchange.value(_ASKED[name])
 
     def says(self, pattern: str) -> bool:
-        """Whether the pattern is in its words, in any case; only `*` is special, as in `text` of a filter."""
+        """Whether the text of the exchange contains the pattern, ignoring case. Only `*` is special, as in `text` of a
+        filter."""
         return self.exchange.says(canonical(pattern, "*"))
 
 

@@ -1,6 +1,5 @@
-"""Checks of the conformance run: how a rule is checked and what is found, and the checks of a dialect, which are the
-laws that one can break, each with samples.
-"""
+"""The checks of the conformance run: how a rule is checked and what is found; and the checks of a dialect, for the laws
+that a dialect can break, with samples."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ CHECK_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class PluginFinding:
-    """One rule and what it is about (`signer acme-hmac`). `problem` is None where the rule is kept."""
+    """A rule and what it is about (`signer acme-hmac`). `problem` is None if the plug-in follows the rule."""
 
     what: str
     rule: str
@@ -45,15 +44,15 @@ class PluginFinding:
 
 
 Check = Callable[[], None]
-"""Raises a `BrokenRuleError` where the rule is broken; any other exception is a problem as well."""
+"""Raises a `BrokenRuleError` if the rule is broken; any other exception is a problem as well."""
 
 
 class BrokenRuleError(Exception):
-    """What a plug-in does instead."""
+    """Raised if a rule is broken. The message is what the plug-in does instead."""
 
 
 def run_checks(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding]:
-    """Run the check of each rule; a finding for each, also where it is kept."""
+    """Check each rule, and yield a finding for each, even if the plug-in follows it."""
     for rule, check in checks.items():
         try:
             call_within(CHECK_SECONDS, check, lambda: None)
@@ -70,7 +69,7 @@ def run_checks(what: str, checks: Mapping[str, Check]) -> Iterator[PluginFinding
 
 
 def require(is_kept: object, problem: str) -> None:
-    """Raise a `BrokenRuleError` with this problem unless the rule is kept."""
+    """Raise a `BrokenRuleError` with this problem unless the rule is followed."""
     if not is_kept:
         raise BrokenRuleError(problem)
 
@@ -94,7 +93,7 @@ _MARKS: Final = {
     **_TEXTS, "/messages/2/content": "Let me see.", "/messages/2/tool_calls/0/function/name": "measure",
     "/messages/3/content": "384400 km", "/temperature": "0.25", "/max_completion_tokens": "64",
 }  # fmt: skip
-"""Values of the sample, by the places where they stand, each of which is to be found in what was written."""
+"""Values of the sample, by their places. Each of them must be found in what was written."""
 
 _CLIENT: Final = Client(id="r1", model="m", created=1_760_000_000)
 _STARTED: Final = Started("r1", "m", 1_760_000_000)
@@ -113,7 +112,7 @@ _REPLIES: Final[Mapping[str, tuple[StreamEvent, ...]]] = {
         ArgumentsReceived(1, '"moon"}'), ToolCallCompleted(1), _USED, Finished("tool_calls"), Ended(),
     ),
 }  # fmt: skip
-"""All but the text may be reported as lost by a dialect that has no place for them."""
+"""A dialect may report all of these except the text as lost, if it cannot express them."""
 
 
 def dialect_checks(added: Dialect) -> dict[str, Check]:
@@ -187,8 +186,8 @@ def _check_stream(added: Dialect) -> None:
 
 
 def _content(reply: Reply) -> list[Json]:
-    """The words of a reply, and the name and arguments of each call. Some APIs have no part of its own for a refusal,
-    and no ids of calls; some hold arguments as an object, not as its text."""
+    """The text of a reply, and the name and arguments of each call. Some APIs have no separate part for a refusal and
+    no ids of calls, and some have arguments as an object instead of text."""
     words = "".join(part.text for part in reply.choice.parts if isinstance(part, Text | Refusal))
     calls = [part for part in reply.choice.parts if isinstance(part, ToolCall)]
     return [words, *({"name": call.name, "arguments": decode(call.arguments.encode())} for call in calls)]

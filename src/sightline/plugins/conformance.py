@@ -1,4 +1,4 @@
-"""The conformance run: calls all that a plug-in adds with samples, and says which law or rule it breaks.
+"""The conformance run: calls everything that a plug-in adds with samples, and reports which law or rule it breaks.
 
 The laws are those of the program itself; docs/guide/plugins.md lists those that a plug-in can break.
 """
@@ -52,8 +52,8 @@ from sightline.wire.jsontext import encode
 def check_plugin(
     plugin: Plugin, built_in: Sequence[TomlText], texts: Sequence[str] = (), options: Mapping[str, str] | None = None
 ) -> Iterator[PluginFinding]:
-    """Check all that a plug-in adds; `built_in` are Sightline's own tables of providers and models. `texts` are further
-    samples for redactors, `options` the `sign_options` that signers get."""
+    """Check everything that a plug-in adds. `built_in` are Sightline's own tables of providers and models, `texts` are
+    additional samples for redactors, and `options` are the `sign_options` that signers get."""
     law_10, events = "law 10: no key goes astray", "takes events of every kind"
     catalogue = partial(check_catalogue, plugin.catalogue, built_in)
     described, written = "its parameters are described", "writes exchanges, and none"
@@ -83,7 +83,7 @@ _SECRET: Final = "conformance-secret-0123456789"
 
 
 class _AnyVariable(dict[str, str]):
-    """An environment in which each variable has a value."""
+    """An environment in which every variable has a value."""
 
     def __missing__(self, _name: str) -> str:
         return _SECRET
@@ -121,7 +121,7 @@ def _signer_checks(make: MakeSigner, options: Mapping[str, str]) -> dict[str, Ch
         return lambda: require(is_kept(*asyncio.run(sign_twice())), problem)
 
     def lines(request: HttpRequest) -> bool:
-        around_length(request, target(request.url), None)  # raises the fault of what cannot be sent
+        around_length(request, target(request.url), None)  # raises a fault if the request cannot be sent
         return True
 
     names = {name for name, _ in _UNSIGNED.headers}
@@ -162,7 +162,7 @@ _FACTS: Final[tuple[JsonObject, ...]] = (
     {"kind": "failed", "code": "rate_limited", "message": "Slow down."}, {"kind": "cancelled"}, {"kind": "dropped"},
     {"kind": "budgeted", "telemetry": {}},
 )  # fmt: skip
-"""One of each kind that hooks get."""
+"""One fact of each kind that hooks get."""
 _JSON: Final[JsonObject] = {"name": "content-type", "value": "application/json"}
 _HEAD: Final[JsonObject] = {
     "httpVersion": "HTTP/1.1", "headers": [_JSON], "cookies": [], "headersSize": -1, "bodySize": -1

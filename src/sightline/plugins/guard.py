@@ -1,5 +1,5 @@
-"""Calls plug-ins so that a failure stays theirs: errors and wrong results are faults that name the plug-in, and a call
-that does not return is ended where that is possible, and not made again."""
+"""Calls plug-ins so that their failures stay contained: errors and wrong results are faults that name the plug-in. A
+call that does not return is ended if possible, and not made again."""
 
 import asyncio
 import ctypes
@@ -24,7 +24,7 @@ _LOG = logging.getLogger("sightline")
 
 LOAD_SECONDS: Final = 60.0
 FILE_SECONDS: Final = 600.0
-"""For what reads or writes whole files."""
+"""For calls that read or write whole files."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,10 +34,10 @@ PLAIN: Final = "it is an `async def`, which nothing waits for here; write a plai
 
 @dataclass(slots=True)
 class LoadedPlugin:
-    """A plug-in that the user has named. `place` is the file or the package that it is from; `failures` say what of it
-    has failed, and why, by what it adds (`hook notify`); the key is empty where nothing of it could be loaded. What is
-    `off` is not called again; what is `refused` was never added, such as a part whose name another has. `seconds` is
-    how long a call for one request, text or exchange may take."""
+    """A plug-in that the user has named. `place` is the file or the package that it comes from. `failures` has the
+    reason why a part has failed, by what it adds (`hook notify`); the key is empty if the plug-in could not be loaded
+    at all. Parts that are `off` are not called again; parts that are `refused` were never added, for example because
+    another part has the name. `seconds` is how long a call for one request, text or exchange may take."""
 
     named: str
     place: str
@@ -48,7 +48,7 @@ class LoadedPlugin:
     seconds: float = PluginSettings().timeout_s
 
     def fail(self, what: str, error: BaseException) -> Fault:
-        """Note that this part of the plug-in has failed, and say so in the log the first time."""
+        """Record that this part of the plug-in has failed, and log it the first time. Returns the fault."""
         reason = describe_error(error)
         if what not in self.failures:
             self.failures[what] = reason
@@ -64,8 +64,8 @@ class LoadedPlugin:
         *,
         seconds: float = 0.0,
     ) -> Callable[P, R]:
-        """The same call, whose unexpected errors and results are faults that name the plug-in. Its own faults pass. One
-        that takes longer than `seconds`, or than the plug-in's calls may, is switched off."""
+        """Wrap a call so that its unexpected errors and results are faults that name the plug-in. Its own faults pass
+        through. If a call takes longer than `seconds`, by default the plug-in's own limit, the part is switched off."""
         limit = seconds or self.seconds
 
         def call_guarded(*args: P.args, **options: P.kwargs) -> R:
@@ -88,7 +88,8 @@ class LoadedPlugin:
         return call_guarded
 
     async def wait(self, what: str, result: Awaitable[R], *, seconds: float) -> R:
-        """What an async call of the plug-in gives, with the same guard: neither waiting nor computing takes longer."""
+        """The result of an async call of the plug-in, guarded in the same way: both waiting and computing are
+        limited."""
         self.check_on(what)
         limit = asyncio.timeout(seconds)
         try:
@@ -105,7 +106,7 @@ class LoadedPlugin:
         return value
 
     def switch_off(self, what: str, seconds: float) -> Fault:
-        """Note that this part did not return, so that it is not called again."""
+        """Record that this part did not return, so that it is not called again."""
         self.off.add(what)
         return self.fail(what, TimeoutError(f"it did not return within {seconds:g} s"))
 
@@ -125,7 +126,7 @@ class LoadedPlugin:
 
 
 def describe_error(error: BaseException) -> str:
-    """What was raised, and in which line, unless that is a line of Sightline. A fault is in its own words."""
+    """What was raised, and in which line, unless that is a line of Sightline. For a fault, its own message."""
     if isinstance(error, Fault):
         return f"{error.message}. {error.hint}" if error.hint else error.message
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -142,7 +143,7 @@ def _names(types: type | tuple[type, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Awaits something step by step, each within the limit of a call: code between two awaits can hang as well."""
+    """Awaits something step by step, each within the time limit of a call: code between two awaits can hang as well."""
 
     waiting: Awaitable[Any]
     seconds: float
@@ -176,7 +177,7 @@ def _throw(steps: Generator[Any, Any, Any], error: BaseException) -> Any:
 
 
 class OverdueError(BaseException):
-    """Ends a call that takes too long. No Exception, so that `except Exception` in a plug-in does not keep it."""
+    """Ends a call that takes too long. Not an Exception, so that `except Exception` in a plug-in does not catch it."""
 
 
 @dataclass(slots=True)
@@ -196,15 +197,15 @@ _POLL: Final = 0.5
 _WATCHED: Final = threading.Event()
 _ENDING: Final = threading.Lock()
 _SIGNAL: Final = getattr(signal, "SIGVTALRM", None)
-"""Also ends what waits in a system call, on the main thread alone. Windows has none."""
+"""Also ends calls that wait in a system call, but only on the main thread. Windows does not have it."""
 
 
 def call_within(
     seconds: float, call: Callable[P, R], on_overdue: Callable[[], object], *args: P.args, **options: P.kwargs
 ) -> R:
-    """Make a call that is to take no longer. Where it does, `on_overdue` is called by another thread, and an
-    OverdueError ends it: on the main thread, which runs the server, at once, and elsewhere as soon as it runs Python
-    code again. A call inside another has the limit of that one."""
+    """Make a call with a time limit. If it is exceeded, another thread calls `on_overdue`, and an OverdueError ends the
+    call: on the main thread, which runs the server, at once; on others, as soon as they run Python code again. A call
+    inside another has the limit of the outer one."""
     thread = threading.get_ident()
     if thread in _CALLS:
         return call(*args, **options)
@@ -218,22 +219,22 @@ def call_within(
 
 
 def _watch() -> None:
-    """Start the thread that watches, once; the main thread also gets the signal that ends a call."""
+    """Start the watching thread, once. The main thread also installs the handler of the signal that ends a call."""
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and _SIGNAL is not None and signal.getsignal(_SIGNAL) is signal.SIG_DFL:
         signal.signal(_SIGNAL, _end_call)
-    if not _WATCHED.is_set():  # a second thread that watches does no harm
+    if not _WATCHED.is_set():  # a second watching thread does no harm
         _WATCHED.set()
         threading.Thread(target=_watch_calls, name="plug-in calls", daemon=True).start()
 
 
 def _watch_calls() -> None:
     main = threading.main_thread().ident
-    assert main is not None  # it runs
+    assert main is not None  # the main thread is running
     while True:
         time.sleep(_POLL)
         for thread, call in list(_CALLS.items()):
-            call.lasted += _POLL  # counted, and not by a clock: a machine that slept has not made a call slow
+            call.lasted += _POLL  # counted, not measured by a clock: a machine that was asleep has not made a call slow
             if not call.is_overdue:
                 continue
             call.on_overdue()
@@ -248,7 +249,7 @@ def _watch_calls() -> None:
 
 
 def _end_call(_number: int, _frame: FrameType | None) -> None:
-    """Runs on the main thread, in the middle of what it does: only what is overdue right now is ended."""
+    """Runs on the main thread, interrupting it at any point; ends only a call that is overdue right now."""
     call = _CALLS.get(threading.get_ident())
     if call is not None and call.is_overdue:
         del _CALLS[threading.get_ident()]

@@ -1,5 +1,5 @@
-"""Calls the hooks of plug-ins with what happens to exchanges, each in a thread of its own: none can delay a request, or
-another hook."""
+"""Calls the hooks of plug-ins with the events of exchanges, each hook in its own thread, so that none can delay a
+request or another hook."""
 
 import logging
 import queue
@@ -19,18 +19,18 @@ from sightline.store.entries import FactEntry, KeptEntry
 _LOG = logging.getLogger("sightline")
 
 _MOST_WAITING: Final = 10_000
-"""Facts that wait while hooks are slower than the traffic; later ones are left out, with a note in the log."""
+"""How many facts may wait while hooks are slower than the traffic. Later ones are dropped, with a note in the log."""
 
 HOOK_SECONDS: Final = 60.0
 """How long a hook may take for one event."""
 
 _LAST_SECONDS: Final = 5.0
-"""How long hooks may take at the end for what still waits."""
+"""How long hooks may take at the end for facts that still wait."""
 
 
 class HookThread:
-    """Gives every recorded fact but frames to one hook. If it raises, or hangs, it is switched off until the next
-    start."""
+    """Passes every recorded fact except frames to one hook. If the hook raises or hangs, it is switched off until the
+    next start."""
 
     def __init__(self, owner: LoadedPlugin, hook: ExchangeHook) -> None:
         self._what = f"hook {name_of(hook)}"
@@ -58,14 +58,14 @@ class HookThread:
                     self._left_out += 1
 
     def end(self) -> None:
-        """Let the hook know that nothing follows."""
+        """Signal the thread that no more facts follow."""
         try:
             self._waiting.put_nowait(None)
         except queue.Full:
             return  # it hangs; the thread ends with the process
 
     def join(self, seconds: float) -> None:
-        """Wait for what the hook still has to do."""
+        """Wait until the hook has handled what still waits."""
         if self._what not in self._owner.off:
             self._thread.join(seconds)
 
@@ -74,15 +74,15 @@ class HookThread:
             try:
                 self._hook(event_of(entry))
             except Fault as fault:
-                self._owner.fail(self._what, fault)  # also one of its own: there is no request to fail
+                self._owner.fail(self._what, fault)  # including its own faults: there is no request to fail
                 self._owner.off.add(self._what)
                 return
 
 
 @contextmanager
 def open_hooks(plugins: Plugins) -> Iterator[Callable[[Sequence[KeptEntry]], None]]:
-    """Run the hooks of plug-ins, each in a thread of its own, so that none waits for another. Gives the function that
-    takes what was recorded; at the end the hooks have a few seconds for what still waits."""
+    """Run the hooks of plug-ins, each in its own thread, so that none waits for another. Yields the function that takes
+    what was recorded. At the end, the hooks have a few seconds for what still waits."""
     hooks = [HookThread(owner, hook) for owner, plugin in plugins.working() for hook in plugin.hooks]
 
     def took(entries: Sequence[KeptEntry]) -> None:

@@ -1,4 +1,4 @@
-"""Loads the plug-ins that the user names, and gives out what they add, each part with a guard."""
+"""Loads the plug-ins that the user names, and provides what they add, each part guarded."""
 
 import importlib.util
 import sys
@@ -52,39 +52,39 @@ _SIGN_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """All plug-ins that the user has named, in their order."""
+    """All plug-ins that the user has named, in order."""
 
     loaded: tuple[LoadedPlugin, ...] = ()
     folder: Path | None = None
-    """The folder of the configuration file, in which `plugins/` is."""
+    """The folder of the configuration file, which contains `plugins/`."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that the user has written."""
+        """The names as written by the user."""
         return tuple(each.named for each in self.loaded)
 
     def working(self) -> Iterator[tuple[LoadedPlugin, Plugin]]:
-        """Those that could be loaded."""
+        """The plug-ins that could be loaded."""
         return ((each, each.plugin) for each in self.loaded if each.plugin is not None)
 
     def _parts_of(
         self, kind: str, select: Callable[[Plugin], Mapping[str, T]]
     ) -> Iterator[tuple[LoadedPlugin, str, T]]:
-        """The parts of a kind with their owners and names, but those that were refused."""
+        """The parts of a kind with their owners and names, except those that were refused."""
         for owner, plugin in self.working():
             for name, part in select(plugin).items():
                 if f"{kind} {name}" not in owner.refused:
                     yield owner, name, part
 
     def exporters(self) -> dict[str, ExportFormat]:
-        """The formats of all plug-ins, by name."""
+        """The export formats of all plug-ins, by name."""
         return {
             name: owner.guard(f"exporter {name}", format_, bytes, seconds=FILE_SECONDS)
             for owner, name, format_ in self._parts_of("exporter", lambda plugin: plugin.exporters)
         }
 
     def read_foreign(self, data: bytes) -> JsonObject | None:
-        """The HTTP archive that the first fitting importer makes of a file; None where none knows it."""
+        """The HTTP archive that the first matching importer makes from a file; None if no importer recognises it."""
         for owner, name, format_ in self._parts_of("importer", lambda plugin: plugin.importers):
             read: ImportFormat = owner.guard(f"importer {name}", format_, (dict, type(None)), seconds=FILE_SECONDS)
             archive = read(data)
@@ -93,14 +93,14 @@ class Plugins:
         return None
 
     def redactors(self) -> dict[str, FindValues]:
-        """What finds values that are not to be shared, by name."""
+        """The functions that find values which must not be shared, by name."""
         return {
             name: owner.guard(f"redactor {name}", partial(find_all, find))
             for owner, name, find in self._parts_of("redactor", lambda plugin: plugin.redactors)
         }
 
     def panels(self) -> dict[str, tuple[str, Panel]]:
-        """The panels for the page by name, each with what the user calls its plug-in."""
+        """The panels for the page by name, each with the user's name for its plug-in."""
         return {
             name: (owner.named, panel) for owner, name, panel in self._parts_of("panel", lambda plugin: plugin.panels)
         }
@@ -121,33 +121,33 @@ class Plugins:
     # --- providers whose dialect or signer is missing ---
 
     def stand_in(self, text: str) -> None:
-        """If a plug-in has failed, let the dialects exist that providers of this configuration file speak: which of
-        them the plug-in would have had is not known."""
+        """If a plug-in has failed, register stand-ins for the unknown dialects of this configuration file's providers:
+        it is unknown which of them the plug-in would have had."""
         if not any(each.failures for each in self.loaded):
             return
         try:
             providers = tomllib.loads(text).get("providers")
         except tomllib.TOMLDecodeError:
-            return  # the reader of the file says so
+            return  # the reader of the file reports it
         for table in providers.values() if isinstance(providers, dict) else ():
             name = table.get("dialect") if isinstance(table, dict) else None
             if isinstance(name, str) and name and name not in PROVIDER_DIALECTS:
                 add_stand_in(name, self._missing_dialect(name))
 
     def refuse_missing(self, catalog: Catalog) -> Catalog:
-        """The catalogue in which providers that speak a dialect of a failed plug-in refuse every request. The others
-        work as usual, and so does the server."""
+        """The catalogue, with every provider that speaks a dialect of a failed plug-in refusing all requests. The
+        others work as usual, and so does the server."""
         providers = dict(catalog.providers)
         for name, provider in catalog.providers.items():
-            if provider.sign == MISSING and provider.dialect not in PROVIDER_DIALECTS:  # this is a worker
+            if provider.sign == MISSING and provider.dialect not in PROVIDER_DIALECTS:  # this process is a worker
                 add_stand_in(provider.dialect, self._missing_dialect(provider.dialect))
             if provider.dialect in STAND_INS:
                 providers[name] = msgspec.structs.replace(provider, sign=MISSING, key_env="")
         return msgspec.structs.replace(catalog, providers=providers)
 
     def problems(self, catalog: Catalog, file: str) -> Iterator[ConfigProblem]:
-        """What of a configuration cannot be used: plug-ins that have failed, and providers that ask for a dialect or
-        a signer that is not there."""
+        """What cannot be used in a configuration: plug-ins that have failed, and providers that name a dialect or a
+        signer that does not exist."""
         for each in self.loaded:
             for what, reason in each.failures.items():
                 fault = each.fault_of(what, reason)
@@ -172,7 +172,7 @@ class Plugins:
     # --- signers ---
 
     def signer_names(self) -> frozenset[str]:
-        """All ways of signing that a provider can name."""
+        """The names of all signers that a provider can use."""
         return frozenset(BUILT_IN).union(name for _, name, _ in self._parts_of("signer", lambda plugin: plugin.signers))
 
     def signers(
@@ -182,8 +182,8 @@ class Plugins:
         now: Callable[[], float],
         fetch: Fetch,
     ) -> dict[str, Signer]:
-        """The signer of each provider that names one. One that cannot be made refuses every request: none is ever sent
-        unsigned."""
+        """The signer of each provider that names one. If it cannot be created, every request is refused: none is ever
+        sent unsigned."""
         return {
             name: self._signer(SigningContext(name, provider.sign_options, environment, now, fetch), provider)
             for name, provider in providers.items()
@@ -213,7 +213,7 @@ class _RefusingSigner:
     fault: Fault
 
     async def sign(self, _request: HttpRequest) -> HttpRequest:
-        fault = self.fault  # a new one each time: where it goes, notes and traces are added to it
+        fault = self.fault  # a new one each time, because notes and tracebacks are added to it
         raise Fault(fault.code, fault.message, hint=fault.hint)
 
 
@@ -262,9 +262,9 @@ def plugin_calls(plugins: Plugins) -> Calls:
 
 
 def load_plugins(names: Iterable[str], folder: Path | None, seconds: float = PluginSettings().timeout_s) -> Plugins:
-    """The plug-ins of these names: `NAME.py` is a file in `plugins/` of this folder, any other an entry point of an
-    installed package. What they add can be used from now on; a call may take so many `seconds`. Nothing is raised:
-    failures are with each plug-in."""
+    """Load the plug-ins with these names: `NAME.py` is a file in `plugins/` of this folder, any other name is an entry
+    point of an installed package. What they add can be used from now on; a call may take this many `seconds`. Nothing
+    is raised: failures are recorded in each plug-in."""
     plugins = Plugins(tuple(_load(name, folder) for name in dict.fromkeys(names)), folder)
     owners: dict[str, str] = {}
     for owner, plugin in plugins.working():
@@ -280,7 +280,7 @@ def load_file(path: Path) -> LoadedPlugin:
 
 
 def _load_into(loaded: LoadedPlugin, find: Callable[[], object]) -> None:
-    """Importing runs the plug-in's code, which may do anything."""
+    """Load a plug-in. Importing it runs its code, which may do anything."""
     try:
         loaded.plugin = _read_plugin(call_within(LOAD_SECONDS, find, lambda: None))
     except OverdueError:
@@ -319,14 +319,14 @@ def _module_of(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ValueError("a plug-in is a Python file, whose name ends in .py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # what dataclasses and pickles look up
+    sys.modules[name] = module  # dataclasses and pickle look it up
     spec.loader.exec_module(module)
     return module
 
 
 def _read_plugin(loaded: Any) -> Plugin:
-    """The plug-in that a module holds as PLUGIN, or the object itself. Raises where it is none, or holds something of
-    another type than its kind has."""
+    """The plug-in that a module has as PLUGIN, or the object itself. Raises an exception if it is not a plug-in, or if
+    one of its fields has the wrong type."""
     plugin = getattr(loaded, "PLUGIN", loaded)
     if not isinstance(plugin, Plugin):
         raise TypeError("it has no `PLUGIN = Plugin(name=…)`; Plugin is from sightline.plugins")
@@ -358,12 +358,12 @@ _SHAPES: Final[Mapping[str, tuple[type, Any]]] = {
     "fields": (Mapping, ExchangeField),
     "panels": (Mapping, Panel),
 }
-"""What each field of a plug-in is, and what it holds."""
+"""The type of each field of a plug-in, and of its members."""
 
 
 def check_catalogue(text: str, built_in: Sequence[TomlText]) -> None:
-    """Raise a Fault where a plug-in's catalogue cannot be read, sets more than providers and models, or would take a
-    key to another place than it is meant for: by moving a built-in provider, or by naming its key."""
+    """Raise a Fault if a plug-in's catalogue cannot be read, sets more than providers and models, or would send a key
+    to another place than it is meant for, by moving a built-in provider or by naming its key."""
     hint = "A catalogue has tables [providers.NAME] and [models.NAME], for providers that are not built in."
     read = load([*built_in, TomlText("catalogue", text)], {}, Settings, dialects=PROVIDER_DIALECTS)
     if read.problems:
@@ -385,8 +385,8 @@ def check_catalogue(text: str, built_in: Sequence[TomlText]) -> None:
 
 
 def find_all(find: FindValues, text: str) -> list[str]:
-    """The values that a redactor finds. Raises a TypeError where it returns something else: the letters of a single
-    text would be taken for values, and what it meant would leave."""
+    """The values that a redactor finds. Raises a TypeError if it returns something else: the characters of a single
+    string would be taken for values, and the value it meant would be shared."""
     found: object = find(text)
     if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
         raise TypeError(f"it returned {type(found).__name__}, not a list of texts; return [] where there is no value")

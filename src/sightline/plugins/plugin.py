@@ -1,4 +1,4 @@
-"""What a plug-in can add, as types: the one value `Plugin` that its module holds under the name `PLUGIN`."""
+"""What a plug-in can add, as types. A plug-in's module has a `Plugin` under the name `PLUGIN`."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from sightline.dialects.dialect import Dialect
 
 Fetch: TypeAlias = Callable[[HttpRequest], Awaitable[tuple[int, bytes]]]
-"""Sends one request with the certificates and proxies of the configuration, and returns the status and the body. Raises
-a Fault where there is no answer."""
+"""Sends a request with the certificates and proxies of the configuration, and returns the status and the body. Raises a
+Fault if there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SigningContext:
-    """What a signer is made with: the name of its provider, that provider's `sign_options`, the variables that it may
-    see, the time in seconds since 1970, and a way to fetch a token."""
+    """What a signer is created with: the name of its provider, that provider's `sign_options`, the variables that it
+    may see, the time in seconds since 1970, and a way to fetch a token."""
 
     provider: str
     options: Mapping[str, str]
@@ -30,12 +30,12 @@ class SigningContext:
 
 
 MakeSigner: TypeAlias = Callable[[SigningContext], Signer]
-"""Makes the signer of one provider, usually a class. Nothing may be sent or read here: it is called at the start."""
+"""Creates the signer of a provider; usually a class. It is called at startup and must not send or read anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeEvent:
-    """One thing that has happened to a request: the id of its exchange, when, of which kind (`received`, `attempt`,
+    """Something that has happened to a request: the id of its exchange, the time, the kind (`received`, `attempt`,
     `finished`, `failed` and others), and the fact itself as JSON, without credentials."""
 
     exchange: str
@@ -45,33 +45,33 @@ class ExchangeEvent:
 
 
 ExchangeHook: TypeAlias = Callable[[ExchangeEvent], None]
-"""Called with each event, in its order, in a thread of its own: it may take its time."""
+"""Called with each event, in order, in a separate thread: it may be slow."""
 
 
 ExportFormat: TypeAlias = Callable[[JsonObject], bytes]
-"""Writes exchanges for another tool. They come as an HTTP archive (HAR 1.2, a JSON object)."""
+"""Writes exchanges for another tool. They are passed as an HTTP archive (HAR 1.2, a JSON object)."""
 
 
 ImportFormat: TypeAlias = Callable[[bytes], JsonObject | None]
-"""Reads a file of another tool. Returns an HTTP archive (HAR 1.2, a JSON object), or None for a file that is not of
-this format."""
+"""Reads a file of another tool. Returns an HTTP archive (HAR 1.2, a JSON object), or None if the file is not in this
+format."""
 
 
 GradeAnswer: TypeAlias = Callable[[JsonObject], Json]
-"""Grades the answer to one case of a suite. It gets the object that grading commands get: `output`, `question`,
+"""Grades the answer to one case of a suite. It gets the same object as grading commands: `output`, `question`,
 `expected_output`, `config` and others. Returns a score from 0 to 1, True or False, or an object with `score`,
-`assertions` and `reasoning`. It is called in a thread of its own."""
+`assertions` and `reasoning`. It is called in a separate thread."""
 
 
 FindValues: TypeAlias = Callable[[str], Iterable[str]]
-"""Finds what is not to leave in a text that is about to be shared. Returns the values as they are in the text."""
+"""Finds sensitive values in a text that is about to be shared. Returns the values as they are in the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeField:
-    """A field for filters on the record. `read` gets an exchange as filters see it, `exchange.value("model")` and
-    `exchange.says("refund")`, and returns the field's value: a text or a tuple of texts, a number, or True and False,
-    by `kind`; None where the exchange has none."""
+    """A field for filters on the record. `read` gets an exchange as filters see it, with `exchange.value("model")` and
+    `exchange.says("refund")`, and returns the field's value: a text or a tuple of texts, a number, or True or False,
+    depending on `kind`; None if the exchange has no value."""
 
     kind: Literal["text", "number", "yes or no"]
     meaning: str
@@ -90,12 +90,12 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """All that one plug-in adds; what it does not add is left out.
+    """Everything that a plug-in adds; fields for what it does not add are left out.
 
-    What is in mappings is by the names under which a user asks for it: in `sign` of a provider, in `--as`, as the
-    `type` of a grader, in filters, or in the address of a panel. `tools` are functions with annotated parameters and a
-    docstring. `catalogue` is TOML with tables `[providers.…]` and `[models.…]`, as in sightline.toml, whose own tables
-    win.
+    The keys of mappings are the names that a user refers to: in `sign` of a provider, in `--as`, as the `type` of a
+    grader, in filters, or in the address of a panel. `tools` are functions with annotated parameters and a docstring.
+    `catalogue` is TOML with tables `[providers.…]` and `[models.…]`, as in sightline.toml, whose own tables take
+    precedence.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Plugin:
     panels: Mapping[str, Panel] = field(default_factory=dict)
 
     def contents(self) -> list[str]:
-        """What it adds, in words: `signer acme-hmac`."""
+        """What it adds, in words such as `signer acme-hmac`."""
         named = {
             "dialect": (each.name for each in self.dialects),
             "signer": self.signers,
@@ -130,5 +130,5 @@ class Plugin:
 
 
 def name_of(function: object) -> str:
-    """What a function or an object that can be called is known by."""
+    """The name of a function or another callable."""
     return str(getattr(function, "__name__", type(function).__name__))

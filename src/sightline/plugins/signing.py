@@ -1,6 +1,6 @@
-"""The ways of signing that ship with Sightline: AWS Signature Version 4, and Google service accounts.
+"""The signers that ship with Sightline: AWS Signature Version 4, and Google service accounts.
 
-Both are signers like those of plug-ins, and are found by their names in `sign` of a provider.
+They work like those of plug-ins, and are selected by their names in `sign` of a provider.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _AWS_HOST = re.compile(
     r"(?P<service>[a-z0-9-]+)\.(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
 )
 _SERVICES: Final = {"bedrock-runtime": "bedrock"}
-"""Names in a signature that differ from those in the host. `bedrock-mantle` has one name in both places:
+"""Service names in a signature that differ from those in the host. `bedrock-mantle` has the same name in both places:
 https://docs.aws.amazon.com/bedrock/latest/userguide/endpoints.html"""
 
 _UNRESERVED: Final = "-_.~"
@@ -37,7 +37,7 @@ _UNRESERVED: Final = "-_.~"
 
 @dataclass(frozen=True, slots=True)
 class AwsKey:
-    """Who signs, for which region and service."""
+    """The credentials of the signer, with the region and the service."""
 
     access_key: str
     secret_key: str
@@ -50,16 +50,17 @@ class AwsKey:
 
 
 class AwsSigV4:
-    """Signs as AWS asks for in https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html.
+    """Signs requests as described in
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html.
 
-    Region and service come from `sign_options`, else from the host, else the region from AWS_REGION.
+    Region and service come from `sign_options`, otherwise from the host; the region may also come from AWS_REGION.
     """
 
     def __init__(self, context: SigningContext) -> None:
         self._context = context
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
-        """The request with its date, its session token and its signature in headers."""
+        """The request with its date, session token and signature in headers."""
         return sign_aws(request, self._key(request.url), self._context.now())
 
     def _key(self, url: str) -> AwsKey:
@@ -85,7 +86,8 @@ class AwsSigV4:
 
 
 def sign_aws(request: HttpRequest, key: AwsKey, now: float) -> HttpRequest:
-    """The request, signed at this time. Signed are the host, the type of the body and what AWS itself reads."""
+    """Sign the request at this time. The signature covers the host, the content type and the headers that AWS itself
+    reads."""
     at = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     parts = urlsplit(request.url)
     headers = _without(request.headers, ("authorization", "x-amz-date", "x-amz-security-token"))
@@ -101,7 +103,7 @@ def sign_aws(request: HttpRequest, key: AwsKey, now: float) -> HttpRequest:
     canonical = "\n".join(
         (
             request.method,
-            # The path as it is sent, encoded once more: only S3 takes it as it is.
+            # The path as it is sent, encoded once more; only S3 takes it without the second encoding.
             quote(parts.path or "/", safe=f"/{_UNRESERVED}"),
             _canonical_query(parts.query),
             *(f"{name}:{signed[name]}" for name in sorted(signed)),
@@ -121,7 +123,7 @@ def sign_aws(request: HttpRequest, key: AwsKey, now: float) -> HttpRequest:
 
 
 def _canonical_query(query: str) -> str:
-    """The parameters, encoded anew and in the order of their bytes."""
+    """The parameters, encoded again and sorted by their bytes."""
     pairs = (piece.partition("=") for piece in query.split("&") if piece)
     encoded = (
         (quote(unquote(name), safe=_UNRESERVED), quote(unquote(value), safe=_UNRESERVED)) for name, _, value in pairs
@@ -130,7 +132,7 @@ def _canonical_query(query: str) -> str:
 
 
 def _host(request: HttpRequest) -> str:
-    """The Host header that is sent: without the port where it is the usual one."""
+    """The Host header that is sent, without the port if it is the default."""
     given = next((value for name, value in request.headers if name.lower() == "host"), "")
     parts = urlsplit(request.url)
     usual = {"https": 443, "http": 80}.get(parts.scheme)
@@ -149,13 +151,13 @@ _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _LIFE: Final = 3600
 _EARLY: Final = 300
-"""How many seconds before its end a token is replaced, so that no request leaves with one that ends on the way."""
+"""How many seconds before its expiry a token is replaced, so that it does not expire while a request is in transit."""
 
 _FILE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 class ServiceAccount(msgspec.Struct, frozen=True):
-    """The file that Google gives out for a service account, as far as it is needed."""
+    """The needed fields of the file that Google provides for a service account."""
 
     client_email: str
     private_key: str
@@ -172,10 +174,10 @@ class _Token(msgspec.Struct, frozen=True):
 
 
 class GoogleServiceAccount:
-    """Trades an assertion that the account's key has signed for a token, and sends the token until it is about to end:
-    https://developers.google.com/identity/protocols/oauth2/service-account#httprest.
+    """Exchanges an assertion signed with the account's key for a token, and sends the token until it is about to
+    expire: https://developers.google.com/identity/protocols/oauth2/service-account#httprest.
 
-    The file is named by `sign_options.file`, else by GOOGLE_APPLICATION_CREDENTIALS.
+    The file is named by `sign_options.file`, otherwise by GOOGLE_APPLICATION_CREDENTIALS.
     """
 
     def __init__(self, context: SigningContext) -> None:
@@ -183,7 +185,7 @@ class GoogleServiceAccount:
         self._token = ""
         self._ends = 0.0
         self._fetching = asyncio.Lock()
-        """Requests that come while a token is fetched wait for it, in place of fetching one each."""
+        """Requests that arrive while a token is being fetched wait for it, instead of each fetching one."""
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
         """The request with a token in its header."""
@@ -220,12 +222,12 @@ class GoogleServiceAccount:
             return msgspec.json.decode(Path(name).expanduser().read_bytes(), type=ServiceAccount)
         except OSError as error:
             raise Fault(Code.AUTH, f"{name}: {error.strerror}", hint=hint) from None
-        except msgspec.DecodeError:  # its words could quote the key
+        except msgspec.DecodeError:  # its message could quote the key
             raise Fault(Code.AUTH, f"{name} does not contain the key of a service account", hint=hint) from None
 
 
 def sign_assertion(account: ServiceAccount, scope: str, now: int) -> str:
-    """The claim that a token is asked for with, as a JWT."""
+    """The assertion with which a token is requested, as a JWT."""
     header = {"alg": "RS256", "typ": "JWT"} | ({"kid": account.private_key_id} if account.private_key_id else {})
     claims = {"iss": account.client_email, "scope": scope, "aud": account.token_uri, "iat": now, "exp": now + _LIFE}
     signed = f"{_segment(header)}.{_segment(claims)}"
@@ -258,7 +260,7 @@ def _url_base64(data: bytes) -> str:
 
 
 def _reason(body: bytes) -> str:
-    """What Google says, as far as it is safe to repeat: an error's name and its description."""
+    """What Google reports, as far as it is safe to repeat: the name of the error and its description."""
     try:
         document = msgspec.json.decode(body, type=dict[str, object])
     except msgspec.DecodeError:
@@ -267,4 +269,4 @@ def _reason(body: bytes) -> str:
 
 
 BUILT_IN: Final[Mapping[str, MakeSigner]] = {"aws-sigv4": AwsSigV4, "google-service-account": GoogleServiceAccount}
-"""The ways of signing that need no plug-in."""
+"""The signers that need no plug-in."""

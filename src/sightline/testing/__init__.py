@@ -1,8 +1,8 @@
-"""Providers for tests of programs that use models: one that plays a script, one that answers from recordings.
+"""Providers for testing programs that use models: one that plays a script, one that answers from recordings.
 
 `scripted_provider` and `recorded_provider` serve them over HTTP on loopback; `sightline.testing.plugin` has both as
-fixtures for pytest. The rest is a scripted model and its tools for demos and our own tests. It may import everything
-but the commands, and never connects to anything outside of this machine. Nothing is imported before it is asked for.
+fixtures for pytest. The rest is a scripted model and its tools, for demos and our own tests. It may import everything
+except the commands, and never connects to anything outside this machine. Everything is imported lazily.
 """
 
 from importlib import import_module

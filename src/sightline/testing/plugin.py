@@ -1,7 +1,7 @@
 """Fixtures for pytest: put `pytest_plugins = ["sightline.testing.plugin"]` into the conftest.py of your tests' root.
 
-Each fixture is a function that opens a provider. When the test ends, what the provider could not answer fails the test,
-also where the program under test has swallowed the error.
+Each fixture is a function that opens a provider. When the test ends, a request that the provider could not answer fails
+the test, even if the program under test has swallowed the error.
 """
 
 from collections.abc import Callable, Iterator

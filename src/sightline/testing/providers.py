@@ -1,4 +1,4 @@
-"""Providers on loopback for the tests of other programs, each in a thread of its own."""
+"""Providers on loopback for the tests of other programs, each in its own thread."""
 
 import asyncio
 import tempfile
@@ -39,8 +39,8 @@ ScriptedReply: TypeAlias = str | Mapping[str, Json] | ScriptedRound | Fault
 
 
 class ServedProvider:
-    """A provider that is being served. `url` is its address without a path: the base URL of Anthropic's and Google's
-    clients; OpenAI's take `url + "/v1"`."""
+    """A provider that is being served. `url` is its address without a path, which is the base URL for Anthropic's and
+    Google's clients; OpenAI's take `url + "/v1"`."""
 
     def __init__(self, url: str, bodies: list[bytes], misses: Callable[[], list[str]]) -> None:
         self.url = url
@@ -54,7 +54,7 @@ class ServedProvider:
 
     @property
     def misses(self) -> list[str]:
-        """What it could not answer so far, and why."""
+        """The requests that it could not answer so far, and why."""
         return self._misses()
 
     def check(self) -> None:
@@ -66,8 +66,8 @@ class ServedProvider:
 @contextmanager
 def scripted_provider(*replies: ScriptedReply, dialect: str = DEFAULT, delay: float = 0.0) -> Iterator[ServedProvider]:
     """A provider of this dialect that answers each request with the next reply, streamed or whole as the client asks.
-    Pieces of a stream are `delay` seconds apart. At the end of the block, a request for which no reply was left is an
-    AssertionError. Raises a Fault for a reply that is none."""
+    The chunks of a stream are `delay` seconds apart. Raises an AssertionError at the end of the block if there was a
+    request without a reply, and a Fault for an invalid reply."""
     known = [each.name for each in provider_dialects()]
     if dialect not in known:
         raise Fault(Code.USAGE, f"no provider speaks {dialect!r}", hint=f"There are {', '.join(known)}.")
@@ -105,10 +105,10 @@ def _round(reply: ScriptedReply, number: int) -> ScriptedRound:
 
 @contextmanager
 def recorded_provider(archive: str | PathLike[str], *, filter: str = "") -> Iterator[ServedProvider]:  # noqa: A002
-    """A provider that answers from the recordings in an archive of `sightline export`, of which `filter` takes some. It
-    answers in any dialect, and nothing is ever sent to a real provider. At the end of the block, a request that has no
-    recording is an AssertionError that names the nearest one and the lines in which it differs. Raises a Fault for a
-    file that is no archive."""
+    """A provider that answers from the recordings in an archive of `sightline export`, or from those that match
+    `filter`. It answers in any dialect, and nothing is ever sent to a real provider. Raises an AssertionError at the
+    end of the block if a request has no recording; it names the most similar one and the lines that differ. Raises a
+    Fault if the file is not an archive."""
     path = Path(archive)
     if not path.is_file():
         hint = "Make one: sightline export 'session:demo' -o demo.jsonl"
@@ -120,7 +120,7 @@ def recorded_provider(archive: str | PathLike[str], *, filter: str = "") -> Iter
 
 
 class _LoudReplay:
-    """Answers from the recordings, and remembers what was asked and what had no answer."""
+    """Answers from the recordings, and remembers the requests and those without an answer."""
 
     def __init__(self, replay: ReplayHandler) -> None:
         self._replay = replay
@@ -170,7 +170,7 @@ async def _serve_recordings(archive: Path, wanted: Expression) -> AsyncIterator[
 
 @contextmanager
 def _in_background(opening: AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """Hold this open in a loop of its own, so that the program under test is free to run another or none."""
+    """Keep this open in a separate event loop, so that the program under test can run its own or none."""
     opened: Future[tuple[T, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def hold() -> None:
@@ -194,4 +194,4 @@ def _in_background(opening: AbstractAsyncContextManager[T]) -> Iterator[T]:
         yield value
     finally:
         loop.call_soon_threadsafe(done.set)
-        thread.join(2 * GRACE)  # while the interpreter ends, the thread never does
+        thread.join(2 * GRACE)  # while the interpreter shuts down, the thread never ends

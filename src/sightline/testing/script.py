@@ -1,6 +1,6 @@
-"""A scripted model: replies round by round, a provider on loopback that sends them, and tools without effects.
+"""A scripted model: replies by round, a provider on loopback that sends them, and tools without side effects.
 
-A round is deltas in our own words, or a captured stream as a provider sent it.
+A round is written as deltas, or is a captured stream of a provider.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class ThinkingDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CallDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call of a tool; its arguments come in these fragments."""
+    """A call of a tool; its arguments arrive in these fragments."""
 
     call: str
     arguments: tuple[str, ...] | str | dict[str, Json] = ()
@@ -56,7 +56,7 @@ class CallDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptedResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a scripted tool answers."""
+    """The result of a scripted tool."""
 
     text: str
     is_error: bool = False
@@ -78,7 +78,7 @@ Delta: TypeAlias = str | dict[str, Json]
 
 
 class ScriptedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One reply. `results` are what its calls bring, in their order, where no real tool does that."""
+    """A reply. `results` are the results of its calls, in order, if no real tool provides them."""
 
     deltas: tuple[Delta, ...] = ()
     capture: str = ""
@@ -88,7 +88,7 @@ class ScriptedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole run's worth of replies. `captures` are the bytes of captured streams, by the name that a round has."""
+    """The replies of a whole run. `captures` has the bytes of captured streams, by the name that a round uses."""
 
     rounds: Annotated[tuple[ScriptedRound, ...], msgspec.Meta(min_length=1)]
     prompt: str = "Play your part."
@@ -98,10 +98,10 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     captures: dict[str, bytes] = {}
 
     def pieces(self, number: int, dialect_name: str) -> list[bytes]:
-        """The pieces in which the reply of a round comes, as a provider of this dialect sends them."""
+        """The chunks of a round's reply, as a provider of this dialect sends them."""
         scripted = self.rounds[number]
         if scripted.capture:
-            # A capture as it came, an event at a time.
+            # A capture as it was received, one event at a time.
             text = self.captures[scripted.capture].replace(b"\r\n", b"\n")
             return [frame + b"\n\n" for frame in text.split(b"\n\n") if frame.strip()]
         writer = dialect(dialect_name).stream_writer(
@@ -110,7 +110,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [data for event in _events(scripted, number) if (data := writer.feed(event))]
 
     def whole(self, number: int, dialect_name: str) -> bytes:
-        """The reply of a round as one body, for a client that asks for no stream."""
+        """The reply of a round as one body, for a client that does not ask for a stream."""
         scripted, spoken = self.rounds[number], dialect(dialect_name)
         if scripted.capture:
             decoder = ReplyDecoder(spoken)
@@ -121,7 +121,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return encode(spoken.write_reply(fold(events, dialect_name), client, Report()))
 
     def reply_dialect(self, wanted: str = "") -> str:
-        """The dialect of the replies; a fault where a capture is of another one than is wanted."""
+        """The dialect of the replies. Raises a fault if a capture is of another dialect than the one wanted."""
         found = {name: _dialect_of(data, name) for name, data in self.captures.items()}
         dialect_name = wanted or self.dialect or next(iter(found.values()), DEFAULT)
         for name, each in found.items():
@@ -137,9 +137,9 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_script(files: Sequence[str], read: Callable[[str, str], bytes]) -> Script:
-    """The script in a file of JSON, or captured streams, a file for each reply.
+    """Read a script from a JSON file, or from captured streams, one file for each reply.
 
-    `read` gives the bytes of a file, whose name may be relative to another's.
+    `read` returns the bytes of a file, whose name may be relative to another file.
     """
     first = read(files[0], "")
     if not first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
@@ -205,7 +205,7 @@ def _call(delta: CallDelta, part: int, otherwise: str) -> list[StreamEvent]:
 
 
 def _dialect_of(data: bytes, name: str) -> str:
-    """The dialect of a capture, by its first event that says something."""
+    """The dialect of a capture, by the first event that identifies it."""
     decoder = SseDecoder()
     for frame in [*decoder.feed(data), *decoder.close()]:
         try:
@@ -224,11 +224,11 @@ _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encod
 
 
 class ScriptedProvider:
-    """Each request gets the next reply: as a stream whose pieces are `delay` seconds apart, or whole where the client
-    asks for no stream. `requests` are the bodies that came. `faults` are errors in place of replies, by their number
-    from 0.
+    """Answers each request with the next reply: as a stream whose chunks are `delay` seconds apart, or whole if the
+    client does not ask for a stream. `requests` has the bodies received. `faults` are errors in place of replies, by
+    their number from 0.
 
-    Where the script has no further reply, the request is refused, and `is_over` says so.
+    If the script has no further reply, the request is refused, and `is_over` is True.
     """
 
     def __init__(
@@ -251,7 +251,7 @@ class ScriptedProvider:
 
     @property
     def is_over(self) -> bool:
-        """Whether more was asked than the script has replies for."""
+        """Whether there were more requests than the script has replies."""
         return len(self.requests) > len(self._script.rounds)
 
     async def __aenter__(self) -> Self:
@@ -307,7 +307,7 @@ def _response(status: int, body: bytes) -> bytes:
 
 
 def _asks_for_stream(head: bytes, body: bytes) -> bool:
-    """Whether the client wants a stream: Gemini says so in the path, the others in the body."""
+    """Whether the client wants a stream: Gemini has it in the path, the others in the body."""
     path = head.split(b" ", 2)[1].partition(b"?")[0]
     try:
         asked = decode(body)
@@ -325,7 +325,7 @@ def _length(head: bytes) -> int:
 
 
 class ScriptedTools:
-    """Those of a script's tools that have no other definition."""
+    """The tools of a script that have no other definition."""
 
     def __init__(self, script: Script, real: frozenset[str] = frozenset()) -> None:
         self._script = script
@@ -337,7 +337,7 @@ class ScriptedTools:
         return "the script"
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """The result for the position of the call in its round."""
+        """The scripted result, by the position of the call in its round."""
         number, _, place = call.key.partition(".")
         results = self._script.rounds[int(number) - 1].results
         if int(place) > len(results):
@@ -350,4 +350,4 @@ class ScriptedTools:
         )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""

@@ -27,7 +27,7 @@ export interface Addition {
   severity: "content" | "identity" | "option";
 }
 
-/** One change: of what kind, to what, and why. `pointer` is the place in the document that it was read from. */
+/** A change to the conversation: its kind, what was changed, and why. `pointer` is the place in the original document. */
 export interface Amendment {
   kind: "call_left_out" | "id" | "missing_result" | "orphan_result" | "part" | "reply_left_out" | "tool_choice";
   what: string;
@@ -42,7 +42,7 @@ export interface Anchor {
   before: string;
 }
 
-/** An answer, complete or so far. `predicted` is the estimate of its prompt, next to the counts in `usage`; `cost` is in US dollars. */
+/** An answer, complete or so far. `predicted` is the estimate of its prompt, to compare with the counts in `usage`; `cost` is in US dollars. */
 export interface AnswerShown {
   blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
   text: string;
@@ -66,7 +66,7 @@ export interface AnsweredFact {
   sha256: string;
 }
 
-/** Calls of this tool of this place run unasked where their arguments fit the patterns; `words` say it. */
+/** Calls of this tool from this place run without asking if their arguments match the patterns. `words` describes the rule. */
 export interface ApprovalShown {
   tool: string;
   place: string;
@@ -74,7 +74,7 @@ export interface ApprovalShown {
   words: string;
 }
 
-/** May these calls run? `objections` say why arguments that were edited cannot be used. */
+/** May these calls run? `objections` explains why edited arguments cannot be used. */
 export interface ApprovePending {
   step: "approve";
   calls: PendingCall[];
@@ -86,7 +86,7 @@ export interface AskedShown {
   pair: string;
 }
 
-/** An attached file; `n` is its position, `size` its bytes, as far as they are here. */
+/** An attached file; `n` is its position, `size` its number of bytes, 0 if they are not here. */
 export interface AttachmentShown {
   n: number;
   kind: "audio" | "document" | "image" | "other" | "text";
@@ -131,7 +131,7 @@ export interface BodyPassedFact {
   is_whole: boolean;
 }
 
-/** What a body has of one kind: how many, and how many characters they take. */
+/** The parts of a body of one kind: how many there are, and how many characters they have. */
 export interface BodyShare {
   label: string;
   count: number;
@@ -259,7 +259,7 @@ export interface CallReference {
   section: string;
 }
 
-/** What came of a call: its words, its JSON, and how many pictures and other media it has. */
+/** The result of a call: its text, its JSON, and its number of images and other media. */
 export interface CallResult {
   text: string;
   is_error: boolean;
@@ -267,7 +267,7 @@ export interface CallResult {
   media: number;
 }
 
-/** A call. `arguments` are as the model wrote them, `ran` what the tool was given. Without a `fate` it is open yet; `is_running` then says that the tool runs, and `progress` what it reports. */
+/** A call. `arguments` are as the model wrote them; `ran` are those that the tool was given. A call without a `fate` is open; `is_running` then tells whether the tool is running, and `progress` is what it reports. */
 export interface CallShown {
   key: string;
   id: string;
@@ -399,7 +399,7 @@ export interface Changed {
   kept?: string[];
 }
 
-/** A chat in the list. `name` is what a person called it, `title` that or how its first question begins. `latest` is when anything happened in it, and `session` the label of its requests in the record. `found` is the text around the words that were searched for, in the pair `found_in`. */
+/** A chat in the list. `name` is what the user called it; `title` is the name, or the beginning of its first question. `latest` is the time of its last change, and `session` the label of its recorded requests. `found` is the text around the words that were searched for, in the pair `found_in`. */
 export interface ChatBrief {
   id: string;
   name: string;
@@ -434,7 +434,7 @@ export interface ClientShown {
   note: string;
 }
 
-/** What a command did, or would do: the number of pairs, and how the first of them begin. `confirm`: the user must confirm first. `export` is the address of the file, `compact` are the pairs to summarise, `ids` those that `:delete` has deleted, so that they can be restored. */
+/** What a command did, or would do: the number of pairs, and how the first of them begin. If `confirm`, the user must confirm first. `export` is the address of the file, `compact` has the pairs to summarize, and `ids` those that `:delete` has deleted, so that they can be restored. */
 export interface CommandShown {
   command: "compact" | "delete" | "export" | "hud" | "tchange";
   count: number;
@@ -523,14 +523,14 @@ export interface Comparison {
   after: TokenBand;
 }
 
-/** Is this limit to be raised? `words` say it for a person. */
+/** Should this limit be raised? `words` describes it for a person. */
 export interface ConfirmPending {
   step: "confirm";
   reached: Reached;
   words: string;
 }
 
-/** How many pairs are sent: `predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then` pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`. */
+/** How many pairs are sent: `predicted` is X, `visible` is Y, and `trimmed` is T of the last send, which had `predicted_then` pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`. */
 export interface ContextCounter {
   text: string;
   predicted: number;
@@ -667,7 +667,7 @@ export interface Ends {
   high: number;
 }
 
-/** The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for the question alone. */
+/** The size of the next request, and whether its question fits. `line` describes the size for the user; `prompt` is planned for the question alone. */
 export interface EstimateShown {
   tokens: number;
   low: number;
@@ -788,7 +788,7 @@ export interface FaultShown {
   hint: string;
 }
 
-/** Where a filter is wrong. `column` counts from 1; both count UTF-16 units, as browsers do. */
+/** A mistake in a filter. `column` counts from 1; it and `length` are in UTF-16 units, as in browsers. */
 export interface FilterError {
   message: string;
   column: number;
@@ -874,7 +874,7 @@ export interface HoldDecided {
   body_sha256: string;
 }
 
-/** The request of a round is held: it is looked at, edited and released as the exchange that it is. */
+/** The request of a round is held. It is inspected, edited and released through its exchange. */
 export interface HoldPending {
   step: "hold";
   exchange: string;
@@ -899,7 +899,7 @@ export interface Hunk {
   after?: string;
 }
 
-/** What an import added, or would add: new pairs and topics, and pairs that were here already. */
+/** What an import added, or would add: new pairs and topics, and the number of pairs that existed already. */
 export interface ImportShown {
   pairs: number;
   topics: number;
@@ -967,7 +967,7 @@ export interface KeepableEdit {
   mask: Mask;
 }
 
-/** The last send of a view. `telemetry` is its latest record, without messages and pairs, which the pair has. */
+/** The last send of a view. `telemetry` is its latest record, without messages and pairs, which are in the pair. */
 export interface LastShown {
   pair: string;
   telemetry: SendTelemetry | null;
@@ -996,7 +996,7 @@ export interface Lesson {
   set_aside: number;
 }
 
-/** The most of each; null means no limit. */
+/** The limits of a run; null means no limit. */
 export interface LimitsShown {
   requests: number | null;
   tool_calls: number | null;
@@ -1091,7 +1091,7 @@ export interface MaskOutcome {
   why: string;
 }
 
-/** A picture, a sound or a file: number `n` of those of the answer. */
+/** An image, audio or file: number `n` of those in the answer. */
 export interface MediaBlock {
   type: "media";
   n: number;
@@ -1105,13 +1105,13 @@ export interface MessageShown {
   blocks: (TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaBlock)[];
 }
 
-/** One message in short: its role and its text. */
+/** A message in short: its role and its text. */
 export interface MessageSummaryTelemetry {
   role: string;
   content: string;
 }
 
-/** Are these calls to run again, which were interrupted? */
+/** Should these interrupted calls run again? */
 export interface MidFlightPending {
   step: "mid_flight";
   calls: PendingCall[];
@@ -1175,7 +1175,7 @@ export interface PairOpened {
   telemetry: SendTelemetry[];
 }
 
-/** A question and its answer, as they are in a view. `asking` is the model that is being asked while an earlier answer is kept; `earlier` is the number of earlier answers. `is_edited`: its text was changed while the request was held, and this is what was sent. */
+/** A question and its answer, as they are in a view. `asking` is the model that is being asked while an earlier answer is kept; `earlier` is the number of earlier answers. If `is_edited`, its text was changed while the request was held, and this is what was sent. */
 export interface PairShown {
   id: string;
   topic: string;
@@ -1217,7 +1217,7 @@ export interface PassShown {
   losses: number;
 }
 
-/** A call that needs a decision; `arguments` are what the tool would get. */
+/** A call that needs a decision. `arguments` are those that the tool would get. */
 export interface PendingCall {
   key: string;
   id: string;
@@ -1226,7 +1226,7 @@ export interface PendingCall {
   repairs: Repair[];
 }
 
-/** The position of a pair on screen, if it is there. */
+/** The position of a pair on screen; null if it is not on screen. */
 export interface PlaceShown {
   index: number | null;
 }
@@ -1239,13 +1239,13 @@ export interface PluginShown {
   failures: { [key: string]: string };
 }
 
-/** The user's preferences, and the configured settings below them. */
+/** The user's preferences, with the configured settings as defaults. */
 export interface PreferencesShown {
   settings: SettingsShown;
   saved_filters: SavedFilter[];
 }
 
-/** The exact body of the next send; `trouble` says why it cannot be sent. `losses` and `additions` are what its dialect cannot express and what it requires in addition; `shares` are what the body consists of. */
+/** The exact body of the next send; `trouble` is why it cannot be sent. `losses` and `additions` are what its dialect cannot express and what it requires in addition; `shares` is what the body consists of. */
 export interface PreviewShown {
   body: string;
   body_sha256: string;
@@ -1288,7 +1288,7 @@ export interface ProxyShown {
   hosts: string[];
 }
 
-/** What a send waits for, as `line` says it to a person. `can_go_at` is the time of day at which it can go, None where it never can. */
+/** What a send waits for; `line` describes it for a person. `can_go_at` is the time of day at which it can be sent, None if never. */
 export interface Quota {
   line: string;
   can_go_at: number | null;
@@ -1355,7 +1355,7 @@ export interface RedoOperation {
   keep?: "all" | "project" | "session" | null;
 }
 
-/** The model's words when it declines. */
+/** The model's text when it declines. */
 export interface RefusalBlock {
   type: "refusal";
   text: string;
@@ -1386,7 +1386,7 @@ export interface RemoveOperation {
   pointer: string;
 }
 
-/** One place of the arguments that was read as something else than it was written as. */
+/** A place in the arguments whose value was read as another type than it was written as. */
 export interface Repair {
   pointer: string;
   what: string;
@@ -1432,7 +1432,7 @@ export interface RestoreOperation {
   part?: string | null;
 }
 
-/** The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of the first of them among all of the answer. `is_denied`: the call was not allowed, and the result says so. */
+/** The result of a tool. `media` is the number of images, audio and files in it; `first` is the index of the first of them among those of the whole answer. If `is_denied`, the call was not allowed, and the text explains it. */
 export interface ResultShown {
   text: string;
   is_error: boolean;
@@ -1466,7 +1466,7 @@ export interface RoomShown {
   history: number;
 }
 
-/** One request and what came of it. `seconds` is how long the model took. */
+/** A request and its reply. `seconds` is how long the model took. */
 export interface RoundShown {
   number: number;
   exchange: string;
@@ -1489,7 +1489,7 @@ export interface RowsShown {
   rows: PairShown[];
 }
 
-/** A run in one line. `rounds` are those that have a reply; `why` is how it ended. */
+/** A run in one line. `rounds` counts those that have a reply; `why` is how the run ended. */
 export interface RunBrief {
   id: string;
   at: number;
@@ -1502,13 +1502,13 @@ export interface RunBrief {
   origin: { [key: string]: Json };
 }
 
-/** What the next request of a run waits for, which is the provider's limits, and when it goes. */
+/** The provider's limit that the next request of a run waits for, and when the request is sent. */
 export interface RunPaused {
   line: string;
   can_go_at: number;
 }
 
-/** All of a run. `reason` is why it was cancelled; `version` grows with each fact; `notes` are for a person, such as that a hook failed. */
+/** All of a run. `reason` is why it was cancelled. `version` grows with each fact. `notes` are for a person, for example about a hook that failed. */
 export interface RunShown {
   id: string;
   version: number;
@@ -1531,7 +1531,7 @@ export interface RunShown {
   paused: RunPaused | null;
 }
 
-/** A filter and its name, which no other saved filter has. */
+/** A filter and its unique name. */
 export interface SavedFilter {
   name: string;
   filter: string;
@@ -1616,7 +1616,7 @@ export interface SelectedTelemetry {
   tokens: number;
 }
 
-/** One moment of one send. Token numbers are likely sizes; `bands` has the whole estimates, and `margin` is what was held back of the budget because the sizes may be larger. What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which `preflight_trimmed_count` were left out before the first attempt. */
+/** One moment of a send. Token numbers are likely sizes; `bands` has the full estimates, and `margin` is what was held back from the budget because the sizes may be larger. Fields that begin with `predicted` stay the same during a send; those that begin with `attempt` only decrease. `selection` has the pairs that this attempt sends, `trimming_removed` the predicted pairs that it leaves out, of which `preflight_trimmed_count` were left out before the first attempt. */
 export interface SendTelemetry {
   kind: "telemetry";
   model: string;
@@ -1821,7 +1821,7 @@ export interface SnippetsShown {
   snippets: Snippet[];
 }
 
-/** What a run has used. `unmeasured` are the counts that are not known; an unknown `cost` is null, and never 0. With `is_estimated` a provider did not count, and tokens and cost are partly an estimate. */
+/** What a run has used. `unmeasured` names the counts that are unknown; an unknown `cost` is null, never 0. If `is_estimated`, a provider did not report usage, and tokens and cost are partly an estimate. */
 export interface SpentShown {
   requests: number;
   tool_calls: number;
@@ -1923,19 +1923,19 @@ export interface TargetFigures {
   said: string[];
 }
 
-/** `max_context` is the largest request (ML), `max_usable_raw` what history and prompt can use of it. */
+/** `max_context` is the maximum size of a request (ML); `max_usable_raw` is what history and prompt can use of it. */
 export interface TelemetryBudgetTelemetry {
   maxContext: number;
   maxUsableRaw: number;
 }
 
-/** Words. */
+/** Text of the answer. */
 export interface TextBlock {
   type: "text";
   text: string;
 }
 
-/** What can be read of the reasoning. */
+/** The readable part of the reasoning. */
 export interface ThinkingBlock {
   type: "thinking";
   text: string;
@@ -1979,7 +1979,7 @@ export interface TokensShown {
   categories?: CategoryTokens[];
 }
 
-/** The parameters of requests in a topic; None is inherited. */
+/** The parameters of requests in a topic; None means inherited. */
 export interface TopicParameters {
   temperature?: number | null;
   top_p?: number | null;
@@ -1988,7 +1988,7 @@ export interface TopicParameters {
   verbosity?: string | null;
 }
 
-/** A topic; null means inherited. `path` are the names from the top down; `direct` and `total` are the numbers of pairs in it, and in it and all topics below. */
+/** A topic; null means inherited. `path` has the names from the root down; `direct` and `total` are the numbers of pairs in it, and in it and all topics below. */
 export interface TopicShown {
   id: string;
   name: string;
@@ -2132,7 +2132,7 @@ export interface Versioned {
   version: number;
 }
 
-/** A view. `model` is the one that the next question goes to, `selected` the one that the user selected, or empty. `rows` is the number of pairs on screen, `start` the position of the first that is sent. `newest_hidden`: the newest pair is not on screen. `tools_trouble` is why the topic's tools cannot be used. */
+/** A view. `model` is the one that the next question goes to, `selected` the one that the user selected, or empty. `rows` is the number of pairs on screen, `start` the position of the first that is sent. If `newest_hidden`, the newest pair is not on screen. `tools_trouble` is why the topic's tools cannot be used. */
 export interface ViewShown {
   view: string;
   version: number;

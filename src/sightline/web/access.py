@@ -1,6 +1,6 @@
-"""Refuses requests of foreign web pages.
+"""Refuses requests of foreign web pages, and stores the token of the API.
 
-A page from elsewhere can make a browser send requests to this server, also under a host name of its own that resolves
+A page from elsewhere can make a browser send requests to this server, even under a host name of its own that resolves
 to this machine. It cannot choose the browser's `Host`, `Origin` and `Sec-Fetch-Site` headers, so these are checked on
 every path.
 """
@@ -23,7 +23,8 @@ _NAMES = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
 @dataclass(frozen=True, slots=True)
 class OriginGuard:
-    """`hosts` are the names of this server in lower case, `origins` further origins that the user has allowed."""
+    """Checks where a request comes from. `hosts` are the names of this server in lower case, `origins` are additional
+    origins that the user has allowed."""
 
     port: int
     hosts: frozenset[str] = frozenset(LOOPBACK)
@@ -66,7 +67,7 @@ class OriginGuard:
         if match is None or match[1].lower() not in self.hosts:
             return False
         if match[2] is None:
-            return not with_port or self.port == 80  # an origin without a port means the usual one
+            return not with_port or self.port == 80  # an origin without a port means the default port
         return int(match[2]) == self.port
 
     @property
@@ -90,7 +91,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{22,}")
 
 
 def load_token(folder: Path, make: Callable[[], str]) -> str:
-    """The token of this data folder. `make` creates one if there is none, or none that is valid."""
+    """The token of this data folder. `make` creates one if there is no valid one."""
     path = folder / FILE_NAME
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,7 +107,7 @@ def load_token(folder: Path, make: Callable[[], str]) -> str:
 
 
 def read_token(folder: Path) -> str:
-    """The token of this data folder; empty if there is none that can be read."""
+    """The token of this data folder; empty if there is none or it cannot be read."""
     with contextlib.suppress(OSError):
         return _read(folder / FILE_NAME)
     return ""

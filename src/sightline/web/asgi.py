@@ -1,4 +1,4 @@
-"""The part of ASGI that is used here: one request and its response."""
+"""The part of ASGI that is used here: one request and its response, and extensions of it."""
 
 from asyncio import Transport
 from collections.abc import Awaitable, Callable
@@ -9,9 +9,8 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 
 class Upstream(NamedTuple):
-    """The host that a client itself has connected to, below TLS. `origin` is its address, `provider` whose it is (the
-    host's own name where none is known), `bases` the paths of that provider's base URLs; `session` labels the
-    traffic."""
+    """The host that the client itself connected to, below TLS. `origin` is its address, `provider` its provider (or the
+    host's own name if none is known), `bases` the paths of that provider's base URLs; `session` labels the traffic."""
 
     origin: str
     provider: str
@@ -21,8 +20,8 @@ class Upstream(NamedTuple):
 
 class AsgiScope(TypedDict):
     """The head of a request. `raw_path` is the path as sent; header names are in lower case. `head` is the same object
-    for each request with this head, whatever the length of its body, so that what follows from it can be kept.
-    `upstream` is there where the client did not mean this server."""
+    for each request with this head, regardless of the length of its body, so that what is derived from it can be
+    cached. `upstream` is set if the client did not address this server."""
 
     type: str
     method: str
@@ -51,7 +50,7 @@ class ResponseStart(TypedDict):
 
 
 class ResponseChunk(TypedDict):
-    """A piece of a response's body; the last one of a body without a length may have trailers."""
+    """A piece of a response's body. The last one of a body without a length may have trailers."""
 
     type: Literal["http.response.body"]
     body: bytes
@@ -63,51 +62,52 @@ Receive: TypeAlias = Callable[[], Awaitable[RequestEvent]]
 
 
 class Send(Protocol):
-    """Sends a response; it returns once the connection can take more."""
+    """Sends a response. It returns once the connection can take more."""
 
     def __call__(self, message: ResponseStart | ResponseChunk, /) -> Awaitable[None]: ...
 
 
 class Pausable(Protocol):
-    """What knows whether a client takes no more for now, by an attribute that costs nothing to look at."""
+    """Tells whether a client cannot take more at the moment, by an attribute that is cheap to read."""
 
     is_writing_paused: bool
 
 
 class ChunkWriter(Protocol):
-    """Writes chunks of a body without waiting for the client, who may be behind: then it `is_paused`, and the sender
-    waits until it is not."""
+    """Writes chunks of a body without waiting for the client. If the client falls behind, `is_paused` is True, and the
+    sender waits until it is not."""
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client takes no more for now."""
+        """Whether the client cannot take more at the moment."""
         ...
 
     def write(self, data: bytes, /) -> None:
-        """Write a chunk of the body; nothing where it is empty."""
+        """Write a chunk of the body; nothing if it is empty."""
         ...
 
     def chunk_writer(self) -> tuple[Callable[[bytes], None], "Pausable"] | None:
-        """What writes a chunk with its size, as HTTP/1.1 has it, once the head is out, and what is paused when the
-        client takes no more for now; None where bodies have no such chunks."""
+        """A function that writes a chunk with its size, as in HTTP/1.1, once the head has been sent, and the object
+        that is paused while the client cannot take more. None if bodies have no such chunks."""
         ...
 
     async def until_writable(self) -> None: ...
 
 
 class ClientWriter(Send, ChunkWriter, Protocol):
-    """Sends a response, piece by piece or whole, and has the body of its request."""
+    """Sends a response, in pieces or whole, and has the body of its request."""
 
     def take_body(self) -> bytes | None:
-        """The body of the request, if all of it is here and none was taken; else None, and it is to be received."""
+        """The body of the request, if all of it has arrived and none was taken; otherwise None, and it has to be
+        received."""
         ...
 
     def write_interim(self, status: int, headers: Headers, /) -> None:
-        """Write a response of 1xx, before the response itself."""
+        """Write a 1xx response before the response itself."""
         ...
 
     def respond(self, status: int, headers: Headers, body: bytes, /) -> None:
-        """Write a whole response; its length is among the headers."""
+        """Write a whole response. The headers contain its length."""
         ...
 
 
@@ -119,18 +119,19 @@ class DirectClient(Protocol):
         ...
 
     def continue_in_task(self, serve: Callable[[ClientWriter], Awaitable[None]], /) -> None:
-        """Have the task of the connection answer the request by this."""
+        """Let the connection's task answer the request with this function."""
         ...
 
 
 class DirectRequest(Protocol):
-    """A request that is answered so."""
+    """A request that is answered without a task."""
 
     def client_gone(self) -> None: ...
 
 
 BeginDirectly: TypeAlias = Callable[[object, bytes, DirectClient], DirectRequest | None]
-"""Answers a request with a known head and this body without a task; None, and nothing has happened, where it cannot."""
+"""Answers a request with a known head and this body without a task. None, with nothing done, if that is not
+possible."""
 
 
 class Upgradable(Protocol):
@@ -138,34 +139,34 @@ class Upgradable(Protocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the client takes no more for now."""
+        """Whether the client cannot take more at the moment."""
         ...
 
     async def until_writable(self) -> None: ...
 
     def upgrade(self, headers: Headers, receive: "UpgradeReceiver", /) -> Transport:
-        """Answer with 101 and these headers. From now on bytes of the client go to `receive`, and what is written to
-        the transport goes to the client; the end of the request closes it."""
+        """Answer with 101 and these headers. From then on, bytes from the client are passed to `receive`, and what is
+        written to the transport goes to the client. The end of the request closes it."""
         ...
 
 
 class UpgradeReceiver(Protocol):
-    """What speaks the other protocol."""
+    """The receiver of the other protocol."""
 
     def feed(self, data: bytes, /) -> None:
-        """Bytes came from the client."""
+        """Bytes have arrived from the client."""
         ...
 
     def shut_down(self) -> None:
-        """The server ends: end as soon as possible."""
+        """The server is shutting down: end as soon as possible."""
         ...
 
     def client_gone(self) -> None:
-        """The connection has ended; the task that serves it is cancelled after this."""
+        """The connection has ended. The task that serves it is cancelled after this."""
         ...
 
     def writable_again(self) -> None:
-        """The client, who was behind, takes more."""
+        """The client, which was behind, can take more."""
         ...
 
 

@@ -14,7 +14,7 @@ from sightline.wire.jsontext import decode
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_WITH_BODY: Final = 2 * MOST_BYTES
-"""The limit for a call that holds a whole request body as a JSON string."""
+"""The limit for a call that contains a whole request body as a JSON string."""
 
 
 async def read_object(receive: Receive, most: int = MOST_BYTES) -> JsonObject:
@@ -40,7 +40,7 @@ async def read_bytes(receive: Receive, most: int) -> bytes:
             raise Fault(Code.CANCELLED, "the request was aborted", hint="Send it again.")
         piece = message.get("body", b"")
         size += len(piece)
-        if size <= most:  # the rest is read all the same: most clients send everything before they read
+        if size <= most:  # the rest is still read, because most clients send everything before they read
             pieces.append(piece)
         if not message.get("more_body", False):
             break
@@ -65,7 +65,8 @@ async def read_body(
 
 
 def struct_of(body: JsonObject, kind: type[W], *, hint: str = "", status: int = 422) -> W:
-    """A JSON object as a struct. Raises a Fault with all that does not fit; `hint` says what to send."""
+    """Convert a JSON object to a struct. Raises a Fault with everything that does not fit; `hint` tells what to
+    send."""
     names = ", ".join(names_of(kind)) or "nothing"
     hint = hint or f"It takes {names}: docs/reference/http.md says what each is."
     read: W = read_value(body, kind, subject="the body", hint=hint, status=status)
@@ -73,7 +74,7 @@ def struct_of(body: JsonObject, kind: type[W], *, hint: str = "", status: int = 
 
 
 class Query:
-    """The query parameters of an address."""
+    """The query parameters of a URL."""
 
     def __init__(self, text: str) -> None:
         self._values = parse_qs(text, keep_blank_values=True)
@@ -86,7 +87,7 @@ class Query:
         return self._values[name][-1] if name in self._values else ""
 
     def number(self, name: str, usual: int) -> int:
-        """A whole number, 0 or more."""
+        """An integer, 0 or more; `usual` if the parameter is missing."""
         text = self.text(name)
         if not text:
             return usual

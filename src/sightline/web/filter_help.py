@@ -1,4 +1,4 @@
-"""Help while the user types a filter: where it is wrong, and completions, with places in UTF-16 units."""
+"""Help while the user types a filter: its mistakes, and completions, with positions in UTF-16 units."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from sightline.web.bodies import Query
 
 
 class FilterError(msgspec.Struct, frozen=True):
-    """Where a filter is wrong. `column` counts from 1; both count UTF-16 units, as browsers do."""
+    """A mistake in a filter. `column` counts from 1; it and `length` are in UTF-16 units, as in browsers."""
 
     message: str
     column: int
@@ -36,7 +36,7 @@ class FilterShown(msgspec.Struct, frozen=True):
 
 
 def mistake(text: str, fault: Fault) -> FilterError:
-    """The error in a text, with its place in UTF-16 units."""
+    """The mistake in a text, with its position in UTF-16 units."""
     place = fault.details if isinstance(fault.details, dict) else {}
     column, length = place.get("column", 1), place.get("length", 1)
     start = _units(text[: column - 1])
@@ -46,7 +46,7 @@ def mistake(text: str, fault: Fault) -> FilterError:
 
 
 def error_in(text: str, parse: Callable[[], object]) -> FilterError | None:
-    """The error that parsing a text gives; None if it is valid."""
+    """The mistake that parsing a text finds; None if it is valid."""
     try:
         parse()
     except Fault as fault:
@@ -55,7 +55,7 @@ def error_in(text: str, parse: Callable[[], object]) -> FilterError | None:
 
 
 def offer(text: str, completion: Completion) -> Offer:
-    """A completion, with its place in UTF-16 units."""
+    """A completion, with its position in UTF-16 units."""
     return Offer(completion.text, completion.label, completion.help, _units(text[: completion.start]))
 
 

@@ -41,7 +41,7 @@ def json(value: object, status: int = 200, headers: Headers | None = None) -> We
 def _encode(value: object) -> bytes:
     try:
         return _ENCODER.encode(value)
-    except UnicodeEncodeError:  # half a character, as clients send it
+    except UnicodeEncodeError:  # half a surrogate pair, which clients may send
         return encode(msgspec.to_builtins(value))
 
 

@@ -1,5 +1,5 @@
-"""The HTTP calls about runs and approvals.
+"""The HTTP calls for runs and approvals.
 
-It may import the agent's service and what every HTTP front needs. It holds no run and decides nothing about one: what a
-person does, the service does.
+It may import the agent's service and what every HTTP API needs. It holds no runs and makes no decisions about them: it
+passes the user's actions to the service.
 """

@@ -1,4 +1,5 @@
-"""Runs with tools over the API: show, decide, stop and resume them; and what a person has allowed for all runs."""
+"""HTTP calls for runs with tools: show, decide, stop and resume them, and manage what the user has allowed for all
+runs."""
 
 import asyncio
 import logging
@@ -24,7 +25,8 @@ from sightline.web.routes import ApiCall, Calls, Handler
 
 
 class ApprovalShown(msgspec.Struct, frozen=True):
-    """Calls of this tool of this place run unasked where their arguments fit the patterns; `words` say it."""
+    """Calls of this tool from this place run without asking if their arguments match the patterns. `words` describes
+    the rule."""
 
     tool: str
     place: str
@@ -39,8 +41,8 @@ _LOG = logging.getLogger("sightline.runs")
 
 
 class AllowedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="decision", tag="allowed"):
-    """Run it, with these arguments if they were edited. `rule` holds for the rest of the run, and with `always` for
-    every other run of this tool."""
+    """Run the call, with these arguments if they were edited. `rule` applies to the rest of the run and, with `always`,
+    to all other runs of this tool."""
 
     arguments: dict[str, Json] | str | None = None
     rule: ApprovalRule | None = None
@@ -48,14 +50,14 @@ class AllowedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
 
 
 class DeniedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="decision", tag="denied"):
-    """Do not run it, and tell the model why."""
+    """Do not run the call, and tell the model why."""
 
     reason: str = ""
     rule: ApprovalRule | None = None
 
 
 class AnsweredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="decision", tag="answered"):
-    """Do not run it; this is its result."""
+    """Do not run the call; this is its result."""
 
     text: str
     is_error: bool = False
@@ -65,7 +67,7 @@ CallDecision: TypeAlias = AllowedCall | DeniedCall | AnsweredCall
 
 
 class DecisionsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is decided, by the key of the call."""
+    """The decisions, by the key of the call."""
 
     decisions: dict[str, CallDecision]
 
@@ -77,13 +79,13 @@ class ConfirmWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StopWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Stop at once, or once what is under way has ended."""
+    """Stop at once, or after the work in progress has ended."""
 
     now: bool = False
 
 
 class RunResumeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of calls that were interrupted; those that are not named are asked about."""
+    """What to do with calls that were interrupted. The user is asked about those that are not named."""
 
     mid_flight: dict[str, Interrupted] = {}
 
@@ -95,17 +97,17 @@ class StepWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Joining: TypeAlias = Callable[[str, str, str], Awaitable[bool]]
-"""Resumes the run of a pair of a chat, so that it becomes the pair's answer; not where the pair is not there for it."""
+"""Resumes a chat pair's run so that it becomes the pair's answer. False if the pair cannot take it."""
 
 
 MAIN_CHAT = "main"
-"""The chat of a run whose origin names a pair and no chat, because it began when there was only one."""
+"""The chat of a run whose origin names a pair but no chat, because it began when there was only one chat."""
 
 
 class Runs:
-    """Answers the calls below `/api/runs`, and those below `/api/approvals` about the rules of the command line, in the
-    same file. What is resumed here runs in the background; what was begun for a pair of the chat goes on there, by
-    `joining`."""
+    """Answers the calls below `/api/runs`, and those below `/api/approvals`, which manage the same file of rules as the
+    command line. Runs that are resumed here run in the background; a run that was started for a pair of a chat is
+    resumed there, through `joining`."""
 
     def __init__(self, runner: Runner, toolsets: Toolsets, joining: Joining, kept: KeptRules) -> None:
         self._runner = runner
@@ -121,7 +123,7 @@ class Runs:
         return await self._runner.show(run)
 
     async def decide(self, run: str, body: DecisionsWanted) -> RunShown:
-        """Decide about calls: some of those that wait, or all."""
+        """Decide about some or all of the calls that wait."""
         await self._keep(await self._runner.show(run), body)
         self._runner.questions.decide(run, {key: _decision(each) for key, each in body.decisions.items()})
         return await self._runner.show(run)
@@ -139,13 +141,13 @@ class Runs:
         return await self._runner.show(run)
 
     async def step(self, run: str, body: StepWanted) -> RunShown:
-        """Hold each request, or none any more."""
+        """Hold each request from now on, or stop holding them."""
         await self._runner.show(run)
         self._runner.step(run, is_on=body.on)
         return await self._runner.show(run)
 
     async def resume(self, run: str, body: RunResumeWanted) -> RunShown:
-        """Resume a run that its process has left, or answer what it asks of interrupted calls."""
+        """Resume a run that its process has left, or answer its question about interrupted calls."""
         now = await self._runner.show(run)
         if now.state == "waiting" and isinstance(now.pending, MidFlightPending):
             self._runner.questions.tell(run, body.mid_flight)
@@ -164,11 +166,11 @@ class Runs:
         return await self._runner.show(run)
 
     async def list_approvals(self) -> list[ApprovalShown]:
-        """What a person has allowed for all runs."""
+        """What the user has allowed for all runs."""
         return [ApprovalShown(each.tool, each.place, each.arguments, each.words) for each in self._kept.all()]
 
     async def forget_approval(self, rule: KeptRule) -> list[ApprovalShown]:
-        """Ask again from now on; runs that are under way keep what they began with."""
+        """Ask about such calls again from now on. Runs in progress keep the rules that they began with."""
         if not self._kept.forget(rule):
             hint = "GET /api/approvals lists them."
             raise Fault(Code.USAGE, f"no such rule about {rule.tool!r} is kept", hint=hint, status=404)
@@ -182,12 +184,13 @@ class Runs:
         await self._runner.leave_all()
 
     async def _join_chat_pair(self, run: str, origin: JsonObject) -> bool:
-        """Whether it goes on for a pair of the chat."""
+        """Resume the run for a pair of a chat. Returns False if it does not belong to one, or if the pair cannot take
+        it."""
         pair = origin.get("pair")
         return isinstance(pair, str) and await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
 
     async def _resume_in_background(self, run: str, tools: Opened) -> None:
-        """Resume it, and return once it goes on."""
+        """Resume the run in a task, and return once it is in progress."""
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[None] = loop.create_future()
         company = RunParticipants(tools, self._runner.questions, tools.hooks)
@@ -197,7 +200,7 @@ class Runs:
         await wait_started(begun, task)
 
     async def _keep(self, shown: RunShown, body: DecisionsWanted) -> None:
-        """Remember what is to hold for other runs, of the tool that waits and no other."""
+        """Remember the rules that apply to other runs, but only for tools whose call waits for a decision."""
         waiting = shown.pending.calls if isinstance(shown.pending, ApprovePending) else ()
         names = {call.key: call.name for call in waiting}
         wanted = [
@@ -215,7 +218,7 @@ class Runs:
             self._kept.keep(KeptRule(name, places[name], rule.arguments))
 
     async def _toolset_names(self, run: str) -> list[str]:
-        """The toolsets that the run had; a fault where the configuration has no names for its tools."""
+        """The toolsets of the run. Raises a fault if its tools did not come from the configuration."""
         names = (await self._runner.began(run)).origin.get("toolsets")
         if not isinstance(names, list) or not names:
             message = f"the run {run} was given its tools on the command line"
@@ -225,7 +228,7 @@ class Runs:
     def _over(self, task: "asyncio.Task[FinishedRun]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.warning("a resumed run has stopped: %s", error)  # its facts say how far it got
+            _LOG.warning("a resumed run has stopped: %s", error)  # its facts show how far it got
 
 
 def run_calls(runs: Runs) -> Calls:

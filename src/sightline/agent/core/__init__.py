@@ -1,8 +1,8 @@
-"""The tool-calling loop as a generator that asks for one thing at a time and is sent what came of it.
+"""The tool-calling loop, as a generator that yields one step at a time and is sent the answer to it.
 
 It yields `AskModel`, `Approve`, `Use`, `Confirm` and `Rest`, and is sent replies, decisions, outcomes and
-confirmations; a live run, a stepping page, an eval and a test are drivers of the same generator. It may import
-`dialects`, `filters`, `tokens` and what is below them. It never sends, runs, waits, reads a clock or keeps anything:
-time and results are handed in, and a run is a list of facts from which the generator can be brought back to where it
-stood.
+confirmations. A live run, a page that steps through a run, an eval and a test are all drivers of the same generator.
+This package may import `dialects`, `filters`, `tokens` and the packages below them. It never sends, runs tools, waits,
+reads a clock or stores anything: time and results are passed in. A run is a list of facts, from which the generator can
+be restored to where it was.
 """

@@ -1,8 +1,8 @@
-"""Who may run what: rules as values, and what a person can decide about a call.
+"""Which tool calls may run: the rules, and the decisions that a person can make about a call.
 
-A rule is about a tool's name and, where it has them, about arguments. Patterns are for convenience and are no sandbox:
-in a pattern `*` stops at a slash and at the end of a line, `**` only at the end of a line, and a value with `..` as a
-step of its path fits no pattern with a wildcard, so that leave for one folder is no leave for the one above it.
+A rule matches a tool's name and, optionally, arguments. The patterns are a convenience and not a sandbox. In a pattern,
+`*` stops at a slash and at the end of a line, and `**` only at the end of a line. A value whose path contains a `..`
+component matches no pattern with a wildcard, so that permission for one folder does not extend to its parent.
 """
 
 import re
@@ -20,13 +20,14 @@ from sightline.wire.jsontext import encode
 
 Ruling: TypeAlias = Literal["allow", "ask", "deny"]
 DeniedBy: TypeAlias = Literal["user", "hook", "rule", "nobody"]
-"""Who does not allow a call; `nobody`: there was no one to ask."""
+"""Who denied a call. `nobody` means that there was no one to ask."""
 
 
 class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """For calls of these tools whose arguments fit: the pattern of the name, and patterns by JSON pointer.
+    """A rule for the calls whose tool name matches `tool` and whose arguments match the patterns, keyed by JSON
+    pointer.
 
-    `reason` goes to the model when the call is denied. A tool for free text has its text at the empty pointer.
+    `reason` is sent to the model when the call is denied. The text of a free-text tool is at the empty pointer.
     """
 
     tool: str
@@ -35,38 +36,38 @@ class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
 
     def covers(self, name: str, arguments: JsonObject | str) -> bool:
-        """Whether the rule is about this call; an argument that is not there fits no pattern."""
+        """Whether the rule applies to this call. A missing argument matches no pattern."""
         return _fits(self.tool, name) and all(
             _holds(arguments, place, pattern) for place, pattern in self.arguments.items()
         )
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The rules of a run. One that denies comes before all others; of the rest the first that covers a call decides."""
+    """The rules of a run. A matching rule that denies takes precedence; otherwise the first matching rule decides."""
 
     rules: tuple[ApprovalRule, ...] = ()
     otherwise: Ruling = "ask"
 
     def ruling(self, name: str, arguments: JsonObject | str) -> ApprovalRule:
-        """What holds for this call."""
+        """The rule that applies to this call; if none matches, one with the ruling `otherwise`."""
         covering = [rule for rule in self.rules if rule.covers(name, arguments)]
         denying = [rule for rule in covering if rule.ruling == "deny"]
         return next(iter(denying or covering), ApprovalRule(name, self.otherwise))
 
     def prepend(self, rule: ApprovalRule) -> "Policy":
-        """The policy with a newer rule before the others."""
+        """A copy of the policy with this rule before the others."""
         return msgspec.structs.replace(self, rules=(rule, *self.rules))
 
 
 class Allowed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="allowed"):
-    """Run it, with these arguments if they were edited; `rule` is to hold from now on."""
+    """Run the call, with these arguments if they were edited. `rule` applies from now on."""
 
     arguments: dict[str, Json] | str | None = None
     rule: ApprovalRule | None = None
 
 
 class Denied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="denied"):
-    """Do not run it, and tell the model who denied it and why."""
+    """Do not run the call, and tell the model who denied it and why."""
 
     reason: str = ""
     rule: ApprovalRule | None = None
@@ -74,7 +75,7 @@ class Denied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decisio
 
 
 class AnsweredByHand(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="decision", tag="answered"):
-    """Do not run it; this is what the model gets instead."""
+    """Do not run the call; the model gets these parts as its result."""
 
     parts: tuple[ResultPart, ...]
     is_error: bool = False
@@ -98,11 +99,11 @@ def _fits(pattern: str, value: str) -> bool:
 
 
 class _ArgumentPattern(NamedTuple):
-    """A pattern as bits. Bit `n` of `takes[letter]` is set if letter `n` of the pattern without its stars is that one,
-    bit `n` of `stars` and `double_stars` if such a star is in front of it.
+    """A pattern as bitmasks. Bit `n` of `takes[letter]` is set if character `n` of the pattern, not counting its stars,
+    is that character. Bit `n` of `stars` and `double_stars` is set if such a star precedes character `n`.
 
-    A model writes the values, and long ones. All ways to match are followed at once, as bits of one number, because an
-    expression of `re` with several stars would try them one after the other.
+    The values are written by a model and can be long. All ways to match are tracked at once, as the bits of one
+    integer, because a regular expression with several stars would backtrack through them one after the other.
     """
 
     length: int

@@ -1,8 +1,11 @@
-"""A tool's definition from a Python function, whose hints become the schema and whose docstring the descriptions; and
-from the string that a model wrote to arguments for a tool, or to a text that helps the model correct them.
+"""Tool definitions from Python functions, and the arguments of tool calls.
 
-Of a function only the signature is looked at; nothing is called. Two attributes say more: `strict = True` holds the
-model to the schema, and `freeform = True`, or `{"syntax", "definition"}` of a grammar, makes it a tool for free text.
+The type hints of a function become the schema, and its docstring the descriptions. The string that a model wrote
+becomes arguments for a tool, or a text that helps the model to correct them.
+
+Only the signature of a function is inspected; the function is never called. Two attributes add to it: `strict = True`
+holds the model to the schema, and `freeform = True`, or the `{"syntax", "definition"}` of a grammar, makes it a tool
+for free text.
 """
 
 import copy
@@ -31,14 +34,15 @@ _WORDS: dict[str, Json] = {"true": True, "false": False}
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """One place of the arguments that was read as something else than it was written as."""
+    """A place in the arguments whose value was read as another type than it was written as."""
 
     pointer: str
     what: str
 
 
 def unwrap(value: Json) -> tuple[Json, tuple[Repair, ...]]:
-    """Arguments that were encoded twice or more often, and those that say nothing, as the object that is meant."""
+    """Decode arguments that were JSON-encoded more than once, and replace null with an empty object. Returns the value
+    and the repairs."""
     repairs: list[Repair] = []
     if isinstance(value, str) and isinstance(inner := _parse_nested_json(value), dict):
         repairs.append(Repair("", "JSON in a string was read as object"))
@@ -50,7 +54,8 @@ def unwrap(value: Json) -> tuple[Json, tuple[Repair, ...]]:
 
 
 def repair_value(value: Json, schema: JsonObject) -> tuple[Json, SchemaVerdict, tuple[Repair, ...]]:
-    """The value as the schema wants it, as far as that can be had without guessing, what is still wrong, and how."""
+    """Convert the value to the types that the schema wants, as far as possible without guessing. Returns the value, the
+    verdict on it, and the repairs."""
     value = copy.deepcopy(value)
     repairs: list[Repair] = []
     verdict = validate(schema, value)
@@ -63,7 +68,7 @@ def repair_value(value: Json, schema: JsonObject) -> tuple[Json, SchemaVerdict, 
                 continue
             changed, what, is_inner = fixed
             after = validate(schema, changed)
-            # JSON out of a string may be wrong further down, where the next turn finds it.
+            # JSON decoded from a string may have mismatches further down, which the next iteration finds.
             if after.count < verdict.count or (is_inner and after != verdict):
                 value, verdict, progress = changed, after, True
                 repairs.append(Repair(mismatch.pointer, what))
@@ -72,7 +77,8 @@ def repair_value(value: Json, schema: JsonObject) -> tuple[Json, SchemaVerdict, 
 
 
 def _fix_mismatch(value: Json, mismatch: Mismatch) -> tuple[Json, str, bool] | None:
-    """The whole value with this place changed, how it was changed, and whether JSON came out of a string there."""
+    """Fix the value at the place of a mismatch. Returns the whole value, how it was changed, and whether JSON was
+    decoded from a string; None if it cannot be fixed."""
     found = pointer.resolve(value, mismatch.pointer)
     for wanted in mismatch.wanted:
         fits, meant = _meant(found, wanted)
@@ -84,7 +90,7 @@ def _fix_mismatch(value: Json, mismatch: Mismatch) -> tuple[Json, str, bool] | N
 
 
 def _meant(value: Json, wanted: str) -> tuple[bool, Json]:
-    """Whether the value can be read as this type, and as what."""
+    """Whether the value can be read as this type, and the value as this type."""
     if wanted == "string":
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return is_number, str(value)
@@ -105,7 +111,7 @@ def _meant(value: Json, wanted: str) -> tuple[bool, Json]:
 
 
 def _parse_nested_json(text: str) -> Json:
-    """What the JSON in a string says, JSON in it that is a string again included; None where it is no JSON."""
+    """Decode the JSON in a string, repeatedly if that is a JSON string again; None if it is not JSON."""
     try:
         value = decode(text)
     except Fault:
@@ -122,14 +128,14 @@ def _with(value: Json, place: str, meant: Json) -> Json:
     if isinstance(holder, list):
         holder[int(last)] = meant
     else:
-        assert isinstance(holder, dict)  # the place was found, so something holds it
+        assert isinstance(holder, dict)  # the place was found, so it has a parent
         holder[last] = meant
     return changed
 
 
 def without_nulls(value: Json, schema: JsonObject) -> tuple[Json, tuple[Repair, ...]]:
-    """The value without each null that the schema does not take and that may be left out: to a strict schema every
-    property is required, so that a model writes null for one that it leaves out."""
+    """Remove each null that the schema does not allow and whose property is optional. With a strict schema every
+    property is required, so a model writes null for the ones that it wants to leave out."""
     repairs: list[Repair] = []
     return _strip_nulls(value, schema, schema, "", repairs), tuple(repairs)
 
@@ -155,7 +161,7 @@ def _strip_nulls(value: Json, schema: Json, root: JsonObject, at: str, repairs: 
 
 
 def _resolve_reference(schema: Json, root: JsonObject) -> JsonObject:
-    """The schema that is meant, where it refers to a definition of the same document."""
+    """Follow references to definitions in the same document; an empty schema if a reference cannot be resolved."""
     for _ in range(_MOST_STEPS):
         if not isinstance(schema, dict):
             return {}
@@ -194,7 +200,8 @@ class RefusedArguments:
 
 
 def read_arguments(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | RefusedArguments:
-    """The arguments of a call, if its tool can be used and they are such as it takes."""
+    """Read and validate the arguments of a call. They are refused if the tool cannot be called or they do not fit its
+    schema."""
     definition = toolbox.find(call.name)
     if definition is None:
         return RefusedArguments(f"The tool {call.name!r} does not exist.{_instead(call.name, toolbox)}")
@@ -205,7 +212,7 @@ def read_arguments(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | Refu
     if definition.is_remote:
         return RefusedArguments(f"The tool {call.name!r} is run by the provider, and cannot be called here.")
     if definition.kind == "custom":
-        # Where an API has functions only, one with a single text stood for the tool.
+        # For an API that has only functions, a function with a single text argument was offered in place of the tool.
         return AcceptedArguments(call.arguments if call.kind == "custom" else free_text(call.arguments))
     try:
         value = decode(call.arguments) if call.arguments.strip() else {}
@@ -215,7 +222,7 @@ def read_arguments(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | Refu
 
 
 def check_edited(arguments: JsonObject | str, definition: Definition) -> AcceptedArguments | RefusedArguments:
-    """Arguments that a person wrote: held to the same schema, and never changed."""
+    """Validate arguments that a person edited, against the same schema but without any repairs."""
     if (definition.kind == "custom") is not isinstance(arguments, str):
         wanted = "text" if definition.kind == "custom" else "an object"
         return RefusedArguments(f"{definition.name!r} takes {wanted}.")
@@ -267,14 +274,14 @@ _RULE = re.compile(r"^-{3,}$")
 
 @dataclass(slots=True)
 class _Doc:
-    """A docstring taken apart."""
+    """A docstring, split into its summary and the descriptions of parameters."""
 
     summary: list[str] = field(default_factory=list)
     parameters: dict[str, list[str]] = field(default_factory=dict)
 
 
 def definition_of(function: Callable[..., object], *, is_parallel: bool = False) -> Definition:
-    """The definition of the tool that this function is."""
+    """The tool definition of this function. Raises a fault if the function cannot be a tool."""
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise _unusable(name or "this value", "it has no name", "Define it with `def` under the name of the tool.")
@@ -304,7 +311,7 @@ def definition_of(function: Callable[..., object], *, is_parallel: bool = False)
 def _freeform(
     function: Callable[..., object], name: str, parameters: list[str], hints: Mapping[str, Any], freeform: object
 ) -> Definition:
-    """A tool that takes one text, as the model writes it."""
+    """A tool that takes a single text, as the model writes it."""
     if len(parameters) != 1 or hints.get(parameters[0], str) is not str:
         raise _unusable(name, "a tool for free text takes one text", "Give it one parameter, a str.")
     grammar = None
@@ -319,7 +326,7 @@ def _freeform(
 
 
 def _parameters(function: Callable[..., object], name: str) -> dict[str, inspect.Parameter]:
-    """The parameters that can be given by name, in order."""
+    """The parameters that can be passed by name, in order."""
     found: dict[str, inspect.Parameter] = {}
     for key, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
@@ -358,7 +365,7 @@ def _has_schema(hint: Any) -> bool:
 
 
 def _plain(hint: Any) -> Any:
-    """A hint without the words that are meant for people, which the maker of schemas does not know."""
+    """The hint without descriptions for people, which msgspec's schema generator does not know."""
     if get_origin(hint) is not Annotated:
         return hint
     kind, *others = get_args(hint)
@@ -367,7 +374,7 @@ def _plain(hint: Any) -> Any:
 
 
 def _describe(schema: JsonObject, hint: Any, lines: list[str] | None) -> JsonObject:
-    """The schema of a parameter with its description: the hint's own words, or the docstring's."""
+    """The schema of a parameter with its description, from the hint or else from the docstring."""
     own = [each for each in get_args(hint)[1:] if isinstance(each, str)] if get_origin(hint) is Annotated else []
     words = own[0] if own else " ".join(lines or ()).strip()
     return {**schema, "description": words} if words else schema
@@ -379,7 +386,7 @@ def _default(parameter: inspect.Parameter) -> JsonObject:
     try:
         return {"default": msgspec.to_builtins(parameter.default)}
     except TypeError:
-        return {}  # the function knows it, and no JSON could say it
+        return {}  # the function has its default, which has no JSON form
 
 
 def _unusable(name: str, why: str, hint: str) -> Fault:
@@ -387,7 +394,7 @@ def _unusable(name: str, why: str, hint: str) -> Fault:
 
 
 def _read_doc(text: str) -> _Doc:
-    """The words about the function and those about its parameters, in any of the three usual styles."""
+    """Parse a docstring in any of the three usual styles (Google, NumPy, reStructuredText)."""
     doc = _Doc()
     section = "summary"
     margin = 0

@@ -1,4 +1,4 @@
-"""The conversation of a run as it grows, such that the provider accepts every request made of it."""
+"""The conversation of a run as it grows, in a form that the provider accepts with every request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ AmendmentKind: TypeAlias = Literal[
 
 
 class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One change: of what kind, to what, and why. `pointer` is the place in the document that it was read from."""
+    """A change to the conversation: its kind, what was changed, and why. `pointer` is the place in the original
+    document."""
 
     kind: AmendmentKind
     what: str
@@ -38,10 +39,12 @@ NO_RESULT = "There is no result: the call was not completed."
 def pair_calls(
     messages: tuple[Message, ...], *, named: bool, stateful: bool = False
 ) -> tuple[tuple[Message, ...], tuple[Amendment, ...]]:
-    """The messages with every call answered and no answer to nothing. `named`: results say their function's name.
+    """Give every call a result, and drop results that answer no call. With `named`, results carry their function's
+    name.
 
-    A result counts wherever it comes after its call; the answer that is missing is put behind the turn that asked.
-    `stateful`: the provider knows more of the conversation, so a result may answer a call that is not here.
+    A result counts if it comes anywhere after its call; a missing result is added after the turn that made the call.
+    With `stateful`, the provider has more of the conversation, so a result may answer a call that is not in these
+    messages.
     """
     matched, orphans = _match_calls(messages)
     if stateful:
@@ -74,7 +77,7 @@ def pair_calls(
 
 
 def _match_calls(messages: tuple[Message, ...]) -> tuple[set[int], set[int]]:
-    """The calls that are answered, and the results that answer nothing, by identity: ids may come twice."""
+    """The calls that are answered, and the results that answer no call, by object identity: ids may be used twice."""
     waiting: list[ToolCall] = []
     matched: set[int] = set()
     orphans: set[int] = set()
@@ -97,7 +100,7 @@ def _answers(result: ToolResult, call: ToolCall) -> bool:
 
 
 def _belongs(message: Message) -> bool:
-    """Whether the turn that made the calls, or their results, still goes on."""
+    """Whether the message still belongs to the turn that made the calls, or to their results."""
     kind = ToolCall if message.role == "assistant" else ToolResult
     return message.role == "tool" or (bool(message.parts) and all(isinstance(part, kind) for part in message.parts))
 
@@ -121,45 +124,45 @@ _QUESTION = Message("user", (Text("."),))
 
 @dataclass(frozen=True, slots=True)
 class DialectCheck:
-    """A request of the dialect `source` (empty: composed here) on its way to a provider of the dialect `spoken`."""
+    """A request of the dialect `source` (empty if composed here) that is sent to a provider of the dialect `spoken`."""
 
     source: str
     spoken: str
 
     def takes(self, *messages: Message) -> bool:
-        """Whether these messages can follow a question."""
+        """Whether the provider accepts these messages after a question."""
         read = self.round_trip((_QUESTION, *messages))
         return read is not None and all(each.severity != "error" for each in dialect(self.spoken).problems(read))
 
     def takes_part(self, part: Part) -> bool:
-        """Whether an assistant's turn may hold this part."""
+        """Whether the provider accepts this part in an assistant's turn."""
         return self.takes(Message("assistant", (part, Text("."))), _QUESTION)
 
     def takes_in_result(self, part: Part) -> bool:
-        """Whether a tool's result may hold this part."""
+        """Whether the provider accepts this part in a tool's result."""
         call = ToolCall("call_1", "f", "{}")
         result = ToolResult("call_1", (Text("."), part), self.name_for(call))
         return self.takes(Message("assistant", (call,)), Message("tool", (result,)))
 
     def takes_ids(self, *rounds: tuple[str, ...]) -> bool:
-        """Whether calls may have these ids, round by round, and every result still meets its own call."""
+        """Whether the provider accepts calls with these ids, by round, and still matches every result with its call."""
         # Without an id, only the name identifies the call.
         has_all = dialect(self.spoken).rules.needs_result_names or all(all(ids) for ids in rounds)
         return has_all and _takes_ids(self, rounds)
 
     def name_for(self, call: ToolCall) -> str | None:
-        """The name that the result of a call is given."""
+        """The tool name for the result of a call; None if the id is enough."""
         return call.name if dialect(self.spoken).rules.needs_result_names or not call.id else None
 
     def round_trip(self, messages: tuple[Message, ...]) -> Request | None:
-        """What the provider would read; None where it could not."""
+        """The messages as the provider would read them; None if it could not."""
         request = Request(_MODEL, messages, options=Options(max_tokens=1024), dialect=self.source)
         try:
             body = write_request(request, self.spoken, Target(), Report(), with_url=True)
             read = dialect(self.spoken).read_request(decode(body))
         except Fault:
             return None
-        # Where the URL names the model, the body does not.
+        # If the URL names the model, the body does not.
         return read if read.model else Request(_MODEL, read.messages, options=read.options, dialect=read.dialect)
 
 
@@ -184,7 +187,8 @@ _LONGEST_STEM = 24
 
 
 class RunConversation:
-    """Grows by turns. `request` asks with all of it; what had to be changed for that is reported as amendments."""
+    """A conversation that grows by turns. `request` has all of it; changes that the provider required are recorded as
+    amendments."""
 
     def __init__(self, request: Request, spoken: str) -> None:
         self._spoken = spoken
@@ -207,7 +211,7 @@ class RunConversation:
         self.request = msgspec.structs.replace(request, messages=messages) if amendments else request
 
     def take_amendments(self) -> tuple[Amendment, ...]:
-        """The amendments since the last time."""
+        """Return the amendments since the last call of this method, and forget them."""
         amendments, self._amendments = tuple(self._amendments), []
         return amendments
 
@@ -215,7 +219,7 @@ class RunConversation:
         self._amendments.append(Amendment(kind, what, why))
 
     def outgoing_ids(self, calls: Sequence[ToolCall]) -> list[str]:
-        """The ids under which these calls go back: the model's own, unless the provider would refuse it."""
+        """The ids under which these calls are sent back: the model's own, unless the provider would refuse it."""
         before = {part.id for message in self.request.messages for part in message.parts if isinstance(part, ToolCall)}
         now: list[str] = []
         for call in calls:
@@ -234,13 +238,14 @@ class RunConversation:
         return next(name for n in count(2) if (name := f"{stem}_{n}") not in used)
 
     def add_turn(self, parts: tuple[Part, ...], *, is_open: bool = False) -> None:
-        """Add a turn of the model without calls. `is_open`: the model continues it without another message in
+        """Add a turn of the model without calls. With `is_open`, the model continues it without another message in
         between."""
         self._append(self._turn(self._acceptable_parts(parts, () if is_open else (_QUESTION,))))
 
     def add_calls(self, parts: tuple[Part, ...], results: tuple[ToolResult, ...], context: str) -> None:
-        """The model has called tools; every call in `parts` has its result, in the same order."""
-        # Results of the same calls with nothing in them that a provider could refuse.
+        """Add a turn of the model with calls, and their results. Every call in `parts` has its result, in the same
+        order."""
+        # Results of the same calls, without any content that a provider could refuse.
         plain = tuple(msgspec.structs.replace(result, parts=(Text("."),), structured=None) for result in results)
         kept = self._acceptable_parts(parts, (Message("tool", plain),))
         settled, moved = self._split_results(results)
@@ -250,13 +255,13 @@ class RunConversation:
         self._relax()
 
     def add_words(self, text: str) -> None:
-        """Add a text for the model in the user's name."""
+        """Add a text for the model as a message of the user."""
         self._append(Message("user", (Text(text),)))
 
     def result_for(self, call: ToolCall, call_id: str, outcome: ToolOutcome) -> ToolResult:
         """The result of a call that is sent under this id."""
         name = self._check.name_for(msgspec.structs.replace(call, id=call_id))
-        # One text goes as a string also after an edited request: not every provider accepts lists.
+        # A single text is sent as a string, even after an edited request: not every provider accepts lists.
         return result_of(outcome, call_id, name, call.kind, bare=True)
 
     def _append(self, message: Message) -> None:
@@ -264,7 +269,7 @@ class RunConversation:
             self.request = msgspec.structs.replace(self.request, messages=(*self.request.messages, message))
 
     def _turn(self, parts: tuple[Part, ...]) -> Message:
-        """The model's turn, together with what it had begun to say before."""
+        """The model's turn, joined with the unfinished turn before it, if there is one."""
         messages = self.request.messages
         if not parts or not messages or messages[-1].role != "assistant":
             return Message("assistant", parts, bare=True)
@@ -272,7 +277,7 @@ class RunConversation:
         return msgspec.structs.replace(messages[-1], parts=(*messages[-1].parts, *parts), bare=True)
 
     def _acceptable_parts(self, parts: tuple[Part, ...], after: tuple[Message, ...]) -> tuple[Part, ...]:
-        """The model's parts, without those that the provider would not take back."""
+        """The parts of the model's turn without those that the provider would not accept back."""
         if not parts or self._check.takes(Message("assistant", parts), *after):
             return parts
         kept = tuple(part for part in parts if isinstance(part, ToolCall) or self._check.takes_part(part))
@@ -288,7 +293,8 @@ class RunConversation:
         return tuple(part for part in kept if isinstance(part, ToolCall))
 
     def _split_results(self, results: tuple[ToolResult, ...]) -> tuple[tuple[ToolResult, ...], tuple[Part, ...]]:
-        """The results with what they may hold, and the parts that have to follow them in the user's name."""
+        """The results without the parts that they may not contain, and the parts that have to follow in a user
+        message."""
         settled: list[ToolResult] = []
         moved: list[Part] = []
         for result in results:
@@ -309,7 +315,7 @@ class RunConversation:
         return tuple(settled), tuple(moved)
 
     def _relax(self) -> None:
-        """A model that must call would call for ever."""
+        """Set a tool choice that forces calls to auto: otherwise the model would call tools forever."""
         choice = self.request.tool_choice
         if choice is not None and choice.mode in ("required", "named"):
             names = choice.names if choice.mode == "required" else ()

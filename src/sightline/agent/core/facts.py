@@ -1,7 +1,8 @@
-"""A run as facts that are only ever added, their form in a store, and where a run stands after them.
+"""A run as an append-only list of facts, their stored form, and the state of a run after them.
 
-The answers that the loop was sent are facts themselves; others say what was under way, because a process can end
-between a step and its answer. A run is resumed by sending the loop again what it was sent: nothing is done twice.
+The answers that were sent to the loop are facts themselves. Other facts record what was in progress, because a process
+can end between a step and its answer. A run is resumed by sending the loop the same answers again; nothing is done
+twice.
 """
 
 from collections.abc import Iterable
@@ -32,12 +33,12 @@ from sightline.model.request import Request
 from sightline.wire.jsontext import decode, encode
 
 NO_PROCESS = ""
-"""The name of no process."""
+"""Stands for no process, in `RunTaken.by`."""
 
 
 class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_began"):
-    """All that the run knows, and what its driver needs besides: the name of the provider, how its
-    exchanges are labelled, where the run was wanted, and the route that its requests take, if one was configured."""
+    """The run began: its request and plan, and what its driver needs: the name of the provider, the session that labels
+    its exchanges, where the run was started, and the route of its requests, if one was configured."""
 
     request: Request
     plan: RunPlan
@@ -48,27 +49,27 @@ class RunBegan(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"
 
 
 class RunTaken(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_taken"):
-    """A process drives the run from here on; any other that did gives it up. It is `NO_PROCESS` once the run was
-    left."""
+    """A process drives the run from here on; any other process that drove it gives it up. `by` is `NO_PROCESS` once the
+    run has been released."""
 
     by: str = NO_PROCESS
 
 
 class RequestStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="request_started"):
-    """The request of a round was sent; `exchange` is where it is on record."""
+    """The request of a round was sent. `exchange` is the id under which it is recorded."""
 
     round: int
     exchange: str = ""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_started"):
-    """A tool was about to be run: from here on it may have had effects."""
+    """A tool was about to run: from here on it may have had side effects."""
 
     key: str
 
 
 class ToolFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="tool_finished"):
-    """A tool has come to its end; `context` is the text of hooks for the model besides the result."""
+    """A tool has finished. `context` is text from hooks that the model gets in addition to the result."""
 
     key: str
     outcome: ToolOutcome
@@ -76,13 +77,13 @@ class ToolFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="k
 
 
 class Remarked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="remarked"):
-    """Something that a person should know of and the model need not, such as a hook that failed."""
+    """A note for a person that the model does not need, such as a hook that failed."""
 
     words: str
 
 
 class RunEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_ended"):
-    """Nothing more happens in this run. One that was cancelled has its reason."""
+    """The run is over. `reason` is set if it was cancelled."""
 
     why: Why
     reason: CancelReason | None = None
@@ -117,7 +118,7 @@ def write(fact: RunFact) -> bytes:
 
 
 def read(data: bytes) -> RunFact:
-    """The fact that such JSON holds."""
+    """Decode a stored fact. Raises a fault if it is not a fact of this version."""
     try:
         fact: RunFact = msgspec.convert(decode(data), RunFact, dec_hook=_fault_in)
     except msgspec.ValidationError as error:
@@ -130,7 +131,7 @@ def read(data: bytes) -> RunFact:
 
 
 def _fault_out(value: Any) -> Any:
-    """A fault is the only thing in a fact that is no plain value."""
+    """Encode a fault, the only value in a fact that is not plain data."""
     assert isinstance(value, Fault)
     plain = {"code": value.code.value, "message": value.message, "hint": value.hint}
     return plain if value.reason is None else {**plain, "reason": value.reason}
@@ -143,12 +144,13 @@ def _fault_in(kind: type, value: Any) -> Any:
 
 @dataclass(slots=True)
 class RunState:
-    """A run that `began` so, and waits for the answer to `step`, or has `ended`. `loop` is to be sent that answer;
-    `run` knows how far it has come.
+    """The state of a run that `began` with this fact, and waits for the answer to `step` or has `ended`. `loop` is the
+    generator that is sent the answer; `run` knows how far it has come.
 
-    Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` the text that the model gets
-    besides; those in `mid_flight` had been started and may have had effects, so that a person is asked before they run
-    again. `exchange` is where a request that may have been answered is on record."""
+    Of the calls in a `Use`, those in `finished` have their outcome, and in `contexts` the additional text for the
+    model. Those in `mid_flight` were started and may have had side effects, so a person is asked before they run again.
+    `exchange` is the recorded request that may have been answered.
+    """
 
     began: RunBegan
     run: ToolLoop
@@ -166,7 +168,7 @@ class RunState:
         return tuple(call for call in calls if call.key in self.started and call.key not in self.finished)
 
     def answer(self, answer: Answer) -> None:
-        """Send the loop an answer, after which it stands elsewhere."""
+        """Send the loop an answer, which moves it to the next step or to its end."""
         self.finished, self.contexts, self.started, self.exchange = {}, {}, set(), ""
         try:
             self.step = self.loop.send(answer)
@@ -174,7 +176,7 @@ class RunState:
             self.step, self.ended = None, stop.value
 
     def steps(self) -> Loop:
-        """The steps from here on, for a driver. The state follows the answers that the driver sends."""
+        """Yield the steps from here on, for a driver. The state follows the answers that the driver sends."""
         while self.step is not None:
             self.answer((yield self.step))
         assert self.ended is not None  # there is either a step or an end
@@ -192,7 +194,7 @@ def begin_run(fact: RunBegan) -> RunState:
 
 
 def run_state_of(facts: Iterable[RunFact]) -> RunState:
-    """Where the run of these facts stands; a fault if they do not begin with its beginning."""
+    """The state of the run after these facts. Raises a fault if they do not start with a `RunBegan`."""
     known = list(facts)
     if not known or not isinstance(first := known[0], RunBegan):
         hint = "Name a run that is on record whole."

@@ -1,5 +1,5 @@
-"""How far a run may go, how far it has gone, and what happens when it gets there; and when a request can be sent, by
-what was used of the account and what its provider allows."""
+"""The limits of a run, what it has used, and what happens when it reaches a limit; and when a request can be sent,
+given the usage of the account and the provider's rate limits."""
 
 import json
 from collections.abc import Iterable
@@ -30,21 +30,21 @@ _ACCOUNT_WORDS: Final[dict[AccountLimit, str]] = {
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """What a send waits for, as `line` says it to a person. `can_go_at` is the time of day at which it can go, None
-    where it never can."""
+    """What a send waits for; `line` describes it for a person. `can_go_at` is the time of day at which it can be sent,
+    None if never."""
 
     line: str
     can_go_at: float | None
 
 
 def quota_of(ledger: Ledger, provider: str, model: str, tokens: int, now: float, facts: Facts | None = None) -> Quota:
-    """Whether a send of this size can go now, else when."""
+    """When a send of this size can go."""
     wait = ledger.wait(provider, model, tokens, now, facts)
     return Quota(line_of(wait, tokens), None if wait.is_endless else now + max(0.0, wait.seconds))
 
 
 def line_of(wait: Wait, tokens: int) -> str:
-    """The text about a wait for a person; empty if there is none."""
+    """A description of the wait for a person; empty if there is no wait."""
     if wait.is_over:
         return ""
     what = _ACCOUNT_WORDS.get(wait.limit, wait.limit)
@@ -67,10 +67,10 @@ Behaviour: TypeAlias = Literal["stop", "confirm"]
 
 NAMES: tuple[LimitName, ...] = get_args(LimitName)
 BEFORE_ASK: tuple[LimitName, ...] = ("requests", "tokens", "cost", "seconds", "repeats", "mistakes")
-"""A tool limit that is used up exactly does not keep the model from answering with what it has."""
+"""Without `tool_calls`: a run that has used up its tool calls may still let the model answer with what it has."""
 
 BEFORE_USE: tuple[LimitName, ...] = ("requests", "tool_calls", "tokens", "cost", "seconds")
-"""Without a request left, no model would get the result, so the tool is not run."""
+"""With `requests`: if no request is left, no model would get the result, so the tool is not run."""
 
 _WORDS: dict[LimitName, str] = {
     "requests": "model requests",
@@ -84,10 +84,10 @@ _WORDS: dict[LimitName, str] = {
 
 
 class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The most of each; None means no limit, 0 means none at all. A limit of N requests means N requests.
+    """The limits of a run. None means unlimited, 0 means none at all, and N requests means that N are sent.
 
-    `repeats` is how often the same call may bring the same result, `mistakes` how many rounds in a row may hold a call
-    that could not be run. With `confirm` a person is asked whether a limit is raised by half.
+    `repeats` is how often the same call may have the same result, `mistakes` how many rounds in a row may have a call
+    that could not be run. With the behaviour `confirm`, a person is asked whether to raise a limit by half.
     """
 
     requests: int | None = 50
@@ -100,7 +100,7 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     behaviour: Behaviour = "stop"
 
     def check(self) -> None:
-        """Refuse limits that mean nothing."""
+        """Raise a fault if a limit is negative or not a number."""
         for name in NAMES:
             most = self.most(name)
             if most is not None and not most >= 0:
@@ -118,8 +118,8 @@ class RunLimits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that are not known, so that their limits cannot be checked.
-    If `is_estimated`, a provider reported no usage: tokens and cost are partly an estimate."""
+    """What a run has used. `unmeasured` names the counts that are unknown, so that their limits cannot be checked. If
+    `is_estimated`, a provider reported no usage, and tokens and cost are partly an estimate."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -133,7 +133,7 @@ class RunUsage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def known_cost(self) -> float | None:
-        """The US dollars, None where the price of a reply is not known."""
+        """The cost in US dollars; None if the price of a reply is unknown."""
         return None if "cost" in self.unmeasured else self.cost
 
     def of(self, name: LimitName) -> float:
@@ -159,12 +159,12 @@ class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def next_limit(limit: float) -> float:
-    """Half as much again; whole numbers are rounded, a half up."""
+    """The limit raised by half; integers are rounded half up."""
     return (3 * limit + 1) // 2 if isinstance(limit, int) else limit * 1.5
 
 
 def find_reached_limit(limits: RunLimits, spent: RunUsage, names: tuple[LimitName, ...]) -> Reached | None:
-    """The first of these limits that has been reached."""
+    """The first of these limits that has been reached; None if none has."""
     for name in names:
         most = limits.most(name)
         if most is None:
@@ -179,7 +179,7 @@ def find_reached_limit(limits: RunLimits, spent: RunUsage, names: tuple[LimitNam
 
 
 def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
-    """The counts that the provider reported, and the estimated ones where it reported none."""
+    """The counts that the provider reported, with estimates for those that it did not."""
     usage = possible(usage)
     if usage is None or estimate is None:
         return usage or estimate
@@ -192,7 +192,7 @@ def usage_of(usage: Usage | None, estimate: Usage | None) -> Usage | None:
 
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage:
-    """The sum of these usages; a count that none of them has is None. It is estimated where one of them is."""
+    """The sum of these usages. A count that none of them has is None. The sum is estimated if one of them is."""
     known = [each for each in usages if each is not None]
 
     def total(name: str) -> int | None:
@@ -211,8 +211,8 @@ def charge(
     cost: float | None = None,
     is_estimated: bool = False,
 ) -> tuple[RunUsage, float | None]:
-    """The usage after a reply, and what the reply cost: `cost` if that is known already. What cannot be counted is
-    marked, and so is what is estimated."""
+    """Add a reply to the usage. Returns the new usage and the cost of the reply, which is `cost` if given. Counts that
+    are unknown or estimated are marked."""
     tokens = None
     if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
         tokens = usage.input_tokens + usage.output_tokens
@@ -234,13 +234,13 @@ def charge(
 
 
 class Repeats:
-    """Notices the same call with the same result. A result that differs is progress, and counting begins again."""
+    """Counts identical calls with identical results. A different result is progress and restarts the count."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[ToolOutcome, int]] = {}
 
     def add(self, name: str, arguments: Json, outcome: ToolOutcome) -> int:
-        """How often this call has now brought this result."""
+        """Count this call. Returns how many times in a row it has had this result."""
         mark = json.dumps([name, arguments], sort_keys=True)
         before, count = self._seen.get(mark, (outcome, 0))
         count = count + 1 if before == outcome else 1

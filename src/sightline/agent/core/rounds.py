@@ -1,5 +1,5 @@
-"""The rounds of a run: a request, its reply, each call on its way to a result, and the policy that decides about it;
-and the answer of a run that has ended."""
+"""The rounds of a run: the request, its reply, and each call until it has a result; the policy that decides about
+calls; and the answer of a finished run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,10 +26,11 @@ Why: TypeAlias = Literal["answered", "length", "content_filter", "refusal", "lim
 
 
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One call and its result. `arguments` are as the model wrote them, `ran` what the tool was given, if it ran.
+    """A call and its result. `arguments` are as the model wrote them; `ran` are those that the tool was given, if it
+    ran.
 
-    `id` is the model's, `sent_id` the one that goes back where a provider would not take the model's own. `denied_by`
-    says who did not allow it.
+    `id` is the model's id; `sent_id` is set if another id is sent back, because a provider would refuse the model's.
+    `denied_by` is who denied the call.
     """
 
     key: str
@@ -46,7 +47,7 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One request and what came of it. `mistakes` is how many rounds in a row had a call that could not be run."""
+    """A request, its reply and its calls. `mistakes` is how many rounds in a row had a call that could not be run."""
 
     number: int
     reply: Reply
@@ -67,7 +68,7 @@ class Round(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a run ended. `request` holds the whole conversation and can be continued. `reason` is why it was
+    """How a run ended. `request` has the whole conversation and can be continued. `reason` is why the run was
     cancelled."""
 
     why: Why
@@ -80,7 +81,7 @@ class FinishedRun(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
     @property
     def reply(self) -> Reply | None:
-        """The last reply, with its fault where that is why the run ended."""
+        """The last reply, with its fault if that is why the run ended."""
         return self.rounds[-1].reply if self.rounds else None
 
 
@@ -96,7 +97,7 @@ DENIED: Final[dict[approval.DeniedBy, str]] = {
 
 @dataclass(slots=True)
 class Pending:
-    """A call as the model wrote it, what can be run of it, and, once it is settled, what came of it."""
+    """A call as the model wrote it, its runnable form, and, once it is settled, its outcome."""
 
     key: str
     call: ToolCall
@@ -111,11 +112,11 @@ class Pending:
         self.fate, self.outcome = fate, cap_outcome(outcome, cap)
 
     def cancel(self, cap: Cap) -> None:
-        """It was not run, or not to its end, because a person stopped it."""
+        """Settle the call as cancelled: a person stopped it before it ran, or while it ran."""
         self.settle("cancelled", text_outcome(CANCELLED, is_error=True), cap)
 
     def exceed(self, reached: Reached, cap: Cap, to_its_end: str = "") -> None:
-        """It is not run, or not to its end, because of a limit."""
+        """Settle the call as not run, or not run to its end, because of a limit."""
         text = f"This call was not run{to_its_end}: {reached.words}."
         self.settle("limit", text_outcome(text, is_error=True), cap)
 
@@ -124,35 +125,35 @@ class Pending:
         self.settle("denied", text_outcome(f"{DENIED[by]} {reason}".strip(), is_error=True), cap)
 
     def edit(self, arguments: JsonObject | str) -> None:
-        """Replace the arguments: these run, and the model sees them as the ones that it asked for."""
-        assert self.ready is not None  # only a call that can be run is shown
+        """Replace the arguments. The tool runs with these, and the model sees them as its own."""
+        assert self.ready is not None  # only a runnable call is shown
         self.ready = msgspec.structs.replace(self.ready, arguments=arguments, repairs=())
         self.is_edited = True
 
     @property
     def echo(self) -> ToolCall:
-        """The call as it goes back to the model."""
+        """The call as it is sent back to the model."""
         call = msgspec.structs.replace(self.call, id=self.sent_id)
         if not self.is_edited or self.ready is None:
             return call
         arguments = self.ready.arguments
         written = arguments if isinstance(arguments, str) else encode(arguments).decode()
-        if isinstance(arguments, str) and call.kind == "function":  # it stood for a tool for free text
+        if isinstance(arguments, str) and call.kind == "function":  # offered in place of a free-text tool
             written = as_function_arguments(msgspec.structs.replace(call, arguments=written, kind="custom"))
         return msgspec.structs.replace(call, arguments=written)
 
     @property
     def meaning(self) -> Json:
-        """What was asked for, by which the same call is known again."""
+        """The arguments by which repeated calls are recognised."""
         return self.call.arguments if self.ready is None else self.ready.arguments
 
     @property
     def record(self) -> CallRecord:
-        assert self.fate is not None  # every call of a round is settled before the round is
+        assert self.fate is not None  # a round is closed only when all of its calls are settled
         return self.record_as(self.fate, self.outcome)
 
     def record_as(self, fate: Fate, outcome: ToolOutcome | None) -> CallRecord:
-        """What would be kept of it with this fate and outcome."""
+        """The record of the call with this fate and outcome."""
         ready = self.ready
         return CallRecord(
             key=self.key,
@@ -170,7 +171,7 @@ class Pending:
 
 
 class RunPolicy:
-    """The policy of a run, which grows with what people decide for more than one call."""
+    """The policy of a run, which grows by the rules that people add when they decide about calls."""
 
     def __init__(self, policy: approval.Policy, cap: Cap) -> None:
         self._policy = policy
@@ -184,7 +185,7 @@ class RunPolicy:
         return rule.ruling
 
     def decide(self, pending: Pending, decision: approval.Decision | None, definition: Definition) -> str:
-        """Follow a decision; why it cannot be followed, if it cannot. Where there is none, the call is cancelled."""
+        """Apply a decision; None cancels the call. Returns why the decision cannot be applied, or an empty string."""
         match decision:
             case None:
                 pending.cancel(self._cap)

@@ -1,7 +1,7 @@
-"""The tool loop: a generator from one step to the next until the run has ended.
+"""The tool loop: a generator that yields steps until the run has ended.
 
-It decides and remembers; a driver sends, shows, runs and waits. Sent the same answers, it asks for the same steps,
-which is why a run can be resumed.
+The loop decides and remembers; a driver sends, shows, runs and waits. Given the same answers, the loop yields the same
+steps, which is why a run can be resumed.
 """
 
 from collections.abc import Generator, Mapping
@@ -52,10 +52,10 @@ from sightline.model.request import Request
 
 
 class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """`dialect` is the one that the provider speaks, to which every request will be written.
+    """The settings of a run. `dialect` is the one that the provider speaks, in which every request will be written.
 
-    With `is_hooked` hooks see every call before it runs, also at those that a rule allows, and at the last
-    reply before the run ends.
+    With `is_hooked`, hooks see every call before it runs, including those that a rule allows, and the last reply before
+    the run ends.
     """
 
     dialect: str
@@ -67,7 +67,7 @@ class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     is_hooked: bool = False
 
     def check(self) -> None:
-        """Refuse a plan that could not be kept."""
+        """Raise a fault if the plan cannot be carried out."""
         self.toolbox.check()
         self.limits.check()
         if self.limits.cost is not None and self.prices is None:
@@ -80,9 +80,10 @@ class RunPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class ReplyOutcome:
-    """`use` its calls, `pause`: the model has not ended its turn, or `end` the run, because of `why`.
+    """What follows from a reply: `use` its calls, `pause` because the model has not ended its turn, or `end` the run,
+    for the reason `why`.
 
-    `parts` go into the conversation. With `is_cut` the reply is not whole, so that none of its calls is acted on.
+    `parts` are added to the conversation. If `is_cut`, the reply is incomplete, and none of its calls is run.
     """
 
     then: Literal["use", "pause", "end"]
@@ -92,7 +93,7 @@ class ReplyOutcome:
 
 
 def read_reply(reply: Reply, source: str) -> ReplyOutcome:
-    """The meaning of a reply to a request of the dialect `source`. Of several choices the first is meant."""
+    """Interpret a reply to a request of the dialect `source`. Only the first choice counts."""
     choice = reply.choice
     if reply.fault is not None:
         return ReplyOutcome("end", (), "cancelled" if reply.fault.code is Code.CANCELLED else "failed", is_cut=True)
@@ -113,8 +114,8 @@ def read_reply(reply: Reply, source: str) -> ReplyOutcome:
 
 
 def _as_history(part: Part, *, same: bool) -> Part:
-    """A part of a reply as a part of a request. In the dialect that it came from, its place tells writers what it was;
-    in another dialect, that place and unknown fields mean nothing."""
+    """A part of a reply as a part of a request. In its own dialect, the part's position tells writers what it was; in
+    another dialect, that position and unknown fields mean nothing."""
     if same:
         return part
     if isinstance(part, Text) and part.citations:
@@ -125,7 +126,8 @@ def _as_history(part: Part, *, same: bool) -> Part:
 
 
 def _without_calls(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """What can stay of a reply that was cut: reasoning that led to nothing is refused by its provider."""
+    """The parts of a truncated reply that can be kept. Trailing reasoning, which led to nothing, is dropped, because
+    its provider refuses it."""
     kept = [part for part in parts if not isinstance(part, ToolCall)]
     while kept and isinstance(kept[-1], Thinking):
         kept.pop()
@@ -137,8 +139,8 @@ A = TypeVar("A", Replied, CallsDecided, Used, Confirmed, Rested)
 
 
 class ToolLoop:
-    """One run, which can be looked at while it is driven. `rounds` are those that are over, `pending` the calls of one
-    that is not. `spent` is what was used so far, `limits` how far it may go, with what was raised."""
+    """A run, which can be inspected while it is driven. `rounds` are the finished rounds, `pending` the calls of the
+    current one. `spent` is the usage so far, `limits` are the limits, including those that were raised."""
 
     def __init__(self, request: Request, plan: RunPlan) -> None:
         plan.check()
@@ -176,7 +178,7 @@ class ToolLoop:
         )
 
     def _next(self) -> Generator[Step, Answer, Why | None]:
-        """One round; why the run ends with it, if it does."""
+        """Run one round. Returns why the run ends after it; None if the run continues."""
         if (yield from self._check_limits(BEFORE_ASK)) is not None:
             return "limit"
         number = len(self.rounds) + 1
@@ -202,7 +204,7 @@ class ToolLoop:
         return reading.why
 
     def _rest(self, number: int) -> Generator[Step, Answer, Why | None]:
-        """Ask whether the run may end; None if the model is to go on."""
+        """Ask whether the run may end; None if the model is to continue."""
         answer = yield from self._ask(Rest(number), Rested)
         if answer.words.strip():
             self._history.add_words(answer.words)
@@ -216,7 +218,7 @@ class ToolLoop:
         return "failed"
 
     def _ask(self, step: Step, kind: type[A]) -> Generator[Step, Answer, A]:
-        """The answer to a step, of this kind, with the time that it brings."""
+        """Yield a step and return its answer, which must be of this kind. Updates the elapsed time."""
         answer = yield step
         self.spent = msgspec.structs.replace(self.spent, seconds=max(self.spent.seconds, answer.elapsed))
         if isinstance(answer, RunStopped):
@@ -230,14 +232,14 @@ class ToolLoop:
     # --- limits ---------------------------------------------------------------------------------------
 
     def _check_limits(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
-        """The limit that ends the run here; None if there is none, or a person has raised it."""
+        """The limit that ends the run here; None if there is none, or if a person has raised it."""
         while (found := find_reached_limit(self.limits, self.spent, names)) is not None:
             if not (yield from self._confirm_limit(found)):
                 return found
         return None
 
     def _check_call_limit(self, count: int) -> Generator[Step, Answer, Reached | None]:
-        """The limit of calls, where so many more do not fit under it."""
+        """The limit of tool calls, if this many more would exceed it and no one raises it; otherwise None."""
         while (most := self.limits.tool_calls) is not None and self.spent.tool_calls + count > most:
             more = next_limit(most) if self.limits.behaviour == "confirm" else None
             found = Reached("tool_calls", most, self.spent.tool_calls, more)
@@ -261,7 +263,7 @@ class ToolLoop:
         return self._stop(fault.reason)
 
     def _stop(self, reason: CancelReason | None) -> Why:
-        """Why the run was stopped: the driver stops it as well when its time is up."""
+        """Why the run was stopped. The driver also stops a run whose time is up."""
         self._reason = reason or self._reason
         late = self._late()
         if late is None:
@@ -270,14 +272,14 @@ class ToolLoop:
         return "limit"
 
     def _late(self) -> Reached | None:
-        """The limit of time, if it is reached and cannot be raised."""
+        """The time limit, if it is reached and cannot be raised."""
         found = find_reached_limit(self.limits, self.spent, ("seconds",))
         return None if found is None or found.raised is not None else found
 
     # --- replies that are not acted on ----------------------------------------------------------------
 
     def _keep(self, round_: Round, reading: ReplyOutcome) -> None:
-        """What of such a reply goes into the conversation, and what is only recorded."""
+        """Add what is usable of such a reply to the conversation, and record its calls as cut."""
         cut = tuple(
             CallRecord(key=f"{round_.number}.{n}", id=call.id, name=call.name, arguments=call.arguments, fate="cut")
             for n, call in enumerate(round_.reply.choice.tool_calls, 1)
@@ -298,7 +300,7 @@ class ToolLoop:
     # --- replies with calls ---------------------------------------------------------------------------
 
     def _use(self, round_: Round, reading: ReplyOutcome) -> Generator[Step, Answer, Why | None]:
-        """A round with calls: whatever happens, each of them gets its result."""
+        """Run a round with calls. Each of them gets a result, whatever happens."""
         pending = self.pending = self._open_calls(round_.number, reading.parts)
         context = ""
         why: Why | None = None
@@ -336,14 +338,15 @@ class ToolLoop:
         return next(each for each in self._plan.toolbox.definitions if each.name == name)
 
     def _run_calls(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, tuple[Reached | None, str]]:
-        """Run what may run; the limit that ended it, and the text for the model besides the results."""
+        """Run the calls that may run. Returns the limit that was reached, and the text for the model in addition to the
+        results."""
         found: Reached | None = None
         context = ""
         if _open(pending):
             found = yield from self._check_limits(BEFORE_USE)
         if found is None:
             yield from self._decide(number, pending)
-        if found is None and _open(pending):  # people take their time
+        if found is None and _open(pending):  # people may take long to decide
             found = yield from self._check_limits(BEFORE_USE)
         if found is None:
             found = yield from self._check_call_limit(len(_open(pending)))
@@ -354,7 +357,7 @@ class ToolLoop:
         return found, context
 
     def _decide(self, number: int, pending: list[Pending]) -> Generator[Step, Answer, None]:
-        """Settle what may not run, and ask about calls that no rule decides."""
+        """Settle the calls that may not run, and ask about those that no rule decides."""
         waiting: list[tuple[Pending, RunnableCall]] = []
         allowed: list[str] = []
         for each, call in _open(pending):
@@ -376,7 +379,7 @@ class ToolLoop:
             waiting = [(each, call) for each, call in waiting if each.key in objections]
 
     def _run(self, number: int, pending: list[Pending], short: Reached | None) -> Generator[Step, Answer, str]:
-        """Have the calls run for which there is room; the text for the model besides the results."""
+        """Run as many of the calls as the limit allows. Returns the text for the model in addition to the results."""
         room = None if short is None else int(short.limit) - self.spent.tool_calls
         chosen = _open(pending)[:room]
         if not chosen:
@@ -402,7 +405,7 @@ class ToolLoop:
                 each.cancel(self._plan.cap)
 
     def _settle(self, round_: Round, parts: tuple[Part, ...], pending: list[Pending], context: str) -> None:
-        """Every call has its result: put the round into the conversation."""
+        """Add a round to the conversation, once every call has its result."""
         echoes = iter(each.echo for each in pending)
         echoed = tuple(next(echoes) if isinstance(part, ToolCall) else part for part in parts)
         outcomes = [(each, outcome) for each in pending if (outcome := each.outcome) is not None]
@@ -417,5 +420,5 @@ class ToolLoop:
 
 
 def _open(pending: list[Pending]) -> list[tuple[Pending, RunnableCall]]:
-    """The calls that are not settled yet, all of which can be run."""
+    """The calls that are not settled, all of which are runnable."""
     return [(each, each.ready) for each in pending if each.fate is None and each.ready is not None]

@@ -1,4 +1,4 @@
-"""What the loop asks for, one step at a time, and what it is sent in answer."""
+"""The steps that the loop yields, and the answers that it is sent."""
 
 from typing import TypeAlias
 
@@ -38,8 +38,8 @@ class AskModel(msgspec.Struct, frozen=True):
 class Approve(msgspec.Struct, frozen=True, omit_defaults=True):
     """Let a person decide about these calls. Answered by `CallsDecided`.
 
-    `objections` say, by key, why arguments that were edited the last time cannot be used. `allowed` are the keys of
-    calls that a rule allows; they are here where hooks look at every call.
+    `objections` explains, by key, why the arguments that were edited last time cannot be used. `allowed` has the keys
+    of calls that a rule allows; they are included only if hooks see every call.
     """
 
     round: int
@@ -56,14 +56,14 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class Confirm(msgspec.Struct, frozen=True):
-    """Ask whether a limit is to be raised. Answered by `Confirmed`."""
+    """Ask whether to raise a limit. Answered by `Confirmed`."""
 
     round: int
     reached: Reached
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """The model has answered: may the run end? Answered by `Rested`."""
+    """The model has answered; ask whether the run may end. Answered by `Rested`."""
 
     round: int
 
@@ -72,11 +72,11 @@ Step: TypeAlias = AskModel | Approve | Use | Confirm | Rest
 
 
 class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="replied"):
-    """What the model answered. `elapsed` is the seconds since the run began, as its driver counts them.
+    """The model's reply. `elapsed` is the number of seconds since the run began, as counted by its driver.
 
-    `sent` is the request that was sent in place of the one asked for, and goes into the rounds that follow. `estimate`
-    replaces the usage if the provider reports none. `cost` is in US dollars, set where another model answered than the
-    plan has the prices of.
+    `sent` is the request that was sent in place of the one asked for; the following rounds build on it. `estimate`
+    replaces the usage if the provider reports none. `cost` is in US dollars, and set if the reply came from another
+    model than the one whose prices the plan has.
     """
 
     reply: Reply
@@ -87,14 +87,14 @@ class Replied(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind",
 
 
 class CallsDecided(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="decided"):
-    """What was decided, by the key of the call. A call about which nothing was decided is not run."""
+    """The decisions, by the key of the call. A call without a decision is not run."""
 
     decisions: dict[str, Decision] = {}
     elapsed: float = 0.0
 
 
 class Used(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="used"):
-    """What came of the calls, by key; one that is missing was cancelled. The model gets `context` as well."""
+    """The outcomes of the calls, by key. A missing call was cancelled. The model also gets `context`."""
 
     outcomes: dict[str, ToolOutcome] = {}
     elapsed: float = 0.0
@@ -109,8 +109,8 @@ class Confirmed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind
 
 
 class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="rested"):
-    """The run may end; with `words` it may not, and the model gets them. With `failure` it ends as a failure,
-    because what had to agree to its end could not be asked."""
+    """The run may end. If `words` are given it may not, and the model gets them. With `failure` it ends as a failure,
+    because a hook that had to agree to the end could not be asked."""
 
     words: str = ""
     elapsed: float = 0.0
@@ -118,7 +118,7 @@ class Rested(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", 
 
 
 class RunStopped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="stopped"):
-    """The run is stopped. It can answer any step; `outcomes` are those of the calls that were complete by then."""
+    """The run is stopped. This can answer any step. `outcomes` has the calls that were complete by then."""
 
     elapsed: float = 0.0
     outcomes: dict[str, ToolOutcome] = {}
@@ -129,7 +129,7 @@ Answer: TypeAlias = Replied | CallsDecided | Used | Confirmed | Rested | RunStop
 
 
 def batches(calls: tuple[RunnableCall, ...]) -> tuple[tuple[RunnableCall, ...], ...]:
-    """The calls in the order in which they may run: those of one batch beside each other, the batches in turn."""
+    """Split the calls into batches: the calls of a batch may run concurrently, the batches run one after the other."""
     groups: list[list[RunnableCall]] = []
     for call in calls:
         if call.is_parallel and groups and groups[-1][-1].is_parallel:

@@ -1,8 +1,7 @@
-"""Tools as values, their arguments' JSON Schema (is this a schema, and what does a value have that it forbids), and
-what a tool answered, as the model gets it: text of a bounded length, with the cut stated, and bounded pictures.
+"""Tool definitions, validation of arguments by JSON Schema, and tool results as the model gets them.
 
-Nothing is fetched: a reference to somewhere else is a problem of the schema. A schema that names no draft is read as
-2020-12.
+Results have bounded text, which states where it was truncated, and bounded media. Nothing is fetched: a reference to
+another document is a problem of the schema. A schema that names no draft is read as 2020-12.
 """
 
 from collections import Counter
@@ -24,7 +23,7 @@ from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueToo
 from sightline.wire import pointer
 from sightline.wire.jsontext import decode, encode
 
-if TYPE_CHECKING:  # a gateway knows tools, too, and checks none: loading jsonschema would cost it 2 MB
+if TYPE_CHECKING:  # a gateway also knows tools but validates none: importing jsonschema would cost it 2 MB
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
@@ -35,9 +34,9 @@ _LONGEST_VALUE = 80
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A place of a value that is not as the schema wants it: which rule it breaks, and what the rule says.
+    """A place in a value that violates the schema, and the message of the rule that it violates.
 
-    `wanted` are the types that the place may have, where it is the type that is wrong.
+    `wanted` has the types allowed at that place, if the type is what is wrong.
     """
 
     pointer: str
@@ -47,9 +46,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVerdict:
-    """What is wrong with a value: `mismatches` for the reader, `types` each wrong type in any branch.
+    """The result of a validation: `mismatches` are for the reader, `types` has every wrong type in any branch.
 
-    `count` is the number of places where the schema as a whole is broken; none means that the value is right.
+    `count` is the number of errors of the schema as a whole; 0 means that the value is valid.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
@@ -58,7 +57,7 @@ class SchemaVerdict:
 
 
 def schema_problems(schema: JsonObject) -> list[str]:
-    """Why this is no schema for the arguments of a tool."""
+    """Why this cannot be the schema of a tool's arguments; empty if it can."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import Draft202012Validator, validator_for
 
@@ -75,7 +74,7 @@ def schema_problems(schema: JsonObject) -> list[str]:
 
 
 def validate(schema: JsonObject, value: Json) -> SchemaVerdict:
-    """What the schema has to say of a value."""
+    """Validate a value against a schema."""
     from jsonschema.exceptions import relevance
     from referencing.exceptions import Unresolvable
 
@@ -100,7 +99,8 @@ def _validator(text: bytes) -> "Validator":
 
 
 def _mismatches_of(error: "ValidationError") -> Iterator[Mismatch]:
-    """The mismatches of an error. Of several branches that all fail, those of the branch that comes nearest."""
+    """The mismatches of an error. If all branches of an `anyOf` or `oneOf` fail, those of the branch that comes
+    closest."""
     if error.validator not in _BRANCHES or not error.context:
         yield _mismatch(error)
         return
@@ -147,7 +147,7 @@ def _reason(error: "ValidationError") -> str:
 
 
 _KINDS = {NoneType: "null", bool: "boolean", str: "string", dict: "object", list: "array"}
-"""The types of JSON by those of Python; all others are numbers."""
+"""The JSON types of Python types; all others are numbers."""
 
 
 def _to_json(value: object) -> str:
@@ -159,7 +159,7 @@ def _short(text: str, most: int = _LONGEST_VALUE) -> str:
 
 
 def _reference_problems(schema: JsonObject) -> list[str]:
-    """References that lead nowhere, or round and round."""
+    """References that lead nowhere or in a circle."""
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
 
@@ -182,7 +182,8 @@ def _reference_problems(schema: JsonObject) -> list[str]:
 
 
 def _references(value: Json) -> Iterator[str]:
-    """The references of a schema; within a part that has an address of its own they mean something else."""
+    """The references in a schema. Subschemas with an `$id` are skipped, because references mean something else in
+    them."""
     if isinstance(value, dict):
         if isinstance(reference := value.get("$ref"), str):
             yield reference
@@ -199,11 +200,10 @@ _LEAST_LIKENESS = 0.5
 
 
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One tool. Without a schema any JSON object is taken; a `custom` tool takes free text instead.
+    """A tool. Without a schema it takes any JSON object; a `custom` tool takes free text instead.
 
-    With `is_parallel` it may run beside others. A tool that is not `is_enabled` is not offered, and a call of it is
-    answered with that. `hosted` is one that the model's API has by itself. With `strict` the model is held to the
-    schema.
+    With `is_parallel` it may run concurrently with others. A tool that is not `is_enabled` is not offered, and calls of
+    it are refused. `hosted` names a tool that the model's API provides. With `strict`, the model is held to the schema.
     """
 
     name: str
@@ -218,7 +218,7 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_remote(self) -> bool:
-        """Whether the provider runs it, so that no call of it comes here."""
+        """Whether the provider runs the tool, so that it is never called here."""
         return self.hosted == "web_search"
 
 
@@ -232,20 +232,21 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
         return next((each for each in self.definitions if each.name == name), None)
 
     def nearest(self, name: str) -> tuple[str, ...]:
-        """The enabled tools that may have been meant, the likeliest first; all of them where none is like it."""
+        """The names of enabled tools that may have been meant, best match first; all of them if none is similar."""
         names = [each.name for each in self.definitions if each.is_enabled and each.name != name]
         folded = {each.casefold(): each for each in reversed(names)}
         close = get_close_matches(name.casefold(), list(folded), n=_MOST_NAMES, cutoff=_LEAST_LIKENESS)
         return tuple(folded[each] for each in close) or tuple(names)
 
     def tools_for(self, tools: tuple[Tool, ...] = ()) -> tuple[Tool, ...]:
-        """The tools for a request that has these already: a tool that is there already stays as it is."""
+        """The tools of a request, followed by those of the toolbox. A tool that the request already has stays as it
+        is."""
         there = {kind_of_hosted_tool(tool) if isinstance(tool, OpaqueTool) else tool.name for tool in tools}
         fresh = (each for each in self.definitions if each.is_enabled and each.name not in there)
         return (*tools, *(_tool_of(each) for each in fresh))
 
     def check(self) -> None:
-        """Refuse tools that could not be used, all of them in one fault."""
+        """Raise one fault that names all tools that cannot be used."""
         found = [problem for each in self.definitions for problem in definition_problems(each)]
         counts = Counter(each.name for each in self.definitions)
         found += [f"there are {count} tools named {name!r}" for name, count in counts.items() if count > 1]
@@ -258,7 +259,7 @@ class Toolbox(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def definition_problems(definition: Definition) -> list[str]:
-    """What is wrong with a tool as it is defined."""
+    """What is wrong with a tool's definition; empty if nothing is."""
     if definition.schema is None:
         return []
     if definition.kind == "custom":
@@ -279,11 +280,11 @@ def _tool_of(definition: Definition) -> Tool:
 ResultPart = Text | Image | Document | Audio
 NOTHING = "(no output)"
 _HEAD_SHARE = 0.4
-"""The end of an output usually says how it went, so it gets the larger part."""
+"""The end of an output usually shows how it went, so it gets the larger part."""
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a call: parts, or a JSON object where that is the tool's form."""
+    """The outcome of a call: parts, or a JSON object if the tool returns one."""
 
     parts: tuple[ResultPart, ...] = ()
     is_error: bool = False
@@ -291,7 +292,7 @@ class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Cap(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The most that one result may hold: characters of text, and base64 characters of pictures, sound and files."""
+    """The maximum size of a result: characters of text, and base64 characters of images, audio and files."""
 
     characters: int = 100_000
     media: int = 3_500_000
@@ -304,19 +305,19 @@ def text_outcome(text: str, *, is_error: bool = False) -> ToolOutcome:
 def result_of(
     outcome: ToolOutcome, call_id: str, name: str | None, kind: ToolKind, *, bare: bool = False
 ) -> ToolResult:
-    """The outcome as the result of the call that is sent under this id."""
+    """The outcome as a tool result for the call with this id."""
     is_error, structured = outcome.is_error or None, outcome.structured
     return ToolResult(call_id, outcome.parts, name, is_error=is_error, kind=kind, structured=structured, bare=bare)
 
 
 def words_of(outcome: ToolOutcome) -> str:
-    """Its words; where it has none, its JSON."""
+    """The text of an outcome; if it has none, its JSON."""
     text = "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
     return encode(outcome.structured).decode() if not text and outcome.structured is not None else text
 
 
 def cap_outcome(outcome: ToolOutcome, cap: Cap) -> ToolOutcome:
-    """The outcome within its bounds. An empty outcome gets a placeholder text."""
+    """Limit the size of an outcome. An empty outcome gets a placeholder text."""
     if outcome.structured is not None and len(encode(outcome.structured)) > cap.characters:
         text = Text(encode(outcome.structured).decode())
         outcome = msgspec.structs.replace(outcome, parts=(text, *outcome.parts), structured=None)
@@ -333,7 +334,7 @@ def cap_outcome(outcome: ToolOutcome, cap: Cap) -> ToolOutcome:
 
 
 def truncate(text: str, most: int) -> str:
-    """The head and the tail of a text that is too long, and between them how much is missing."""
+    """Shorten a text that is too long to its beginning and end, with a note of how much is missing between them."""
     if len(text) <= most:
         return text
     room = max(0, most - len(_mark(len(text), len(text))))

@@ -1,5 +1,5 @@
-"""Who decides in a run: a person at a terminal, a person at the page, or a policy; what a person has allowed for all
-runs."""
+"""The interface of approvers, who decide in a run; approvers that ask a function or a person at the page; and the rules
+that a person has set for all runs. The approver that asks at a terminal is in `cli`."""
 
 import asyncio
 import inspect
@@ -18,25 +18,25 @@ from sightline.platform.files import replacing
 from sightline.wire.jsontext import MISFIT, decode
 
 Interrupted: TypeAlias = Literal["again", "skip"]
-"""What becomes of a call that was running when the process ended."""
+"""What to do with a call that was running when the process ended."""
 
 Question: TypeAlias = Approve | Confirm | tuple[RunnableCall, ...]
-"""What a person is asked: about calls, a limit, or calls that were interrupted."""
+"""A question to a person: about calls, a limit, or interrupted calls."""
 
 
 class Approver(Protocol):
-    """Decides for a run, which waits as long as it takes. It is cancelled when the run is stopped."""
+    """Decides for a run, which waits as long as the decision takes. Cancelled when the run is stopped."""
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
-        """What is decided about each call, by its key; one that is left out is not run."""
+        """The decision about each call, by its key. A call that is left out is not run."""
         ...
 
     async def confirm(self, run: str, step: Confirm) -> bool:
-        """Whether a limit is raised."""
+        """Whether to raise a limit."""
         ...
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
-        """Whether each call runs again that was started, may have had effects, and has no result."""
+        """Whether to run calls again that were started, may have had side effects, and have no result."""
         ...
 
 
@@ -48,8 +48,8 @@ Approval: TypeAlias = Literal["yes"] | Judge
 
 
 class Judging:
-    """Decides by `approve`, raises no limit, and runs nothing again that may have had effects unless `interrupted` says
-    so. Arguments that the function wrote and that cannot be used deny the call: it is not asked a second time."""
+    """Decides by `approve`, raises no limits, and runs interrupted calls again only if `interrupted` is "again". If the
+    arguments that the function returned cannot be used, the call is denied; the function is not asked a second time."""
 
     def __init__(self, approve: Approval, *, interrupted: Interrupted = "skip") -> None:
         self._approve = approve
@@ -74,7 +74,7 @@ class Judging:
 
 
 def deny_unattended(_call: RunnableCall) -> Said:
-    """The decision where no person can be asked: a hook may want one even for what a rule allows."""
+    """The decision if no person can be asked. A hook may want a person even for calls that a rule allows."""
     return Denied(by="nobody")
 
 
@@ -95,7 +95,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Open(Generic[T]):
-    """A question: `keys` are still to be decided, `answers` are those so far."""
+    """An open question: `keys` are still undecided, `answers` are the answers so far."""
 
     done: "asyncio.Future[T]"
     keys: set[str] = field(default_factory=set)
@@ -103,11 +103,12 @@ class _Open(Generic[T]):
 
 
 class Questions:
-    """An approver whose answers come from the page: `decide`, `confirm_with` and `tell`. `changed` is called after
+    """An approver whose answers come from the page, by `decide`, `confirm_with` and `tell`. `changed` is called after
     each.
 
-    Calls can be decided one by one; the run goes on when all are. Answers about interrupted calls that come before the
-    question is remembered until then."""
+    Calls can be decided one by one; the run continues when all are. Answers about interrupted calls that arrive before
+    the question are remembered until it is asked.
+    """
 
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
@@ -190,7 +191,7 @@ _APPROVALS_FILE = "approvals.json"
 
 
 class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A tool by its name, the place it comes from, and the patterns that arguments must fit, by JSON pointer."""
+    """A permanent rule: a tool's name, the place it comes from, and the patterns for its arguments, by JSON pointer."""
 
     tool: str
     place: str
@@ -207,13 +208,14 @@ class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class KeptRules:
-    """The file of one data folder. It is read anew each time: a person may have edited it, or another process."""
+    """The file of rules in a data folder. It is read anew each time, because a person or another process may have
+    edited it."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / _APPROVALS_FILE
 
     def all(self) -> tuple[KeptRule, ...]:
-        """Every rule; a file that cannot be read is a fault, since a person relies on it."""
+        """All rules. Raises a fault if the file cannot be read, because the user relies on it."""
         try:
             data = self.file.read_bytes()
         except FileNotFoundError:
@@ -226,7 +228,7 @@ class KeptRules:
             raise self._wrong(error.message if isinstance(error, Fault) else str(error)) from None
 
     def of(self, places: Mapping[str, str]) -> tuple[KeptRule, ...]:
-        """The rules about these tools, which come from these places."""
+        """The rules for these tools, by name, if they come from these places."""
         return tuple(kept for kept in self.all() if places.get(kept.tool) == kept.place)
 
     def keep(self, rule: KeptRule) -> None:
@@ -235,7 +237,7 @@ class KeptRules:
             self._write((*rules, rule))
 
     def forget(self, rule: KeptRule) -> bool:
-        """Ask about such calls again; whether there was such a rule."""
+        """Delete a rule, so that such calls are asked about again. Returns whether the rule existed."""
         rules = self.all()
         left = tuple(each for each in rules if each != rule)
         if left != rules:

@@ -1,4 +1,4 @@
-"""One run under way: each step that the loop asks for is carried out, and its answer noted before the loop gets it."""
+"""Drives a run: carries out each step of the loop, and records its answer before the loop gets it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,8 @@ from sightline.transport.waiting import WorkInterrupted
 
 
 class ToolChanges:
-    """`toolbox` is what the run has; `there` is what there was when this process began to drive it."""
+    """Reports how the available tools change. `toolbox` has the tools of the run; `there` are those that were available
+    when this process began to drive it."""
 
     def __init__(self, toolbox: Toolbox, there: Sequence[Definition]) -> None:
         enabled = [each for each in toolbox.definitions if each.is_enabled]
@@ -53,7 +54,7 @@ class ToolChanges:
         self._looked: Sequence[Definition] = ()
 
     def changes(self, now: Sequence[Definition]) -> str:
-        """What is not as it was when this was last asked; nothing where all is."""
+        """Describe what has changed since the last call of this method; empty if nothing has."""
         if now == self._looked:
             return ""
         self._looked = now
@@ -86,14 +87,14 @@ _OFTEN = 0.1
 """Seconds between two announcements of a tool's progress."""
 
 _SELDOM = 1.0
-"""The same for who gets a line for each."""
+"""The same for a listener that gets a line for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunParticipants:
-    """What takes part in one run: its tools, the approver, its hooks, the listeners to events of the answer, to facts
-    of its exchanges, to its own facts, to waits for the provider's limits and to what a tool reports for the call with
-    a key, and the gate of its requests."""
+    """What takes part in a run: its tools, the approver, the hooks, the gate of its requests, and the listeners. These
+    get the stream events of the answer, the facts of its exchanges, the facts of the run, the waits for the provider's
+    limits, and the progress of tools by the key of the call."""
 
     tools: Tools
     approver: Approver
@@ -108,11 +109,10 @@ class RunParticipants:
 
 @dataclass
 class RunDriver:
-    """A run on its way. `store` is absent where nothing is on record. `waits_for` is the question to a person that is
-    open, `held` the exchange whose request a person holds, `paused` what its next request waits for, `progress` what
-    running tools report; with `is_stepping` each request is held. `before` is how long earlier processes took,
-    `opening` how the next request is sent. `changed` is called whenever the run is to be shown anew.
-    """
+    """Drives a run. `store` is None if nothing is recorded. `waits_for` is the open question to a person, `held` the
+    exchange whose request a person holds, `paused` what the next request waits for, and `progress` what running tools
+    report. With `is_stepping`, each request is held. `before` is how many seconds earlier processes took; `opening` is
+    how the next request is sent. `changed` is called whenever the run should be shown again."""
 
     standing: RunState
     log: RunLog
@@ -167,7 +167,7 @@ class RunDriver:
         )
 
     async def through(self) -> FinishedRun:
-        """Drive it to its end. A run that is left raises a fault, has no end, and can be resumed."""
+        """Drive the run to its end. A run that is left raises a fault, does not end, and can be resumed."""
         with cancellation("user") as self._cancellation:
             timer = asyncio.get_running_loop().create_task(self._stop_at_time_limit())
             try:
@@ -184,12 +184,13 @@ class RunDriver:
                 await asyncio.wait({timer})
 
     def cancel_because(self, reason: CancelReason) -> None:
-        """What is under way will be cancelled, for this reason."""
+        """Set the reason for the cancellation that follows."""
         if self._cancellation is not None:
             self._cancellation.reason = reason
 
     async def _stop_at_time_limit(self) -> None:
-        """Stop what is under way when the time is up. A limit that a person may raise is asked about between steps."""
+        """Stop the work in progress when the time is up. If a person may raise the limit, they are asked between steps
+        instead."""
         limits = self.standing.began.plan.limits
         if limits.seconds is None or limits.behaviour == "confirm":
             return
@@ -223,7 +224,7 @@ class RunDriver:
     async def _record(self, answer: steps.Answer) -> None:
         """Append the answer before the loop gets it: a process that resumes the run sends it again."""
         if self.stop_signal.is_leaving and isinstance(answer, steps.RunStopped):
-            await self.log.note(RunTaken(NO_PROCESS))  # this process may live on, and any other can resume the run
+            await self.log.note(RunTaken(NO_PROCESS))  # this process may stay alive, and any other may resume the run
             hint = f"Resume it: sightline resume {self.log.run}"
             raise Fault(Code.CANCELLED, f"the run {self.log.run} was left", hint=hint)
         await self.log.note(answer)
@@ -250,7 +251,8 @@ class RunDriver:
         return msgspec.structs.replace(replied, elapsed=self._seconds_elapsed(), cost=self._cost(replied.reply))
 
     def _cost(self, reply: Reply) -> float | None:
-        """What a reply of another model cost than was asked; the plan has the prices of that one."""
+        """The cost of a reply from another model than was requested, whose prices the plan does not have; otherwise
+        None."""
         prices = self.choice.prices_for(reply.model or "")
         if prices is self.choice.facts.prices or reply.usage is None:
             return None
@@ -258,7 +260,7 @@ class RunDriver:
         return None if cost is None else cost.dollars
 
     async def _reply(self, step: steps.AskModel) -> steps.Replied | None:
-        """The reply; None if nothing is asked because the run is to stop."""
+        """The reply; None if no request is sent because the run is to stop."""
         replied = await self._recall_reply() or await self._send_request(step)
         if replied is None or replied.reply.fault is not None:
             return replied
@@ -269,7 +271,7 @@ class RunDriver:
         return msgspec.structs.replace(replied, reply=reply)
 
     async def _recall_reply(self) -> steps.Replied | None:
-        """The reply that an earlier process could not note any more."""
+        """The reply that an earlier process received but could not record any more."""
         exchange, self.standing.exchange = self.standing.exchange, ""
         if not exchange or self.store is None:
             return None
@@ -287,7 +289,7 @@ class RunDriver:
             request = msgspec.structs.replace(request, messages=(*request.messages, message))
         opening, self.opening = self.opening, Opening()
         opening = replace(opening, hold=opening.hold or self.is_stepping)
-        # Who looks at a request before it goes sees all of it.
+        # A person who inspects a request before it is sent sees all of it.
         rounds = self.standing.run.rounds
         shorter = None if opening.hold or not rounds else behind_marker(request, rounds[-1])
         replied = await self._ask(step, shorter or request, opening)
@@ -353,10 +355,10 @@ class RunDriver:
     # --- people and the end ---
 
     async def _ask_person(self, question: Question, answering: Callable[[], Awaitable[T]]) -> T:
-        """What a person answers; `WorkInterrupted` if the run is stopped meanwhile."""
+        """The answer of a person. Raises `WorkInterrupted` if the run is stopped meanwhile."""
 
         async def ask() -> T:
-            # The question is open before the announcement: a watcher may answer at once.
+            # The question is open before it is announced: a watcher may answer at once.
             with self._waiting(question):
                 return await answering()
 
@@ -372,8 +374,8 @@ class RunDriver:
             self.waits_for = None
 
     async def _answer_rest(self, step: steps.Rest) -> steps.Rested:
-        """Whether the run may end. A hook that failed makes it a failure: its verdict is not known, and
-        to let the model continue would ask the same hook again and again."""
+        """Whether the run may end. If a hook fails, the run fails: the hook's verdict is unknown, and letting the model
+        continue would ask the same hook again and again."""
         is_active = any(isinstance(fact, steps.Rested) and fact.words for fact in self.log.facts)
         reply = self.standing.run.rounds[-1].reply
         verdict = await self._hook_points.ask("stop", step.round, reply=reply, is_active=is_active)

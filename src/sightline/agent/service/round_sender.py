@@ -1,4 +1,4 @@
-"""One request of a run: how it is sent, shortened, and found again in the record."""
+"""A request of a run: sends it, shortens it, and finds its reply among the recorded exchanges."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,8 +31,9 @@ from sightline.transport.retry import LONGEST_WAIT
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How one request is sent: held until a person lets it go, waiting for the account's limits, and with what its
-    caller wants on record of its plan. With `expect_sha256` it is refused if another body would go out."""
+    """How a request is sent: whether it is held until a person releases it, whether it waits for the account's rate
+    limits, and what is recorded about the caller's plan. With `expect_sha256`, it is refused if its body would
+    differ."""
 
     hold: bool = False
     waits: bool = True
@@ -42,25 +43,25 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class RunGate:
-    """Admits the requests of a run whose caller watches the account's limits. `admitted` returns when one
-    can go, with what to call once it is on its way or never will be; `max_wait` is the longest wait that a provider may
-    ask for before another attempt."""
+    """Admits the requests of a run whose caller watches the account's limits. `admitted` returns when a request can be
+    sent, with a function to call once it has been sent or has failed. `max_wait` is the longest wait that a provider
+    may ask for before another attempt."""
 
     admitted: Callable[[Prepared], Awaitable[Callable[[], None]]]
     max_wait: float = LONGEST_WAIT
 
 
 def _nothing() -> None:
-    """The request of a run without a gate has no place to free."""
+    """Without a gate, there is no slot to free."""
 
 
 @dataclass
 class RoundSender:
-    """Asks the model of a run. `held` gets the exchange that waits for a person, `paused` how
-    long the provider's limits are waited for, and None once they are not, `on_recorded` of each fact of its exchanges.
+    """Sends the requests of a run. `held` gets the exchange that waits for a person. `paused` gets the wait for the
+    provider's limits, and None when it is over. `on_recorded` gets each fact of the exchanges.
 
-    `is_stream` is how the run was begun; what a person makes of that in a body counts from then on. Where there is a
-    `gate`, it is waited for in place of what the engine knows of the account's limits.
+    `is_stream` is how the run was started; a body that a person edits can change it from then on. If there is a `gate`,
+    requests wait for it instead of for the account's limits as the engine knows them.
     """
 
     engine: Engine
@@ -81,7 +82,7 @@ class RoundSender:
         return write_prepared(request, self.choice, stream=stream)
 
     async def ask(self, request: Request, exchange: str, opening: "Opening") -> Replied:
-        """The reply, whatever became of the request: a fault is one too. The time is not in it."""
+        """Send the request and return the reply. A failure is a reply with a fault. The elapsed time is not set."""
         self._events.clear()
         way = _Way(self, exchange)
         sent: Callable[[], None] = _nothing
@@ -113,7 +114,7 @@ class RoundSender:
         return Replied(reply, sent=way.sent, estimate=self._estimate(prepared, reply))
 
     def so_far(self, reason: CancelReason) -> Reply | None:
-        """What had come when it was cut off for this reason; None if that was nothing."""
+        """The partial reply when the run was stopped for this reason; None if nothing had arrived."""
         if not self._events:
             return None
         hint = "Start another to go on."
@@ -125,7 +126,7 @@ class RoundSender:
         self.on_event(event)
 
     def _estimate(self, prepared: Prepared, reply: Reply) -> Usage | None:
-        """The estimated usage if the provider does not report all of it."""
+        """The estimated usage, if the provider does not report all of it; otherwise None."""
         usage = usage_of(reply.usage, None)
         if usage is not None and usage.is_estimated:
             return usage
@@ -141,7 +142,7 @@ class RoundSender:
 
 @dataclass(slots=True)
 class _Way:
-    """What happens to a request on its way: a person may hold, edit and drop it."""
+    """What happens to a request before it is sent: a person may hold, edit and drop it."""
 
     asking: RoundSender
     exchange: str
@@ -167,7 +168,7 @@ class _Way:
                 pass
 
     def _release(self, sha256: str) -> None:
-        """What a person has made of the request goes into the rounds that follow."""
+        """Keep the request as a person has edited it, for the following rounds."""
         self.asking.held("")
         hold = self.asking.engine.relay.holds.find(self.exchange)
         if self.is_edited and hold is not None and hold.phase == "request" and hold.draft.sha256 == sha256:
@@ -176,7 +177,8 @@ class _Way:
 
 
 def behind_marker(request: Request, last: Round | None) -> Request | None:
-    """The request without what the provider keeps under the marker of the last reply; None where all must be sent."""
+    """The request without what the provider stores under the marker of the last reply; None if all of it must be
+    sent."""
     if last is None or last.reply.marker is None or last.reply.fault is not None or request.options.store is not True:
         return None
     if last.amendments or any(call.is_edited or call.sent_id is not None for call in last.calls):
@@ -184,7 +186,8 @@ def behind_marker(request: Request, last: Round | None) -> Request | None:
     turns = [n for n, message in enumerate(request.messages) if message.role == "assistant"]
     if not turns or turns[-1] + 1 == len(request.messages):
         return None
-    # What is sent beside the conversation is not carried over: the first system message, if it is one text.
+    # The first system message, if it is a single text, is sent outside the conversation, and the provider does not
+    # carry it over.
     first = request.messages[0]
     is_beside = first.role == "system" and len(first.parts) == 1 and isinstance(first.parts[0], Text)
     messages = (*((first,) if is_beside else ()), *request.messages[turns[-1] + 1 :])
@@ -193,7 +196,7 @@ def behind_marker(request: Request, last: Round | None) -> Request | None:
 
 
 def is_forgotten(fault: Fault | None) -> bool:
-    """Whether the provider refuses a request because it does not know the marker any more."""
+    """Whether the provider refuses a request because it no longer knows the marker."""
     if fault is None or fault.code not in (Code.INVALID_REQUEST, Code.MODEL_UNKNOWN):
         return False
     text = f"{fault.message} {fault.details}".lower()
@@ -201,11 +204,11 @@ def is_forgotten(fault: Fault | None) -> bool:
 
 
 async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Replied | None:
-    """The reply of an exchange, if all of it is on record, and the request that was sent if a person had edited it."""
+    """The reply of an exchange, and the request as sent if a person edited it; None if the record is incomplete."""
     await store.settle()
     facts = await store.facts(exchange)
     kinds = [type(entry.fact) for entry in facts]
-    # Some servers call a truncated reply complete, which is corrected only while the reply is read.
+    # Some servers report a truncated reply as complete, which is corrected only while the reply is being read.
     tells_its_end = choice.provider.quirks.reports_length or not dialect(choice.dialect).rules.may_hide_length
     if ExchangeFinished not in kinds or Answered in kinds or not tells_its_end:
         return None
@@ -214,9 +217,9 @@ async def recall_reply(store: Store, exchange: str, choice: ModelChoice) -> Repl
         sent = read_request(found.spoken, found.sent, choice.model) if is_edited(facts) else None
         return Replied(found.reply(), sent=sent)
     except Fault:
-        return None  # a body is gone, or cannot be read
+        return None  # a body is missing or unreadable
 
 
 def is_edited(facts: Sequence[FactEntry]) -> bool:
-    """Whether a person changed the request; masks are put on each request anew."""
+    """Whether a person changed the request. Masking does not count, as it is applied to each request anew."""
     return any(isinstance(entry.fact, Edited) and entry.fact.operation != "mask" for entry in facts)

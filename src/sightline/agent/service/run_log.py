@@ -1,4 +1,4 @@
-"""The logs of runs: that of the run which is driven here, and those of all runs as the logbook has them."""
+"""The logs of runs: that of a run driven by this process, and those of all runs in the logbook."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -29,12 +29,12 @@ from sightline.wire.cache import BoundedCache
 from sightline.wire.jsontext import decode, encode
 
 PREFIX = "run:"
-"""The prefix of the names of these logs; the id of the run follows."""
+"""The prefix of the names of these logs; the id of the run follows it."""
 
 _MOST_BRIEFS = 256
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
-# A run goes on with the secrets that its model or its tools wrote; only the log must not have them.
+# A run continues with the secrets that its model or its tools wrote; only its log must not contain them.
 _FORMAT: FactFormat[RunFact] = FactFormat(
     lambda fact: (write(fact), fact), lambda line: read(line.data), applies_masked=lambda _fact: False
 )
@@ -46,17 +46,18 @@ FactListener: TypeAlias = Callable[[RunFact], None]
 
 @runtime_checkable
 class RunObserver(Protocol):
-    """Follows runs from outside, as an exporter of traces does."""
+    """Follows runs from outside, for example to export traces."""
 
     def observe_run(self, run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
-        """The facts of a run with their times, the last `fresh` of which were just written down."""
+        """Called with all facts of a run and their times; the last `fresh` of them have just been written."""
 
     def observe_tool(self, run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
-        """A tool of a run was run."""
+        """Called when a tool of a run has run."""
 
 
 class RunLog:
-    """The facts of a run that is driven here, whose log has no other writer. `timed_facts` are all of them so far.
+    """The log of a run that this process drives, and of which it is the only writer. `timed_facts` has all facts so
+    far.
 
     After each append, `observer` gets all facts, `changed` is called, and `tell` gets each new fact.
     """
@@ -78,7 +79,7 @@ class RunLog:
         self.timed_facts = list(facts)
         self._changed = changed
         self._tell = tell
-        # The exchange hands it on without knowing what a run is.
+        # The exchange passes the observer on without knowing what a run is.
         self._observer = observer if isinstance(observer, RunObserver) else None
         hint = "It goes on there; `sightline resume` takes it back once that has ended."
         message = f"the run {run} was taken over by another process"
@@ -101,7 +102,7 @@ class RunLog:
         return [each.fact for each in self.timed_facts]
 
     async def note(self, *facts: RunFact) -> None:
-        """Append these facts; they are durable when this returns, also if the caller is cancelled meanwhile."""
+        """Append these facts. They are durable when this returns, even if the caller is cancelled meanwhile."""
         await self._journal.append(facts)
 
     def observe_tool(self, call: RunnableCall, began: float, outcome: ToolOutcome) -> None:
@@ -110,7 +111,7 @@ class RunLog:
             self._observer.observe_tool(self.run, self.mask(call), began, self.now(), outcome)
 
     def mask(self, value: T) -> T:
-        """The value without the configured secrets. An outcome is masked before the model gets it, because the request
+        """Mask the configured secrets in the value. An outcome is masked before the model gets it, because the request
         that carries it is recorded as well."""
         masking = self._journal.redaction.masking()
         data = masking.feed(encode(msgspec.to_builtins(value))) + masking.close()
@@ -127,14 +128,14 @@ class RunLog:
 
 @dataclass
 class PastRuns:
-    """Runs as the logbook has them. `is_alive` says of the name of a process whether it still runs."""
+    """The runs in the logbook. `is_alive` tells whether the process with a given name is still running."""
 
     logbook: Logbook
     is_alive: Callable[[str], bool]
     _ended: BoundedCache[tuple[str, int], RunBrief] = field(default_factory=lambda: BoundedCache(_MOST_BRIEFS))
 
     async def facts(self, run: str) -> list[TimedFact]:
-        """All facts of a run; a fault if there is no such run."""
+        """All facts of a run. Raises a fault if there is no such run."""
         lines = await self.logbook.lines(PREFIX + run) if _NAME.fullmatch(run) else []
         if not lines:
             hint = "GET /api/runs lists the runs."
@@ -142,8 +143,8 @@ class PastRuns:
         return read_facts(lines)
 
     def state(self, facts: Sequence[TimedFact]) -> State:
-        """The state of a run that is not driven here. A run whose last driver has ended is interrupted, and any process
-        may resume it."""
+        """The state of a run that this process does not drive. A run whose last driver has ended is interrupted, and
+        any process may resume it."""
         if any(isinstance(each.fact, RunEnded) for each in facts):
             return "ended"
         drivers = [each.fact.by for each in facts if isinstance(each.fact, RunTaken)]
@@ -153,12 +154,12 @@ class PastRuns:
     async def show(self, run: str) -> RunShown:
         facts = await self.facts(run)
         standing, state = run_state_of([each.fact for each in facts]), self.state(facts)
-        # The calls that ran when the process ended are asked about first when the run is resumed.
+        # When the run is resumed, the first question is about the calls that were running when its process ended.
         question = standing.mid_flight or None if state == "interrupted" else None
         return show_run(run, facts, standing, Looked(state, question))
 
     async def list_runs(self, limit: int, driven: Callable[[str], State | None]) -> list[RunBrief]:
-        """The newest runs. `driven` returns the state of a run that is driven here."""
+        """The newest runs. `driven` returns the state of a run that this process drives, and None for others."""
         found: list[RunBrief] = []
         for log in (await self.logbook.logs(PREFIX))[:limit]:
             run = log.name.removeprefix(PREFIX)
@@ -174,7 +175,7 @@ class PastRuns:
         try:
             facts = await self.facts(run)
             return brief(run, facts, run_state_of([each.fact for each in facts]), state or self.state(facts))
-        except Fault as fault:  # a run that cannot be read must not hide the others
+        except Fault as fault:  # an unreadable run must not hide the others
             spent = show_usage(RunUsage(unmeasured=("cost",)))
             return RunBrief(
                 id=run,
@@ -194,6 +195,6 @@ def read_facts(lines: Sequence[Line]) -> list[TimedFact]:
 
 
 def conversation_of(began: RunBegan, run: str) -> str:
-    """The conversation of a run: that of the chat which began it, else its own."""
+    """The conversation of a run: that of the chat which started it, otherwise its own."""
     named = began.origin.get("conversation")
     return named if isinstance(named, str) and named else run

@@ -1,6 +1,5 @@
-"""A run as it is shown, made from its facts: the same for one that runs here, one that ended, and one left behind. The
-page and `--json` get these values.
-"""
+"""A run as it is shown, derived from its facts. It is the same for a run in progress, an ended run and an interrupted
+one. The page and `--json` get these values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,8 +35,8 @@ State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
 
 
 class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has used. `unmeasured` are the counts that are not known; an unknown `cost` is null, and never 0. With
-    `is_estimated` a provider did not count, and tokens and cost are partly an estimate."""
+    """What a run has used. `unmeasured` names the counts that are unknown; an unknown `cost` is null, never 0. If
+    `is_estimated`, a provider did not report usage, and tokens and cost are partly an estimate."""
 
     requests: int
     tool_calls: int
@@ -49,11 +48,11 @@ class SpentShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitsShown(RunLimits, frozen=True, omit_defaults=False, kw_only=True):
-    """The most of each; null means no limit."""
+    """The limits of a run; null means no limit."""
 
 
 class RunBrief(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in one line. `rounds` are those that have a reply; `why` is how it ended."""
+    """A run in one line. `rounds` counts those that have a reply; `why` is how the run ended."""
 
     id: str
     at: float
@@ -67,7 +66,7 @@ class RunBrief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a call: its words, its JSON, and how many pictures and other media it has."""
+    """The result of a call: its text, its JSON, and its number of images and other media."""
 
     text: str
     is_error: bool
@@ -76,8 +75,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A call. `arguments` are as the model wrote them, `ran` what the tool was given. Without a `fate` it is open yet;
-    `is_running` then says that the tool runs, and `progress` what it reports."""
+    """A call. `arguments` are as the model wrote them; `ran` are those that the tool was given. A call without a `fate`
+    is open; `is_running` then tells whether the tool is running, and `progress` is what it reports."""
 
     key: str
     id: str
@@ -95,7 +94,7 @@ class CallShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One request and what came of it. `seconds` is how long the model took."""
+    """A request and its reply. `seconds` is how long the model took."""
 
     number: int
     exchange: str
@@ -111,7 +110,7 @@ class RoundShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that needs a decision; `arguments` are what the tool would get."""
+    """A call that needs a decision. `arguments` are those that the tool would get."""
 
     key: str
     id: str
@@ -121,27 +120,27 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApprovePending(msgspec.Struct, frozen=True, tag_field="step", tag="approve"):
-    """May these calls run? `objections` say why arguments that were edited cannot be used."""
+    """May these calls run? `objections` explains why edited arguments cannot be used."""
 
     calls: tuple[PendingCall, ...]
     objections: dict[str, str]
 
 
 class ConfirmPending(msgspec.Struct, frozen=True, tag_field="step", tag="confirm"):
-    """Is this limit to be raised? `words` say it for a person."""
+    """Should this limit be raised? `words` describes it for a person."""
 
     reached: Reached
     words: str
 
 
 class MidFlightPending(msgspec.Struct, frozen=True, tag_field="step", tag="mid_flight"):
-    """Are these calls to run again, which were interrupted?"""
+    """Should these interrupted calls run again?"""
 
     calls: tuple[PendingCall, ...]
 
 
 class HoldPending(msgspec.Struct, frozen=True, tag_field="step", tag="hold"):
-    """The request of a round is held: it is looked at, edited and released as the exchange that it is."""
+    """The request of a round is held. It is inspected, edited and released through its exchange."""
 
     exchange: str
 
@@ -150,15 +149,15 @@ Pending: TypeAlias = ApprovePending | ConfirmPending | MidFlightPending | HoldPe
 
 
 class RunPaused(msgspec.Struct, frozen=True):
-    """What the next request of a run waits for, which is the provider's limits, and when it goes."""
+    """The provider's limit that the next request of a run waits for, and when the request is sent."""
 
     line: str
     can_go_at: float
 
 
 class RunShown(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a run. `reason` is why it was cancelled; `version` grows with each fact; `notes` are for a person, such as
-    that a hook failed."""
+    """All of a run. `reason` is why it was cancelled. `version` grows with each fact. `notes` are for a person, for
+    example about a hook that failed."""
 
     id: str
     version: int
@@ -186,9 +185,9 @@ _LONGEST_TITLE = 80
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What is known of a run beside its facts: how it stands, and what only the process knows that drives it.
+    """What is known of a run in addition to its facts: its state, and what only the process that drives it knows.
 
-    `undecided` are the keys of the calls in `question` that are still open.
+    `undecided` has the keys of the calls in `question` that are still open.
     """
 
     state: State
@@ -202,7 +201,8 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """When things happened, and under which name: exchanges and seconds by round, seconds and outcomes by call."""
+    """Exchanges and seconds by round, and seconds and outcomes by call. `running` has the calls that have not
+    finished."""
 
     exchanges: dict[int, str]
     rounds: dict[int, float]
@@ -265,7 +265,7 @@ def show_usage(spent: RunUsage) -> SpentShown:
 
 
 def _title(began: RunBegan) -> str:
-    """The last words of a person."""
+    """The last text of the user, shortened."""
     for message in reversed(began.request.messages):
         words = " ".join(part.text for part in message.parts if isinstance(part, Text)).split()
         if message.role == "user" and words:
@@ -335,7 +335,7 @@ def _result(outcome: ToolOutcome | None) -> CallResult | None:
 
 
 def _replies(facts: Sequence[TimedFact]) -> list[Reply]:
-    """The replies so far. Where there is one more than rounds, its round is not over."""
+    """The replies so far. If there is one more than there are rounds, its round is not over."""
     return [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
 
 
@@ -372,7 +372,7 @@ def _calls(calls: Sequence[RunnableCall], looked: Looked) -> tuple[PendingCall, 
 
 
 def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
-    """The rounds of a run. Calls of the last one that have no outcome yet have none here either."""
+    """The rounds of a run, including the current one. Its calls without an outcome have none here either."""
     if standing.ended is not None:
         return standing.ended.rounds
     rounds, replies = standing.run.rounds, _replies(facts)

@@ -1,4 +1,4 @@
-"""Runs of the tool loop: begin, resume, stop and show them."""
+"""Runs of the tool loop: start, resume, stop and show them."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ from sightline.model.request import Request
 from sightline.store.store import Logbook, Store
 
 EVENT = "run"
-"""How the news of runs are called."""
+"""The name of the events about runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerOptions:
-    """What a program gives its runs besides an engine and a logbook. `make_id` names exchanges.
+    """What runs need in addition to an engine and a logbook. `make_id` names exchanges.
 
-    `process` is the name of this process, and `is_alive` says of such a name whether that process still runs.
+    `process` is the name of this process; `is_alive` tells whether the process with a given name is still running.
     """
 
     catalog: Catalog
@@ -52,11 +52,11 @@ class RunnerOptions:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What a run is: what is asked, which model answers, and the rules and limits of its tools.
+    """A run to start: its request, the model that answers, and the rules and limits of its tools.
 
-    The plan's dialect is that of the choice. A plan without tools gets all that take part, one without prices those of
-    the model. `session` and `origin` are recorded, `id` names the run (made if empty), `opening` says how the first
-    request is sent. With `is_stepping` each request is held.
+    The dialect of the plan is set to that of the choice. A plan without tools gets all tools of the participants; one
+    without prices gets those of the model. `session` and `origin` are recorded. `id` names the run (generated if
+    empty). `opening` is how the first request is sent. With `is_stepping`, each request is held.
     """
 
     request: Prompt | Request
@@ -71,7 +71,8 @@ class NewRun:
 
 @dataclass
 class Runner:
-    """One for a process. `questions` is the page: the approver of runs that have no other."""
+    """Starts and drives the runs of a process. `questions` is the approver that asks on the page, for runs that have no
+    other."""
 
     engine: Engine
     logbook: Logbook
@@ -84,17 +85,17 @@ class Runner:
     def __post_init__(self) -> None:
         self.questions = Questions(self._announce_change)
         around = self.surroundings
-        # What this process drives is known here; what it does not, it has left.
+        # Runs that this process drives are known here; any other run under its name, it has left.
         self._past = PastRuns(self.logbook, lambda name: name != around.process and around.is_alive(name))
 
     def make_id(self) -> str:
-        """A name for a run; it sorts as it was made."""
+        """A new name for a run. Names sort by the time they were made."""
         return f"{RUN_PREFIX}{self.surroundings.make_id().removeprefix('x_')}"
 
     # --- running ---
 
     async def run(self, new: NewRun, company: RunParticipants) -> FinishedRun:
-        """Begin a run and drive it to its end. A request that cannot be sent is a fault, and no run begins.
+        """Start a run and drive it to its end. If its request cannot be sent, this raises a fault and no run begins.
 
         Cancelling leaves a run that can be resumed.
         """
@@ -114,8 +115,8 @@ class Runner:
         return await self._driven(drive)
 
     async def resume(self, run: str, company: RunParticipants, begun: Callable[[], None] = lambda: None) -> FinishedRun:
-        """Resume a run where its last process left it. No tool that has an outcome runs again, and one that was
-        running is asked about. `begun` is called once the run goes on."""
+        """Resume a run where its last process left it. No tool that has an outcome runs again; the user is asked about
+        tools that were running. `begun` is called once the run is in progress."""
         known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
@@ -155,12 +156,12 @@ class Runner:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop(self, run: str, *, now: bool) -> None:
-        """End a run that is driven here, once what is under way has ended, or at once."""
+        """End a run that is driven here, at once or after the work in progress has ended."""
         self._drive(run).stop_signal.stop(now=now)
 
     def leave(self, run: str, *, now: bool = False, reason: CancelReason = "user") -> None:
-        """Leave a run that is driven here so that it can be resumed: once what is under way has ended, or at
-        once."""
+        """Leave a run that is driven here so that it can be resumed, at once or after the work in progress has
+        ended."""
         drive = self._drive(run)
         drive.cancel_because(reason)
         drive.stop_signal.leave(now=now)
@@ -170,7 +171,7 @@ class Runner:
         self._drive(run).cancel_because(reason)
 
     def step(self, run: str, *, is_on: bool) -> None:
-        """Hold each request of a run from now on, or none any more."""
+        """Hold each request of a run from now on, or stop holding them."""
         self._drive(run).is_stepping = is_on
         self._announce_change(run)
 
@@ -193,16 +194,16 @@ class Runner:
         return show_run(run, drive.log.timed_facts, drive.standing, looked)
 
     def rounds(self, run: str) -> tuple[Round, ...]:
-        """The rounds that are over of a run that is driven here."""
+        """The finished rounds of a run that is driven here."""
         return self._drive(run).standing.run.rounds
 
     def so_far(self, run: str) -> tuple[Round, ...]:
-        """The rounds of a run that is driven here, with the one that is not over."""
+        """The rounds of a run that is driven here, including the current one."""
         drive = self._drive(run)
         return so_far(drive.log.timed_facts, drive.standing)
 
     async def result_of(self, run: str) -> tuple[tuple[Round, ...], FinishedRun | None]:
-        """The rounds of a run that is not driven here, and its end, if it has one."""
+        """The rounds of a run that is not driven here, and its end; None if it has not ended."""
         facts = await self._past.facts(run)
         standing = run_state_of([each.fact for each in facts])
         return so_far(facts, standing), standing.ended
@@ -229,7 +230,7 @@ class Runner:
         )
 
     def _choice(self, began: RunBegan) -> ModelChoice:
-        """Where the requests of a run went and how, with the provider as it is configured now."""
+        """The model that a run was started with, and its provider as it is configured now."""
         name, model, catalog = began.provider, began.request.model, self.surroundings.catalog
         provider = catalog.providers.get(name)
         if provider is None or provider.dialect != began.plan.dialect:

@@ -1,4 +1,4 @@
-"""The calls of one round: hooks look at them, people decide about them, and those that may run are run."""
+"""The calls of a round: ask hooks about them, let people decide, and run those that may run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,15 +24,15 @@ from sightline.model.request import Message, Request
 
 @dataclass(frozen=True, slots=True)
 class HookPoints:
-    """Asks the hooks of a run, if it has any. What goes wrong with them is noted, and one that wants the run to end
-    ends it as a person would."""
+    """Asks the hooks of a run, if it has any. Their problems are logged; a hook that wants to end the run ends it like
+    a person does."""
 
     hooks: Hooks | None
     log: RunLog
     stop_signal: StopSignal
 
     async def ask(self, event: Event, number: int, **subjects: HookSubject) -> HookVerdict | None:
-        """What the hooks say of an event of this round; None without hooks."""
+        """The verdict of the hooks on an event of this round; None if there are no hooks."""
         if self.hooks is None:
             return None
         verdict = await self.hooks.ask(event, self.log.run, number, **subjects)
@@ -47,7 +47,7 @@ class HookPoints:
 
 
 def refusal_fault(what: str, verdict: HookVerdict) -> Fault:
-    """The fault of a run that a hook does not let go on."""
+    """The fault of a run that a hook does not let continue."""
     hint = "Look at the hooks of this run."
     if verdict.has_failed:
         return Fault(Code.PERMISSION, f"a hook could not judge {what}: {'; '.join(verdict.warnings)}", hint=hint)
@@ -56,9 +56,9 @@ def refusal_fault(what: str, verdict: HookVerdict) -> Fault:
 
 @dataclass
 class CallApproval:
-    """Decides about calls: `look` asks hooks about one, `decide` a person about several. `contexts` are texts of hooks
-    for the model, by the key of the call; `by_hook` the arguments that they wrote, which the person sees, and which run
-    unless the person changes them."""
+    """Decides about calls: `look` asks the hooks about one call, `decide` asks a person about several. `contexts` has
+    the hooks' texts for the model, by the key of the call. `by_hook` has the arguments that hooks wrote; the person
+    sees them, and they are used unless the person changes them."""
 
     look: Callable[[int, RunnableCall], Awaitable[HookVerdict | None]]
     decide: Callable[[Approve], Awaitable[Mapping[str, Decision]]]
@@ -67,7 +67,7 @@ class CallApproval:
     by_hook: dict[str, dict[str, Json] | str] = field(default_factory=dict)
 
     async def approve(self, step: Approve) -> dict[str, Decision]:
-        """A decision for every call about which one was made."""
+        """The decisions, by the key of the call. Calls about which no decision was made are left out."""
         decisions: dict[str, Decision] = {}
         shown: list[RunnableCall] = []
         for call in step.calls:
@@ -89,14 +89,14 @@ class CallApproval:
         return decisions
 
     def _hook_objection(self, key: str, objection: str) -> Decision | None:
-        """Deny a call whose arguments a hook changed to invalid ones. Invalid arguments of a person are asked about
-        again."""
+        """Deny a call whose arguments a hook changed to invalid ones; None for invalid arguments of a person, who is
+        asked again."""
         if self.by_hook.pop(key, None) is None:
             return None
         return Denied(f"It changed the arguments to some that cannot be used: {objection}", by="hook")
 
     async def _automatic_decision(self, step: Approve, call: RunnableCall) -> Decision | None:
-        """What the hooks and the rules decide; None where a person has to."""
+        """The decision of the hooks and the rules; None if a person has to decide."""
         verdict = await self.look(step.round, call)
         is_allowed = call.key in step.allowed
         if verdict is None:
@@ -106,14 +106,14 @@ class CallApproval:
             return Denied(verdict.reason, by="hook")
         if verdict.arguments is not None:
             self.by_hook[call.key] = verdict.arguments
-            # A rule that allows the arguments as they were says nothing of others.
+            # A rule that allows the original arguments does not cover others.
             is_allowed = self.policy.ruling(call.name, verdict.arguments).ruling == "allow"
         if verdict.decision == "allow" or (is_allowed and verdict.decision != "ask"):
             return Allowed(verdict.arguments)
         return None
 
     def _merge_hook_change(self, key: str, decision: Decision) -> Decision:
-        """What a person leaves as a hook has changed it runs so; what the person changes is the person's."""
+        """Use the arguments that a hook wrote, unless the person has replaced them."""
         if not isinstance(decision, Allowed):
             return decision
         if decision.arguments is not None:
@@ -127,8 +127,8 @@ INTERRUPTED = "This call was interrupted, and it is not known how far it got. It
 
 @dataclass
 class ToolRunner:
-    """Runs calls. `facts` are those of the model that gets the results, `after` asks hooks about an outcome. `outcomes`
-    and `contexts` are what is known so far of the round under way."""
+    """Runs calls. `facts` describes the model that gets the results; `after` asks hooks about an outcome. `outcomes`
+    and `contexts` are those of the current round so far."""
 
     tools: Tools
     log: RunLog
@@ -141,11 +141,11 @@ class ToolRunner:
     contexts: dict[str, str] = field(default_factory=dict)
 
     def begin(self, outcomes: dict[str, ToolOutcome], contexts: dict[str, str]) -> None:
-        """A round with what an earlier process has done of it."""
+        """Start a round with the results that an earlier process has already recorded."""
         self.outcomes, self.contexts = dict(outcomes), {**contexts}
 
     async def use(self, step: Use) -> None:
-        """Run what has no outcome yet; none is started once the run is to stop."""
+        """Run the calls that have no outcome yet. None is started once the run is to stop."""
         for batch in batches(step.calls):
             todo = [call for call in batch if call.key not in self.outcomes]
             if self.stop_signal.is_set:
@@ -157,17 +157,17 @@ class ToolRunner:
                         group.create_task(self._run(step.round, call))
             except* Fault as faults:
                 failed = _first(faults)
-            if failed is not None:  # raised above, early versions of Python 3.11 make a group of it again
+            if failed is not None:  # raising it above wraps it in a group again in early versions of Python 3.11
                 raise failed
 
     async def skip(self, calls: tuple[RunnableCall, ...]) -> None:
-        """Do not run these, which were interrupted, and say so to the model."""
+        """Do not run these interrupted calls, and tell the model so."""
         for call in calls:
             await self._finish(call.key, text_outcome(INTERRUPTED, is_error=True), "")
 
     @property
     def context(self) -> str:
-        """The text for the model besides the results."""
+        """The text for the model in addition to the results."""
         return "\n".join(words for words in self.contexts.values() if words)
 
     async def _run(self, number: int, call: RunnableCall) -> None:
@@ -189,7 +189,7 @@ class ToolRunner:
 
 
 def _perceptible(outcome: ToolOutcome, facts: Facts) -> ToolOutcome:
-    """The outcome without what this model is known not to take in: its provider would refuse the whole request."""
+    """Replace the parts that the model is known not to accept: its provider would refuse the whole request."""
     parts: list[ResultPart] = []
     for part in outcome.parts:
         found = next(refusals(Request(messages=(Message("user", (part,)),)), facts), None)

@@ -2,6 +2,6 @@
 folder, MCP servers, and the hooks around them.
 
 It may import everything pure. It decides nothing: the agent loop has validated a call, and a user or a policy has
-allowed it. A tool's answer is data for the model and is never run, parsed or shown as anything else. Every process
+allowed it. A tool's answer is data for the model; it is never executed, parsed or shown as anything else. Every process
 started here has ended when its owner is closed or the waiting task is cancelled.
 """

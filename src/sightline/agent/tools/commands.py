@@ -1,5 +1,5 @@
-"""Child processes: each has its own session and is ended together with all that it started. Commands are run to their
-end, with their output captured within limits."""
+"""Child processes: each has its own session and is ended together with all processes that it started. Commands run to
+their end, with their output captured within limits."""
 
 import asyncio
 import errno
@@ -80,7 +80,7 @@ class Child(asyncio.SubprocessProtocol):
 
     @property
     def unread(self) -> int:
-        """How many bytes wait to be written because the child does not read."""
+        """How many bytes are buffered because the child does not read them."""
         return self._input.get_write_buffer_size()
 
     def listen(self, *, is_wanted: bool) -> None:
@@ -110,7 +110,7 @@ class Child(asyncio.SubprocessProtocol):
     async def wait_until_finished(self) -> None:
         """Wait until the child has exited and all its output is read, then end its descendants."""
         await self.exited.wait()
-        # The child's own output is in the pipe by now; a descendant may hold the pipe open for ever.
+        # The child's own output is in the pipe by now; a descendant may hold the pipe open forever.
         await _within(_LAST_WORDS, self._silent.wait())
         await self.end()
 
@@ -151,7 +151,7 @@ async def start_child(
     has_own_pipes: bool = READS_ANY_PIPE,
 ) -> Child:
     """Start a command. With `has_one_pipe`, stdout and stderr share one pipe, which keeps their order. Without
-    `has_own_pipes` they are made by the event loop: that of Windows can read no others."""
+    `has_own_pipes`, the event loop creates the pipes: that of Windows can read no others."""
     if any("\0" in word for word in command):
         raise ValueError("embedded null byte")  # other event loops (uvloop) skip the remaining callbacks if one raises
     child = Child(on_output, f"{os.getpid()}.{next(_NUMBERS)}")
@@ -179,7 +179,7 @@ async def _start(
 ) -> None:
     ends: list[int] = []
     try:
-        # Own pipes, because uvloop uses sockets, which the child cannot open as /dev/stdout.
+        # Create the pipes here, because uvloop uses sockets, which the child cannot open as /dev/stdout.
         for pipe in ((1,) if has_one_pipe else (1, 2)) if has_own_pipes else ():
             end, given = os.pipe()
             ends.append(given)

@@ -1,4 +1,4 @@
-"""Hook definitions and the files that hold them."""
+"""Hooks: their definitions, the files that define them, and the verdicts of those that are asked."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ EVENTS: tuple[Event, ...] = get_args(Event)
 TIMEOUT = 30.0
 
 HookSubject: TypeAlias = Request | Reply | RunnableCall | ToolOutcome | bool
-"""What hooks are told of an event: `request`, `reply`, `call`, `outcome`, and `is_active` if a hook has continued the
-run before."""
+"""What hooks get about an event: `request`, `reply`, `call`, `outcome`, and `is_active` if a hook has continued the run
+before."""
 
 HookFunction: TypeAlias = Callable[[JsonObject], object | Awaitable[object]]
-"""Takes what a command would read, and returns what it would print: an object, a text, or nothing."""
+"""Takes what a command would read on its input, and returns what it would print: an object, a text, or None."""
 
 
 class Hook(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -112,7 +112,7 @@ class _HookAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hooks:
-    """`all` are the hooks, in the order in which they are asked."""
+    """The hooks of a run. `all` has them in the order in which they are asked."""
 
     def __init__(self, hooks: Sequence[Hook], *, folder: Path, environment: Mapping[str, str]) -> None:
         self.all = tuple(hooks)
@@ -123,8 +123,8 @@ class Hooks:
         await self._commands.close()
 
     async def ask(self, event: Event, run: str, number: int, **subjects: HookSubject) -> HookVerdict:
-        """Ask the hooks of an event in order. `subjects` is what they are told of it, by name; each sees the arguments
-        of a call as changed by those before it, which are not validated here."""
+        """Ask the hooks of an event in order. `subjects` is what they get about the event, by name. Each hook sees the
+        arguments of a call as changed by those before it; the changes are not validated here."""
         call = subjects.get("call")
         tool = call.name if isinstance(call, RunnableCall) else None
         about: JsonObject = {name: msgspec.to_builtins(value) for name, value in subjects.items()}
@@ -180,7 +180,7 @@ def _from_output(hook: Hook, output: str) -> HookVerdict:
 
 
 def _parse_answer(hook: Hook, answer: object) -> HookVerdict:
-    """Parse a hook's answer: an object, a text for the model, or nothing."""
+    """Parse a hook's answer: an object, a text for the model, or None."""
     if answer is None or isinstance(answer, str):
         return HookVerdict(context=answer or "")
     try:

@@ -27,10 +27,10 @@ _LONGEST_FILE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Where tools are opened: paths are relative to `base`, tools and hooks run in `folder`.
+    """Where tools are opened: paths are relative to `base`; tools and hooks run in `folder`.
 
-    `secrets` are the names of the variables with providers' keys; no tool and no hook gets them. `network` is how
-    remote servers are reached.
+    `secrets` are the names of the variables with providers' keys, which no tool or hook gets. `network` is how remote
+    servers are reached.
     """
 
     base: Path
@@ -115,8 +115,8 @@ class Opened(CombinedTools):
 
 
 async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hooks: Sequence[str] = ()) -> Opened:
-    """Open toolsets. If one fails, those opened before are closed again. `hooks` are further hook files, asked after
-    those of the toolsets."""
+    """Open toolsets. If one fails, those already opened are closed again. `hooks` are additional hook files, asked
+    after those of the toolsets."""
     for name, toolset in toolsets.items():
         toolset.check(name)
     asking = _hooks([*(toolset.hooks for toolset in toolsets.values()), *hooks], where)
@@ -137,7 +137,7 @@ ToolOpener: TypeAlias = Callable[[Sequence[str]], Awaitable[Opened]]
 
 
 class Toolsets:
-    """`names` are those of the configuration: a caller cannot name a file or a command."""
+    """The toolsets of the configuration, by their `names`: a caller cannot name a file or a command."""
 
     def __init__(self, names: Sequence[str], opening: ToolOpener) -> None:
         self.names = tuple(names)
@@ -146,7 +146,7 @@ class Toolsets:
         self._lock = asyncio.Lock()
 
     async def open_toolsets(self, wanted: Sequence[str]) -> Opened:
-        """The tools of these toolsets together; one that cannot be opened is tried again the next time."""
+        """The tools of these toolsets together. A toolset that cannot be opened is tried again next time."""
         unknown = sorted(set(wanted) - set(self.names))
         if unknown:
             known = f"Configured are: {', '.join(self.names)}." if self.names else "Configure them as [tools.NAME]."

@@ -129,8 +129,8 @@ _BY_ITSELF = "Run the file with Python by itself to see what happens."
 
 
 class PythonFile:
-    """The tools of one file. `folder` is the working directory, `kind` what its functions are. `definitions` are those
-    as of loading the file."""
+    """The tools of one file. `folder` is the working directory; `kind` is what its functions are. `definitions` are as
+    of loading the file."""
 
     def __init__(
         self,

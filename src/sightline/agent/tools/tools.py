@@ -1,9 +1,8 @@
-"""Sources of tools: their interface, several combined into one, and Python functions as one (arguments by their hints,
-outcomes of what they return or raise), called in this process for a program that uses Sightline as a library.
+"""Sources of tools: their interface, several sources combined into one, and Python functions as a source.
 
-An async function is awaited and can be cancelled. Any other runs in a thread, which cannot be ended: after a timeout or
-a cancellation it is abandoned and ends with the program at the latest. A tool that may hang belongs in a file of its
-own.
+Functions are called in this process, for a program that uses Sightline as a library. An async function is awaited and
+can be cancelled. Any other runs in a thread, which cannot be stopped: after a timeout or a cancellation it is abandoned
+and ends with the program at the latest. A tool that may hang belongs in a file of its own.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ from sightline.wire.jsontext import encode
 from sightline.wire.media_type import encoding_of, is_text, sniff
 
 TIMEOUT = 60.0
-"""Seconds that one call may take, unless its toolset says otherwise."""
+"""The maximum seconds of a call, unless its toolset sets another limit."""
 
 Progress: TypeAlias = Callable[[str], None]
 """Receives progress messages for a person."""
@@ -46,7 +45,7 @@ class Tools(Protocol):
         """The tools' definitions, for the toolbox of a run."""
 
     async def use(self, call: RunnableCall, progress: Progress) -> ToolOutcome:
-        """Run a call that the agent loop has accepted. Cancelling the task ends what runs."""
+        """Run a call that the agent loop has accepted. Cancelling the task stops the tool."""
 
     async def close(self) -> None:
         """End everything that was started. May be called twice."""
@@ -59,8 +58,8 @@ def unknown(name: str, definitions: tuple[Definition, ...]) -> ToolOutcome:
 
 
 class CombinedTools:
-    """Several sources as one; a fault if two have a tool of the same name. Definitions are read each time because a
-    server's tools can change."""
+    """Several sources as one. Raises a fault if two have a tool of the same name. Definitions are read each time
+    because a server's tools can change."""
 
     def __init__(self, sources: Sequence[Tools]) -> None:
         owners: dict[str, Tools] = {}
@@ -235,7 +234,7 @@ class Callables:
 
 
 async def call_function(function: Callable[[], object]) -> object:
-    """Call a function, async or not. One that is not async runs in a thread, without blocking the event loop."""
+    """Call a function, async or not. If it is not async it runs in a thread, without blocking the event loop."""
     target = function.func if isinstance(function, partial) else function
     if inspect.iscoroutinefunction(target):
         return await function()  # type: ignore[misc]

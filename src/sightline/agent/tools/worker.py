@@ -1,7 +1,7 @@
 """The worker program: loads one Python file and calls its functions as tools or as graders, until its input ends.
 
-What the functions print goes to standard error, so that the pipe to the parent holds only answers. A separate thread
-reads the input: at its end the parent is gone, and the worker ends itself with all processes it started.
+What the functions print goes to standard error, so that the pipe to the parent has only answers. A separate thread
+reads the input: when it ends, the parent is gone, and the worker kills itself and all processes it started.
 """
 
 import asyncio
@@ -153,7 +153,7 @@ def _help(error: BaseException) -> str:
 
 
 MOST = Cap(media=16_000_000)
-"""Small enough for one line. For text it equals a run's limit, so that text is truncated only once and the note gives
+"""Small enough for one line. For text it equals a run's limit, so that text is truncated only once and the note states
 its full length."""
 
 

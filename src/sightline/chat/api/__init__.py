@@ -1,4 +1,4 @@
-"""The chat's HTTP calls: what they take, and the values they return.
+"""The chat's HTTP calls: the bodies they take, and the values they return.
 
 It may import the chat's service and core, and `web`. It stores nothing and decides nothing about the chat: the service
 does.

@@ -1,4 +1,4 @@
-"""The calls of the chats by path and method."""
+"""The calls of the chats, by path and method."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -58,7 +58,7 @@ async def change_topic(chat: OneChat, name: str, wanted: requests.TopicChangeWan
 
 
 async def change_root(chat: OneChat, wanted: requests.TopicChangeWanted) -> TopicShown:
-    """Change the topic of all topics, which has an empty id."""
+    """Change the root topic, which has an empty id."""
     return await change_topic(chat, ROOT, wanted)
 
 
@@ -112,7 +112,7 @@ async def send(chat: OneChat, wanted: requests.SendWanted) -> AskedShown:
 
 
 async def reask(chat: OneChat, pair: str, wanted: requests.ReaskWanted) -> AskedShown:
-    """Ask it again at its place."""
+    """Ask the question of a pair again, in place."""
     await load_with(chat, (pair,))
     new_pair = await chat.service.sends.reask(
         pair, wanted.view, model=wanted.model, hold=wanted.hold, step=wanted.step, quota=wanted.quota
@@ -121,7 +121,7 @@ async def reask(chat: OneChat, pair: str, wanted: requests.ReaskWanted) -> Asked
 
 
 async def cancel(chat: OneChat, _nothing: Nothing) -> Versioned:
-    """Cancel what is being sent; what has arrived stays."""
+    """Cancel the send in progress; what has arrived is kept."""
     await chat.service.chat.load()
     await chat.service.sends.cancel()
     return Versioned(chat.service.chat.version)
@@ -175,14 +175,14 @@ async def draft_summary(chat: OneChat, wanted: requests.DraftWanted) -> SummaryD
 
 
 async def compare_summary(chat: OneChat, wanted: requests.CompareWanted) -> Comparison:
-    """The tokens before and after, for this text."""
+    """Compare the tokens of the pairs with those of this summary."""
     history = await load_with(chat, wanted.ids)
     looking = await chat.service.views.get(wanted.view)
     return compare(history.in_order(wanted.ids), wanted.text, looking.view.sizer)
 
 
 async def accept_summary(chat: OneChat, wanted: requests.CompactionWanted) -> AskedShown:
-    """Replace the pairs by the summary; they are kept."""
+    """Replace the pairs with the summary. The pairs are kept."""
     history = await load_with(chat, wanted.ids)
     fact = compaction_fact(history, wanted.ids, wanted.text, new_id=chat.service.chat.make_id())
     await chat.service.chat.happen(fact)
@@ -197,26 +197,26 @@ async def undo_summary(chat: OneChat, wanted: requests.CompactionUndoWanted) -> 
 
 
 class ChatWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The name of a chat; without one it is called after its first question."""
+    """The name of a chat. Without one, the chat is named by its first question."""
 
     name: str = ""
 
 
 class ForkWanted(ChatWanted, frozen=True):
-    """A chat that begins with what another has up to this pair."""
+    """A new chat with the pairs of another up to this one."""
 
     pair: str = ""
 
 
 class ChatListCalls:
-    """Lists chats, and makes, renames, forks and deletes them."""
+    """Lists, creates, renames, forks and deletes chats."""
 
     def __init__(self, chats: Chats, records: Records) -> None:
         self._chats = chats
         self._records = records
 
     async def list_chats(self, query: Query) -> list[ChatBrief]:
-        """All chats; with `text`, those with these words."""
+        """All chats; with `text`, only those that contain these words."""
         return await self._chats.list_chats(query.text("text"))
 
     async def get(self, chat: str) -> ChatBrief:
@@ -226,7 +226,7 @@ class ChatListCalls:
         return await self.get(await self._chats.create(wanted.name))
 
     async def fork(self, chat: str, wanted: ForkWanted) -> ChatBrief:
-        """Begin a chat with what another has up to a pair."""
+        """Create a chat with the pairs of another up to this one."""
         return await self.get(await self._chats.fork(chat, wanted.pair, wanted.name))
 
     async def rename(self, chat: str, wanted: ChatWanted) -> ChatBrief:
@@ -234,12 +234,12 @@ class ChatListCalls:
         return await self.get(chat)
 
     async def delete(self, chat: str, query: Query) -> ForgetResult:
-        """Delete a chat so that no file has it any more; with `requests`, also what is on record of its requests, and
-        its runs."""
+        """Delete a chat so that no file contains it any more; with `requests`, also its recorded requests and its
+        runs."""
         brief, store = await self._chats.describe(chat), self._records.store
         await self._chats.delete(chat)
         if not query.is_set("requests"):
-            await store.forget([])  # it leaves no trace of what was removed just now
+            await store.forget([])  # removes all traces of what was just deleted
             return ForgetResult(0, 0)
         wanted = TextTerm("session", literal(brief.session))
         found, ids = await forget_exchanges(store, wanted, now=self._chats.context.now(), with_copies=True)
@@ -251,8 +251,8 @@ Act: TypeAlias = Callable[..., Awaitable[object]]
 
 
 async def _answer(act: Act, call: ApiCall, *first: object) -> object:
-    """Call it with these arguments, and then with what its further parameters are annotated as: names of the path, the
-    query, the call itself, or the body."""
+    """Call a function with these arguments, followed by what its other parameters are annotated as: names in the path,
+    the query, the call itself, or the body."""
     given, names = list(first), iter(call.names)
     kinds = [kind for name, kind in get_type_hints(act).items() if name != "return"]
     for kind in kinds[len(first) :]:
@@ -296,11 +296,11 @@ _CALLS: Mapping[str, Mapping[str, Act]] = {
     "import": {"POST": files.bring_in},
     "filter": {"GET": filters.describe_filter},
 }
-"""The calls of a chat by the end of their path and by method."""
+"""The calls of a chat, by the end of their path and by method."""
 
 
 def chat_calls(parts: ChatParts, records: Records) -> Calls:
-    """All calls below `/api/chats`. Those of the main chat are below `/api/chat`, too."""
+    """All calls below `/api/chats`. Those of the main chat are also below `/api/chat`."""
     chats = ChatListCalls(parts.chats, records)
     listed: dict[str, dict[str, Act]] = {
         "chats": {"GET": chats.list_chats, "POST": chats.create},

@@ -36,7 +36,7 @@ _LONGEST_NAME: Final = 200
 
 
 def parts_from_uploads(wanted: tuple[AttachmentWanted, ...]) -> tuple[Part, ...]:
-    """A part for each file, in their order."""
+    """A part for each file, in order."""
     return tuple(_part(number, each) for number, each in enumerate(wanted, 1))
 
 
@@ -64,8 +64,8 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
 
 
 def _is_another(claimed: str, real: str) -> bool:
-    """Whether a file is not of the kind it claims to be. An image under the name of another image type is accepted as
-    what it is."""
+    """Whether a file is not of the type it claims to be. An image that claims another image type is accepted as what it
+    is."""
     if claimed == "image/svg+xml":
         return not is_text(real)
     main = claimed.partition("/")[0]
@@ -82,7 +82,7 @@ _SANDBOX: Final = (b"content-security-policy", b"default-src 'none'; sandbox")
 
 
 def media(part: Part) -> WebResponse:
-    """The bytes of a part: shown if they are an image, whatever type they claim; otherwise a download."""
+    """The bytes of a part: shown if they are an image, regardless of the claimed type; otherwise a download."""
     data, name = _bytes(part), name_of(part)
     kind = sniff(data, name)
     if kind in RASTER:
@@ -100,7 +100,7 @@ def download(data: bytes, name: str, media_type: str = BINARY) -> WebResponse:
 
 
 def size_of(part: Part) -> tuple[str, int]:
-    """The media type of a part and its size in bytes, as far as the bytes are here."""
+    """The media type of a part and its size in bytes; 0 if the bytes are not here."""
     match part:
         case Text(text=text):
             return "text/plain", len(text_in(text).encode("utf-8", "replace"))
@@ -148,8 +148,8 @@ _KINDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 async def export(chat: OneChat, query: Query) -> WebResponse:
-    """The pairs that match a filter, those that a view shows, or all of them, written in a thread, so that the event
-    loop stays free."""
+    """Export the pairs that match a filter, those that a view shows, or all of them. The file is written in a thread,
+    so that the event loop stays free."""
     kind = query.text("as") or "json"
     if kind not in _KINDS:
         hint = nearest(kind, _KINDS)
@@ -158,7 +158,7 @@ async def export(chat: OneChat, query: Query) -> WebResponse:
     history = await chat.service.chat.load()
     pairs, filter_text = await _choose(chat, query, history)
     is_whole = query.is_set("whole_topics")
-    # Pairs never change; of the rest of the history only the topics are looked at.
+    # Pairs are immutable; of the rest of the history, only the topics are used.
     still = ChatHistory()
     still.topics = history.topics.copy()
     settings, now = chat.service.chat.settings, chat.service.chat.now()
@@ -214,7 +214,7 @@ async def _choose(chat: OneChat, query: Query, history: ChatHistory) -> tuple[li
 
 
 def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
-    """Refuse an export whose pairs name topics that are neither in it nor here."""
+    """Refuse an export whose pairs name topics that are neither in it nor in this chat."""
     known = {topic.id for topic in gathered.fact.topics}
     named = ((f"the topic {topic.name!r}", topic.parent) for topic in gathered.fact.topics)
     for what, topic in (*named, *((f"the pair {pair.id!r}", pair.topic) for pair in gathered.fact.pairs)):
@@ -225,7 +225,7 @@ def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
 
 
 def _new_topics(gathered: Gathered, history: ChatHistory) -> int:
-    """How many of its topics are new here, by their paths."""
+    """How many of its topics are new in this chat, by their paths."""
     paths: dict[str, tuple[str, ...]] = {}
     count = 0
     for topic in gathered.fact.topics:

@@ -1,4 +1,4 @@
-"""The chat's filters and commands: parse them, complete them while they are typed, and carry commands out."""
+"""The chat's filters and commands: parse them, complete them as the user types, and run commands."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -25,17 +25,17 @@ from sightline.web.bodies import Query
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 
 MOST_LOOKED_AT: Final = 200
-"""Values are offered from so many of the latest pairs."""
+"""Values are suggested from this many of the latest pairs."""
 
 FIRST: Final = (
     *("topic", "stars", "flag", "model", "text", "age", "date", "latest", "context", "attachments", "error", "state"),
     *("fault", "finish", "tool", "tokens", "input", "output", "cached", "time", "id"),
 )
-"""The fields that are offered before the others, in this order."""
+"""The fields that are suggested before the others, in this order."""
 
 
 def read_filter(chat: OneChat, text: str) -> Expression:
-    """Parse a filter. The Fault of a mistake has its place."""
+    """Parse a filter. Raises a Fault with the position of a mistake."""
     try:
         return _parse(chat, text)
     except Fault as fault:
@@ -70,7 +70,7 @@ def _parse_command(chat: OneChat, text: str) -> tuple[commands.ChatCommand, Expr
 def _offers(chat: OneChat, text: str, at: int, history: ChatHistory) -> Iterator[Completion]:
     try:
         place = commands.command_place(text)
-    except Fault:  # a quote is still open, so that no command can have begun
+    except Fault:  # a quote is still open, so no command can have begun
         place = None
     if place is not None and place < at:
         yield from _command_offers(text, at, place)
@@ -116,7 +116,7 @@ class _Saved(Mapping[str, Expression]):
 
 
 def _command_offers(text: str, at: int, place: int) -> Iterator[Completion]:
-    """Completions behind the colon: the names of commands, and what a command takes."""
+    """Completions after the colon: the names of commands, and the options of a command."""
     written = text[place + 1 : at]
     if not any(map(str.isspace, written)):
         for name, purpose in commands.COMMANDS.items():

@@ -1,4 +1,4 @@
-"""Pairs and views over the API: as the page shows them, what would be sent, and how the user edits and marks pairs."""
+"""The calls for pairs and views: show them, preview the next send, and edit and mark pairs."""
 
 from collections.abc import Callable, Mapping
 
@@ -31,7 +31,7 @@ from sightline.wire.pointer import resolve
 
 _PAIR_FIELDS = frozenset(shapes.PairShown.__struct_fields__) & frozenset(MessagePair.__struct_fields__)
 _ANSWER_FIELDS = frozenset(shapes.AnswerShown.__struct_fields__) - {"blocks", "citations", "cost"}
-"""Fields that are shown as the pair and the answer have them, unless they are replaced."""
+"""Fields that are shown as they are in the pair and in the answer, unless they are replaced."""
 
 
 def show_row(chat: OneChat, pair: MessagePair, view: View) -> shapes.PairShown:
@@ -51,7 +51,7 @@ def show_details(
 
 
 def answer_of(chat: OneChat, pair: MessagePair) -> ChatAnswer | None:
-    """Its answer; while it is being sent, what has arrived so far."""
+    """The answer of a pair; while it is being sent, what has arrived so far."""
     if pair.state != "sending":
         return pair.answer
     so_far = chat.service.sends.so_far(pair.id)
@@ -60,7 +60,7 @@ def answer_of(chat: OneChat, pair: MessagePair) -> ChatAnswer | None:
 
 def show_answer(chat: OneChat, answer: ChatAnswer, model: str) -> shapes.AnswerShown:
     cost = answer.cost
-    if cost is None and answer.usage is not None and not answer.run:  # an answer of before costs were kept
+    if cost is None and answer.usage is not None and not answer.run:  # an answer from before costs were stored
         known = cost_of(answer.usage, chat.parts.prices(model))
         cost = None if known is None else known.dollars
     fields = {name: getattr(answer, name) for name in _ANSWER_FIELDS}
@@ -95,7 +95,7 @@ def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None, standing: 
 
 
 def trouble(cause: Trouble | None) -> shapes.TroubleShown | None:
-    """What is shown instead of an answer."""
+    """The trouble that is shown instead of an answer."""
     return None if cause is None else msgspec.convert(cause, shapes.TroubleShown, from_attributes=True)
 
 
@@ -113,7 +113,7 @@ _MARKS: Mapping[str, Callable[..., facts.ChatFact]] = {
 
 
 async def get_pair(chat: OneChat, pair: str, query: Query) -> shapes.PairOpened:
-    """One pair; with `view`, as it is in that view."""
+    """A pair; with `view`, as it is in that view."""
     found = await _find(chat, pair)
     telemetry = chat.service.sends.telemetry(pair) or await _telemetry_of(chat, found.exchange)
     return show_details(chat, found, await _view(chat, query), telemetry)
@@ -179,7 +179,7 @@ async def _telemetry_of(chat: OneChat, exchange: str) -> tuple[SendTelemetry, ..
     try:
         recorded = [entry.fact for entry in await chat.records.facts(exchange)]
     except Fault:
-        return ()  # retention has taken it, or it is on another machine's record
+        return ()  # it was deleted by the retention policy, or recorded on another machine
     return tuple(msgspec.convert(each.telemetry, SendTelemetry) for each in recorded if isinstance(each, Budgeted))
 
 
@@ -211,7 +211,7 @@ EMBEDDED = "the embedded model, on this machine"
 
 
 async def update_view(chat: OneChat, view: str, wanted: requests.ViewWanted) -> shapes.ViewShown:
-    """Change its filter, model or topic."""
+    """Create a view, or change its filter, model or topic."""
     history = await chat.service.chat.load()
     if wanted.topic is not None and wanted.topic not in history.topics:
         raise not_there("topic", wanted.topic)
@@ -223,7 +223,7 @@ async def update_view(chat: OneChat, view: str, wanted: requests.ViewWanted) -> 
 
 
 async def get_view(chat: OneChat, view: str, query: Query) -> shapes.ViewShown:
-    """The current state; `text_tokens` is the size of the draft."""
+    """The current state of a view. `text_tokens` is the size of the draft."""
     tokens = query.number("text_tokens", -1)
     return _view_shown(chat, await chat.service.views.get(view), tokens if tokens >= 0 else None)
 
@@ -327,8 +327,8 @@ _LABELS: Mapping[Role, str] = {
 
 
 def shares_of(dialect: str, body: bytes) -> tuple[shapes.BodyShare, ...]:
-    """What a body consists of, in its own order: the messages by role, the tools, and the rest as options; nothing if
-    its dialect cannot read it."""
+    """What a body consists of, in its own order: the messages by role, the tools, and the rest as options. Empty if its
+    dialect cannot read it."""
     reading = DocumentReading.of(dialect, decode(body))
     if reading.request is None:
         return ()
@@ -344,7 +344,7 @@ def shares_of(dialect: str, body: bytes) -> tuple[shapes.BodyShare, ...]:
 
 
 def _address(prepared: Prepared) -> str:
-    """The address it goes to. The embedded model has one only while it runs, and no one else can use it."""
+    """The address of a request. That of the embedded model exists only while it runs, and no one else can use it."""
     if prepared.choice.provider.embedded:
         return EMBEDDED
     url = prepared.call.url

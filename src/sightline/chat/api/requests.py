@@ -1,6 +1,5 @@
-"""Requests of the chat's calls: the typed bodies that they take, and the errors of those that are refused. An error has
-the chat's own code where that is more precise, and the details that the page needs. What calls return is in `shapes`.
-"""
+"""The typed bodies that the chat's calls take, and the error responses. An error has the chat's own code if that is
+more precise, and the details that the page needs. What calls return is in `shapes`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +28,8 @@ from sightline.web.routes import ApiCall, Handler
 
 @dataclass(frozen=True, slots=True)
 class ChatParts:
-    """What the calls of the chats need. `prices` are those of a model by its name in the chat, `models` the names to
-    offer, `toolsets` those of the configuration. Days begin and end in `zone`."""
+    """What the calls of the chats need. `prices` returns the prices of a model by its name in the chat, `models` are
+    the names to suggest, `toolsets` are those of the configuration. Days begin and end in `zone`."""
 
     chats: Chats
     prices: Callable[[str], Prices | None]
@@ -41,7 +40,7 @@ class ChatParts:
 
 @dataclass(frozen=True, slots=True)
 class OneChat:
-    """The chat that a call is about, and all that its calls need."""
+    """The chat that a call is about, and what its calls need."""
 
     parts: ChatParts
     service: ChatService
@@ -52,7 +51,7 @@ Ids: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_lengt
 
 
 class ViewWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Fields that are left out stay as they are."""
+    """The new state of a view. Fields that are left out are unchanged."""
 
     filter: str | None = None
     model: str | None = None
@@ -80,7 +79,7 @@ class QuestionWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PreviewWanted(QuestionWanted, frozen=True):
-    """A question to be previewed. `before` is the pair that would be asked again at its place."""
+    """A question to be previewed. `before` is the pair that would be asked again in place."""
 
     before: str = ""
 
@@ -95,7 +94,7 @@ class SendWanted(QuestionWanted, frozen=True):
 
 
 class ReaskWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask a pair again at its place; by default with the model that was asked before."""
+    """Ask a pair again in place; by default, with the same model."""
 
     view: str
     model: str = ""
@@ -111,7 +110,7 @@ class ResumeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EditWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """New text; fields that are left out stay as they are."""
+    """New text; fields that are left out are unchanged."""
 
     user_text: str | None = None
     assistant_text: str | None = None
@@ -160,7 +159,7 @@ class TopicWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class TopicChangeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The new values of a topic; fields that are left out stay, and null means inherited."""
+    """The new values of a topic. Fields that are left out are unchanged, and null means inherited."""
 
     name: str | UnsetType = UNSET
     parent: str | UnsetType = UNSET
@@ -173,14 +172,14 @@ class TopicChangeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 
 class PreferencesWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """New preferences; a field that is left out stays."""
+    """New preferences; fields that are left out are unchanged."""
 
     settings: JsonObject | None = None
     saved_filters: tuple[SavedFilter, ...] | None = None
 
 
 class DraftWanted(IdsWanted, frozen=True, kw_only=True):
-    """The pairs to summarise."""
+    """The pairs to summarize."""
 
     view: str
     instruction: str = ""
@@ -206,7 +205,7 @@ class CompactionUndoWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 _STATUS: Mapping[Code, int] = {Code.AUTH: 422, Code.PERMISSION: 422, Code.MODEL_UNKNOWN: 422}
-"""Statuses that differ from the code's own, which would point at the API's token or at a path."""
+"""Statuses that differ from the code's own, which would suggest a problem with the API's token or with a path."""
 
 _DETAILS = ("column", "length", "line", "can_go_at")
 
@@ -254,7 +253,7 @@ def not_there(what: str, name: str) -> Fault:
 
 
 async def load_with(chat: OneChat, pairs: Iterable[str]) -> ChatHistory:
-    """The history as it is now. Raises a Fault if one of these pairs is not in it."""
+    """The current history. Raises a Fault if one of these pairs is not in it."""
     history = await chat.service.chat.load()
     for pair in pairs:
         if pair not in history:
@@ -263,7 +262,7 @@ async def load_with(chat: OneChat, pairs: Iterable[str]) -> ChatHistory:
 
 
 def wrong_text(text: str, fault: Fault) -> Fault:
-    """The Fault for an invalid filter or command, with its place in UTF-16 units."""
+    """The Fault for an invalid filter or command, with its position in UTF-16 units."""
     error = mistake(text, fault)
     return Fault(
         fault.code,

@@ -21,7 +21,7 @@ from sightline.web.replies import FaultShown
 
 
 class AttachmentShown(msgspec.Struct, frozen=True):
-    """An attached file; `n` is its position, `size` its bytes, as far as they are here."""
+    """An attached file; `n` is its position, `size` its number of bytes, 0 if they are not here."""
 
     n: int
     kind: AttachmentKind
@@ -39,8 +39,8 @@ class CitationShown(msgspec.Struct, frozen=True):
 
 
 class AnswerShown(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, complete or so far. `predicted` is the estimate of its prompt, next to the counts in `usage`; `cost`
-    is in US dollars."""
+    """An answer, complete or so far. `predicted` is the estimate of its prompt, to compare with the counts in `usage`;
+    `cost` is in US dollars."""
 
     blocks: tuple[Block, ...]
     text: str
@@ -71,8 +71,8 @@ class TroubleShown(msgspec.Struct, frozen=True):
 
 class PairShown(msgspec.Struct, frozen=True, kw_only=True):
     """A question and its answer, as they are in a view. `asking` is the model that is being asked while an earlier
-    answer is kept; `earlier` is the number of earlier answers. `is_edited`: its text was changed while the request was
-    held, and this is what was sent."""
+    answer is kept; `earlier` is the number of earlier answers. If `is_edited`, its text was changed while the request
+    was held, and this is what was sent."""
 
     id: str
     topic: str
@@ -114,7 +114,7 @@ class RowsShown(msgspec.Struct, frozen=True, rename={"first": "from"}):
 
 
 class PlaceShown(msgspec.Struct, frozen=True):
-    """The position of a pair on screen, if it is there."""
+    """The position of a pair on screen; null if it is not on screen."""
 
     index: int | None
 
@@ -140,7 +140,7 @@ class RoomShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LastShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The last send of a view. `telemetry` is its latest record, without messages and pairs, which the pair has."""
+    """The last send of a view. `telemetry` is its latest record, without messages and pairs, which are in the pair."""
 
     pair: str
     telemetry: SendTelemetry | None
@@ -150,8 +150,8 @@ class LastShown(msgspec.Struct, frozen=True, kw_only=True):
 
 class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
     """A view. `model` is the one that the next question goes to, `selected` the one that the user selected, or empty.
-    `rows` is the number of pairs on screen, `start` the position of the first that is sent. `newest_hidden`: the newest
-    pair is not on screen. `tools_trouble` is why the topic's tools cannot be used."""
+    `rows` is the number of pairs on screen, `start` the position of the first that is sent. If `newest_hidden`, the
+    newest pair is not on screen. `tools_trouble` is why the topic's tools cannot be used."""
 
     view: str
     version: int
@@ -176,7 +176,7 @@ class ViewShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BodyShare(msgspec.Struct, frozen=True):
-    """What a body has of one kind: how many, and how many characters they take."""
+    """The parts of a body of one kind: how many there are, and how many characters they have."""
 
     label: str
     count: int
@@ -184,8 +184,8 @@ class BodyShare(msgspec.Struct, frozen=True):
 
 
 class PreviewShown(msgspec.Struct, frozen=True, kw_only=True):
-    """The exact body of the next send; `trouble` says why it cannot be sent. `losses` and `additions` are what its
-    dialect cannot express and what it requires in addition; `shares` are what the body consists of."""
+    """The exact body of the next send; `trouble` is why it cannot be sent. `losses` and `additions` are what its
+    dialect cannot express and what it requires in addition; `shares` is what the body consists of."""
 
     body: str
     body_sha256: str
@@ -220,9 +220,9 @@ class Versioned(msgspec.Struct, frozen=True):
 
 
 class CommandShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a command did, or would do: the number of pairs, and how the first of them begin. `confirm`: the user must
-    confirm first. `export` is the address of the file, `compact` are the pairs to summarise, `ids` those that `:delete`
-    has deleted, so that they can be restored."""
+    """What a command did, or would do: the number of pairs, and how the first of them begin. If `confirm`, the user
+    must confirm first. `export` is the address of the file, `compact` has the pairs to summarize, and `ids` those that
+    `:delete` has deleted, so that they can be restored."""
 
     command: Literal["export", "tchange", "delete", "hud", "compact"]
     count: int
@@ -238,7 +238,7 @@ class CommandShown(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ImportShown(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import added, or would add: new pairs and topics, and pairs that were here already."""
+    """What an import added, or would add: new pairs and topics, and the number of pairs that existed already."""
 
     pairs: int
     topics: int
@@ -248,7 +248,7 @@ class ImportShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicShown(Topic, frozen=True, kw_only=True, omit_defaults=False, forbid_unknown_fields=False):
-    """A topic; null means inherited. `path` are the names from the top down; `direct` and `total` are the numbers of
+    """A topic; null means inherited. `path` has the names from the root down; `direct` and `total` are the numbers of
     pairs in it, and in it and all topics below."""
 
     path: tuple[str, ...]
@@ -257,7 +257,7 @@ class TopicShown(Topic, frozen=True, kw_only=True, omit_defaults=False, forbid_u
 
 
 class PreferencesShown(msgspec.Struct, frozen=True):
-    """The user's preferences, and the configured settings below them."""
+    """The user's preferences, with the configured settings as defaults."""
 
     settings: SettingsShown
     saved_filters: tuple[SavedFilter, ...]

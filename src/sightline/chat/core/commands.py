@@ -47,7 +47,7 @@ class DeletePairs:
     force: bool = False
 
     def needs_force(self, count: int) -> bool:
-        """Whether so many pairs are deleted only with `force`."""
+        """Whether this many pairs are deleted only with `force`."""
         return count > MOST_UNFORCED and not self.force
 
 
@@ -60,7 +60,7 @@ class Hud:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Replace the pairs by a summary."""
+    """Replace the pairs with a summary."""
 
 
 Action: TypeAlias = Export | Tchange | DeletePairs | Hud | Compact
@@ -78,8 +78,8 @@ class ChatCommand:
 
 
 def command_place(text: str) -> int | None:
-    """The index of the command's colon: the first one outside of quotes and parentheses that is not a field's, which
-    follows its name directly. None if the text is only a filter."""
+    """The index of the command's colon: the first colon outside of quotes and parentheses that does not belong to a
+    field, which follows its name directly. None if the text is only a filter."""
     source, depth = Source(text), 0
     while True:
         source.skip_space()
@@ -110,8 +110,8 @@ def _has_passed_quotes(source: Source) -> bool:
 
 
 def read_command(text: str) -> ChatCommand | None:
-    """The command in a line, with its filter not yet parsed; None if there is none. Raises a Fault with the place of a
-    mistake."""
+    """Parse the command in a line, except for its filter; None if there is no command. Raises a Fault with the position
+    of a mistake."""
     place = command_place(text)
     if place is None:
         return None
@@ -153,7 +153,7 @@ _MOVING: Mapping[type, str] = {Latest: "r", InContext: "o", OwnTopic: "t"}
 
 @dataclass(slots=True)
 class _Rest:
-    """The words behind a command's name that are not used yet."""
+    """The words after a command's name that have not been used yet."""
 
     source: Source
     name: Piece
@@ -165,7 +165,7 @@ class _Rest:
         return bool(found)
 
     def take_value(self, option: str) -> Piece | None:
-        """The value of an option, after a blank or a `=`."""
+        """The value of an option, after a space or a `=`."""
         for place, word in enumerate(self.words):
             if word.text.startswith(f"{option}="):
                 del self.words[place]
@@ -223,7 +223,7 @@ def _hud(rest: _Rest) -> Hud:
 
 
 class _Command(NamedTuple):
-    """How a command is read, what it knows, and what it is for."""
+    """How a command is parsed, its options, and its purpose."""
 
     read: Callable[[_Rest], Action]
     options: Sequence[str]
@@ -264,7 +264,7 @@ def _is_name(text: str) -> bool:
 
 
 def _words(source: Source) -> list[Piece]:
-    """The rest of the line as words. Quotes keep blanks in a word, also after the `=` of an option."""
+    """The rest of the line as words. Quotes keep spaces in a word, also after the `=` of an option."""
     words: list[Piece] = []
     source.skip_space()
     while source.next:
@@ -274,7 +274,7 @@ def _words(source: Source) -> list[Piece]:
                 text += _read_quoted(source)
             else:
                 found = _WORD.match(source.text, source.place)
-                assert found is not None  # neither blank nor quote comes next
+                assert found is not None  # neither a space nor a quote comes next
                 text += found[0]
                 source.place = found.end()
         words.append(Piece(text, start, source.place))

@@ -1,4 +1,4 @@
-"""The facts of a chat, and how they change a pair. Facts are only added; the history is a fold over them."""
+"""The facts of a chat, and how they change a pair. Facts are only appended; the history is a fold over them."""
 
 from collections.abc import Collection
 from typing import TypeAlias, assert_never
@@ -37,7 +37,7 @@ class PairFailed(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="cancelled"):
-    """It was cancelled, usually by the user; what had arrived stays, marked as partial."""
+    """The send was cancelled, usually by the user. What had arrived is kept, marked as partial."""
 
     id: str
     partial: ChatAnswer | None = None
@@ -46,7 +46,7 @@ class PairCancelled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="
 
 
 class PairReasked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="reasked"):
-    """The same question was sent again at its place, perhaps to another model. The answer stays until a new one has
+    """The same question was sent again in place, perhaps to another model. The answer stays until a new one has
     arrived."""
 
     id: str
@@ -54,7 +54,8 @@ class PairReasked(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
 
 
 class RunJoined(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="run_joined"):
-    """A run with tools answers it: a new one, or one that was interrupted and is resumed. The pair is sending again."""
+    """A run with tools answers the pair: a new run, or an interrupted one that is resumed. The pair is sending
+    again."""
 
     id: str
     run: str
@@ -68,7 +69,7 @@ class AnswerSwapped(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="
 
 
 class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="edited"):
-    """The user changed the text; None is unchanged."""
+    """The user changed the text; None means unchanged."""
 
     id: str
     user_text: str | None = None
@@ -77,8 +78,8 @@ class PairEdited(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kin
 
 
 class PairRevised(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="revised"):
-    """The user edited the request while it was held, and this was sent of the pair; None is unchanged. The pair may
-    still be waiting for its answer."""
+    """The user edited the request while it was held, and this is what was sent of the pair; None means unchanged. The
+    pair may still be waiting for its answer."""
 
     id: str
     user_text: str | None = None
@@ -89,49 +90,49 @@ class PairRevised(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="ki
 PairEvent: TypeAlias = (
     PairAnswered | PairFailed | PairCancelled | PairReasked | RunJoined | AnswerSwapped | PairEdited | PairRevised
 )
-"""What happens to a pair that is there."""
+"""The events of an existing pair."""
 
 
 class PairsStarred(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="starred"):
-    """They got so many stars."""
+    """The pairs got this number of stars."""
 
     ids: tuple[str, ...]
     star: Star
 
 
 class PairsFlagged(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="flagged"):
-    """They got this colour."""
+    """The pairs got this colour."""
 
     ids: tuple[str, ...]
     flag: Flag
 
 
 class PairsMoved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="moved"):
-    """They were moved to this topic."""
+    """The pairs were moved to this topic."""
 
     ids: tuple[str, ...]
     topic: str
 
 
 class PairsHandled(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="handled"):
-    """The user included or excluded them by hand, or left it to the filter again."""
+    """The user included or excluded the pairs by hand, or left it to the filter again."""
 
     ids: tuple[str, ...]
     hand: Hand
 
 
 Mark: TypeAlias = PairsStarred | PairsFlagged | PairsMoved | PairsHandled
-"""What the user notes about pairs, without changing their text."""
+"""Marks that the user sets on pairs, without changing their text."""
 
 
 class PairsDeleted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="deleted"):
-    """They were deleted, and can be restored."""
+    """The pairs were deleted, and can be restored."""
 
     ids: tuple[str, ...]
 
 
 class PairsRestored(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="restored"):
-    """They were restored to their places."""
+    """The pairs were restored to their places."""
 
     ids: tuple[str, ...]
 
@@ -143,20 +144,20 @@ class PairsCompacted(msgspec.Struct, frozen=True, omit_defaults=True, tag_field=
 
 
 class CompactionUndone(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="compaction_undone"):
-    """The pairs are back at their places, and the summary is removed."""
+    """The summarized pairs are back in their places, and the summary is removed."""
 
     id: str
 
 
 class ChatImported(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="imported"):
-    """Pairs and their topics were imported, each to its place in time. Those that are here already stay."""
+    """Pairs and their topics were imported, each to its place in time. Pairs that exist already are unchanged."""
 
     topics: tuple[Topic, ...]
     pairs: tuple[MessagePair, ...]
 
 
 Presence: TypeAlias = PairsDeleted | PairsRestored | PairsCompacted | CompactionUndone | ChatImported
-"""What changes which pairs there are."""
+"""The facts that change which pairs exist."""
 
 
 class TopicAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="topic_added"):
@@ -178,7 +179,7 @@ class TopicRemoved(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="k
 
 
 Growth: TypeAlias = TopicAdded | TopicChanged | TopicRemoved
-"""What happens to the tree of topics."""
+"""The facts that change the tree of topics."""
 
 ChatFact: TypeAlias = PairAsked | PairEvent | Mark | Presence | Growth
 
@@ -220,7 +221,7 @@ def pair_after(pair: MessagePair, fact: PairEvent) -> MessagePair:
 
 
 def apply_mark(pair: MessagePair, fact: Mark) -> MessagePair:
-    """The pair with this mark: the fact's field beside `ids` is the pair's of the same name."""
+    """The pair with this mark. The mark's field other than `ids` has the same name as the pair's field."""
     _, mark = fact.__struct_fields__
     return msgspec.structs.replace(pair, **{mark: getattr(fact, mark)})
 
@@ -238,7 +239,7 @@ def _end(pair: MessagePair, fact: PairAnswered | PairFailed | PairCancelled) -> 
     partial = fact.partial if fact.partial is not None and fact.partial.messages else None
     exchange = fact.exchange or pair.exchange
     trouble = fact.trouble if isinstance(fact, PairFailed) else replaced(CANCELLED, reason=fact.reason)
-    if pair.answer is not None:  # it was asked again, and what it had stays
+    if pair.answer is not None:  # the question was asked again, and the earlier answer stays
         earlier = pair.earlier if partial is None else (*pair.earlier, partial)
         return replaced(pair, earlier=earlier, asking="", state="complete", trouble=trouble, exchange=exchange)
     if isinstance(fact, PairCancelled) and partial is not None:
@@ -297,7 +298,7 @@ def _wrong(pair: MessagePair, what: str, hint: str) -> Fault:
 
 
 ERASED = "[deleted]"
-"""What a text that was deleted for good is replaced by."""
+"""Replaces text that was deleted permanently."""
 
 
 def exchanges_in(fact: ChatFact) -> dict[str, tuple[str, ...]]:
@@ -321,8 +322,8 @@ def _pair_exchanges(pair: MessagePair) -> tuple[str, ...]:
 
 
 def erase_texts(fact: ChatFact, pairs: Collection[str]) -> ChatFact:
-    """The fact without what was said in these pairs, and without a summary of them; all else stays, so that the history
-    folds as before."""
+    """The fact without the texts of these pairs, and without summaries of them. Everything else stays, so that the
+    history folds as before."""
     match fact:
         case PairAsked(pair=pair) if pair.id in pairs:
             return msgspec.structs.replace(fact, pair=_erase_pair(pair))

@@ -1,4 +1,4 @@
-"""All pairs and topics of a chat, as the facts so far leave them."""
+"""All pairs and topics of a chat, after the facts so far."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,12 +16,12 @@ from sightline.errors import Code, Fault
 Key: TypeAlias = tuple[float, ...]
 
 _FEW = 64
-"""Up to so many pairs are inserted and removed one by one; for more, the list is rebuilt once."""
+"""Up to this many pairs are inserted and removed one by one; for more, the list is rebuilt once."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """The pairs that a fact changed; with `is_wide`, so many that everything should be recomputed."""
+    """The pairs that a fact changed. With `is_wide` there are so many that everything should be recomputed."""
 
     ids: tuple[str, ...] = ()
     is_wide: bool = False
@@ -76,7 +76,7 @@ class ChatHistory:
         return [self._pairs[each] for each in self._live[max(0, len(self._live) - count) :]]
 
     def is_live(self, pair: str) -> bool:
-        """Whether it is neither deleted nor replaced."""
+        """Whether the pair is neither deleted nor replaced."""
         return pair in self._pairs and pair not in self._deleted and pair not in self._summaries
 
     def key(self, pair: str) -> Key:
@@ -94,8 +94,8 @@ class ChatHistory:
         return self.check(fact)()
 
     def check(self, fact: facts.ChatFact) -> Applying:
-        """Check a fact and return a function that applies it. Until it is called, nothing changes; no other fact may
-        come in between."""
+        """Check a fact and return a function that applies it. Nothing changes until that is called, and no other fact
+        may be applied in between."""
         match fact:
             case facts.PairAsked():
                 return self._ask(fact)
@@ -146,7 +146,7 @@ class ChatHistory:
         def ask() -> HistoryChange:
             self._leave(gone)
             self._deleted.update(gone)
-            self._latest = max(self._latest, pair.at)  # a clock that was set back puts no question before older ones
+            self._latest = max(self._latest, pair.at)  # even if the clock was set back, a new question comes last
             self._keep(pair, (self._latest, self._next()))
             self._live.append(pair.id)
             self.sending = pair.id
@@ -232,7 +232,7 @@ class ChatHistory:
 
     def _import(self, fact: facts.ChatImported) -> Applying:
         topics, renamed = self.topics.copy(), dict[str, str]()
-        for topic in fact.topics:  # those above come before those below
+        for topic in fact.topics:  # parents come before their children
             parent = renamed.get(topic.parent, topic.parent)
             known = topics.at((*topics.path(parent), topic.name))
             if known is None and topic.id not in topics:

@@ -1,7 +1,6 @@
-"""A filter prepared for one history, so that a hundred thousand pairs are searched in a moment.
+"""A filter prepared for one history, so that a hundred thousand pairs can be searched quickly.
 
-It means the same as `filters.predicate`. The difference: each topic, model and bound is looked at once, not once per
-pair.
+It means the same as `filters.predicate`, but each topic, model and bound is examined once, not once per pair.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +39,7 @@ from sightline.model.reply import Usage
 
 
 class PairWords:
-    """The text of question and answer, with a line end between them. A changed pair is read again."""
+    """The text of question and answer, with a line break between them. A changed pair is read again."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[MessagePair, str]] = {}
@@ -55,7 +54,7 @@ class PairWords:
         return text
 
     def hold(self, words: str, pair: MessagePair) -> bool:
-        """Whether this text, in lower case and on one line, occurs in it."""
+        """Whether this text, in lower case and on one line, occurs in the pair."""
         return words in self.of(pair)
 
 
@@ -82,11 +81,11 @@ _REFUSALS = (
     Code.QUOTA,
 )  # fmt: skip
 _REFUSED = {code.value: STATUS[code] for code in _REFUSALS}
-"""What a provider answers with when it refuses, by code: pairs of older chats have no status of their own."""
+"""The HTTP status of a provider's refusal, by code: pairs of older chats have no status of their own."""
 
 
 def _status(pair: MessagePair) -> Value:
-    """The HTTP status of the last send: the provider's own where it refused, 200 with a complete answer."""
+    """The HTTP status of the last send: the provider's own if it refused, 200 for a complete answer, otherwise None."""
     if pair.trouble is not None:
         return pair.trouble.status or _REFUSED.get(pair.trouble.code)
     return _OK if pair.state == "complete" and pair.answer is not None else None
@@ -115,7 +114,7 @@ FIELDS = frozenset(_VALUES)
 
 @dataclass(slots=True)
 class PairSubject:
-    """A pair and the names of its topics. Fields that only exchanges have are unknown."""
+    """A pair and the names of its topics. The value of a field that only exchanges have is None."""
 
     pair: MessagePair
     path: tuple[str, ...]
@@ -144,7 +143,7 @@ _NAMES: Mapping[str, Callable[[MessagePair], str]] = {
 
 @dataclass(slots=True)
 class Matching:
-    """Tests for the pairs of a history. `members` are the ids for which a term about the whole list holds."""
+    """Tests for the pairs of a history. `members` has the ids for which a term about the whole list holds."""
 
     topics: Topics
     now: float
@@ -197,13 +196,13 @@ class Matching:
 
 
 def of_topic(pairs: Iterable[MessagePair], topic: str, count: int | None) -> frozenset[str]:
-    """The pairs of a topic, or the newest so many of them."""
+    """The pairs of a topic, or only the newest `count` of them."""
     own = [pair.id for pair in pairs if pair.topic == topic]
     return frozenset(own if count is None else own[max(0, len(own) - count) :])
 
 
 def of_model(pairs: Iterable[MessagePair], model: str) -> frozenset[str]:
-    """The pairs that this model was asked."""
+    """The pairs whose question was sent to this model."""
     pattern = literal(model)
     fitting = cache(lambda value: fits(pattern, value))
     return frozenset(pair.id for pair in pairs if fitting(pair.model))

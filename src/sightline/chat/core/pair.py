@@ -1,6 +1,5 @@
-"""One question and its answer: the unit of a chat's history; and a file as a part of a question: text under its name,
-images, PDFs and sound as what they are.
-"""
+"""A question and its answer, the unit of a chat's history; and a file as a part of a question: text under its name,
+images, PDFs and audio as themselves."""
 
 import base64
 import re
@@ -25,8 +24,8 @@ _NO_FAILURE = frozenset({"cancelled", "interrupted", "filter_changed"})
 
 
 class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why there is no answer. `label` is its class, shown in brackets; `code` is precise, `hint` says what to do next,
-    `reason` why it was cancelled. `status` is the provider's HTTP status, where it answered."""
+    """Why there is no answer. `label` is its class, shown in brackets; `code` is the precise cause, `hint` is what to
+    do next, `reason` is why it was cancelled. `status` is the provider's HTTP status, if it answered."""
 
     code: str
     message: str
@@ -37,19 +36,19 @@ class Trouble(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def line(self) -> str:
-        """The line that is shown instead of the answer: its class in one of five words for failed sends, or what
-        happened if no provider is to blame."""
+        """The line that is shown instead of the answer: one of five words for the class of a failed send, or the cause
+        if no provider is to blame."""
         word = self.code if self.code in _NO_FAILURE else self.label
         return f"[error: {word}] {self.message}"
 
 
 class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The assistant's messages, with the tool rounds between them, as they can be sent again.
+    """The assistant's messages, with the tool rounds between them, in a form that can be sent again.
 
-    `finish` is why it ended; `cancelled` marks a partial answer, with its `reason`. `exchange` is the id of its
-    exchange. `predicted` is the estimate of its prompt, next to the counts in `usage`. `run` is the id of the run with
-    tools that it came from, if any: then `usage` is of all its requests, and `predicted` of the first. `cost` is in US
-    dollars, None where it is not known.
+    `finish` is why the answer ended; `cancelled` marks a partial answer, with its `reason`. `exchange` is the id of its
+    exchange. `predicted` is the estimate of its prompt, to compare with the counts in `usage`. `run` is the id of the
+    run with tools that it came from, if any: then `usage` covers all its requests, and `predicted` the first. `cost` is
+    in US dollars, None if unknown.
     """
 
     messages: tuple[Message, ...] = ()
@@ -67,7 +66,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def text(self) -> str:
         """Its text. Messages with tool calls between them are separated by a blank line."""
-        if len(self.messages) == 1 and len(self.messages[0].parts) == 1:  # nearly all of them, and filters read all
+        if len(self.messages) == 1 and len(self.messages[0].parts) == 1:  # the usual case, and filters read them all
             only = self.messages[0].parts[0]
             return only.text if isinstance(only, Text) else ""
         spoken = (
@@ -79,7 +78,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """The sources, in their order."""
+        """The citations, in order."""
         return tuple(each for part in self._parts if isinstance(part, Text) for each in part.citations)
 
     @property
@@ -89,7 +88,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether it was aborted."""
+        """Whether the answer was aborted."""
         return self.finish in ("cancelled", "error")
 
     @property
@@ -119,9 +118,9 @@ class MessagePair(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     """A question and, once it has arrived, its answer. `at` is when it was asked, in seconds since 1970.
 
     `asking` is the model that is being asked while an earlier answer is kept. `hand` overrides the filter: `in` or
-    `out`. `earlier` are replaced answers, oldest first. `summary_of` are the pairs that this summary replaces. `run` is
-    the run with tools last started for its answer. `is_edited`: the user changed its text in a held request, and this
-    is the text that was sent.
+    `out`. `earlier` has the replaced answers, oldest first. `summary_of` has the pairs that this summary replaces.
+    `run` is the run with tools last started for its answer. If `is_edited`, the user changed its text in a held
+    request, and this is the text that was sent.
     """
 
     id: str
@@ -161,7 +160,7 @@ def trouble_of(fault: Fault) -> Trouble:
 
 
 def prompt_too_large(tokens: int, limit: int, reserved: int) -> Fault:
-    """The prompt does not fit, even alone."""
+    """The fault if the prompt does not fit, even without any history."""
     beside = f", of which {reserved:,} are taken by the system prompt and the tools" if reserved else ""
     return Fault(
         Code.CONTEXT_OVERFLOW,
@@ -172,7 +171,8 @@ def prompt_too_large(tokens: int, limit: int, reserved: int) -> Fault:
 
 
 def overflow_after_trimming(last: Fault, trimmed: int, attempts: int) -> Fault:
-    """The request is still too large after the allowed number of trims, or as far as trimming helps."""
+    """The fault if the request is still too large after the allowed number of trims, or after all that trimming can
+    do."""
     left_out = f"{trimmed} pair{'s were' if trimmed != 1 else ' was'} left out in {attempts} "
     tried = f"{left_out}further attempt{'s' if attempts != 1 else ''}" if attempts else "nothing more could be left out"
     return Fault(
@@ -187,7 +187,7 @@ def overflow_after_trimming(last: Fault, trimmed: int, attempts: int) -> Fault:
 
 
 def filter_changed(last: Fault) -> Fault:
-    """The filter changed during the send, so its context is no longer the one on screen."""
+    """The fault if the filter changed during the send, so that its context is no longer the one on screen."""
     return Fault(
         Code.CANCELLED,
         f"the filter was changed while the request was made smaller, so it was not sent again; the provider had said: "
@@ -209,7 +209,7 @@ _FENCED = re.compile(r"File: (?P<name>.*)\n(?P<fence>`{3,})\n(?P<text>.*?)\n?(?P
 
 
 def attachment(data: bytes, name: str, place: str = "") -> Part:
-    """The part for these bytes, whatever the name says. `place` is the file's name in error messages."""
+    """The part for these bytes, by their content rather than the name. `place` is the file's name in error messages."""
     place, kind = place or name, sniff(data, name)
     if is_text(kind):
         return Text(_fence(data.decode(encoding_of(data)), name, place))
@@ -231,12 +231,12 @@ _ATTACHMENT_KINDS: Mapping[type[Part], AttachmentKind] = {
 
 
 def kind_of(part: Part) -> AttachmentKind:
-    """What it is called on screen."""
+    """The kind of a part, as it is named on screen."""
     return _ATTACHMENT_KINDS.get(type(part), "other")
 
 
 def name_of(part: Part) -> str:
-    """The file's name, if it is known."""
+    """The file's name; empty if unknown."""
     match part:
         case Text(text=text):
             found = _FENCED.fullmatch(text)

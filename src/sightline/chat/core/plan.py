@@ -1,4 +1,4 @@
-"""The plan of one send: what is asked of which model, frozen when the send begins."""
+"""The plan of a send: its question, context and model, frozen when the send begins."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -33,7 +33,8 @@ Stage: TypeAlias = Literal[
 
 
 class TelemetryBudget(msgspec.Struct, frozen=True, rename="camel"):
-    """`max_context` is the largest request (ML), `max_usable_raw` what history and prompt can use of it."""
+    """`max_context` is the maximum size of a request (ML); `max_usable_raw` is what history and prompt can use of
+    it."""
 
     max_context: int
     max_usable_raw: int
@@ -48,7 +49,7 @@ class Selected(msgspec.Struct, frozen=True):
 
 
 class MessageSummary(msgspec.Struct, frozen=True):
-    """One message in short: its role and its text."""
+    """A message in short: its role and its text."""
 
     role: str
     content: str
@@ -57,12 +58,12 @@ class MessageSummary(msgspec.Struct, frozen=True):
 class SendTelemetry(
     msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", tag_field="kind", tag="telemetry"
 ):
-    """One moment of one send. Token numbers are likely sizes; `bands` has the whole estimates, and `margin` is what was
-    held back of the budget because the sizes may be larger.
+    """One moment of a send. Token numbers are likely sizes; `bands` has the full estimates, and `margin` is what was
+    held back from the budget because the sizes may be larger.
 
-    What begins with `predicted` stays the same during a send; what begins with `attempt` only falls. `selection` is
-    what this attempt sends of the history, `trimming_removed` what it leaves out of the predicted pairs, of which
-    `preflight_trimmed_count` were left out before the first attempt.
+    Fields that begin with `predicted` stay the same during a send; those that begin with `attempt` only decrease.
+    `selection` has the pairs that this attempt sends, `trimming_removed` the predicted pairs that it leaves out, of
+    which `preflight_trimmed_count` were left out before the first attempt.
     """
 
     model: str
@@ -110,7 +111,8 @@ def _words(part: msgspec.Struct) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A pair that is planned to be sent: its messages, their size, and the tokens planned for it, with a margin."""
+    """A pair that is planned to be sent: its messages, their size, and the tokens planned for it, including a
+    margin."""
 
     id: str
     model: str
@@ -121,12 +123,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """Nothing that happens after a send has begun changes its plan: neither the filter, the model, a setting nor the
-    history.
+    """A frozen plan: nothing that happens after a send has begun changes it, neither the filter, the model, a setting
+    nor the history.
 
-    `items` are the predicted pairs, oldest first; `visible_count` is the number of visible pairs. `aut` is what is
-    planned for the prompt, `prompt` its estimate by the rules alone, and `size` what past counts of the provider make
-    of it. `shown` is the `room` beside the sizes of all that is sent. `conversation` is its id for the provider.
+    `items` has the predicted pairs, oldest first; `visible_count` is the number of visible pairs. `aut` is the size
+    planned for the prompt, `prompt` is its estimate by the rules alone, and `size` that estimate corrected by past
+    counts of the provider. `shown` is the `room` with the sizes of everything that is sent. `conversation` is its id
+    for the provider.
     """
 
     model: str
@@ -157,7 +160,7 @@ class SendPlan:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the prompt probably does not fit even alone."""
+        """Whether the prompt probably does not fit even without any history."""
         return not self.room.can_ever_hold(self.prompt.tokens)
 
     def messages(self, trimmed: int) -> tuple[Message, ...]:
@@ -177,7 +180,7 @@ class SendPlan:
 
 
 NO_QUESTION_YET = "…"
-"""What stands for the question in a preview before there is one: not every dialect has a way to say nothing."""
+"""Stands for the question in a preview before there is one, because not every dialect can express an empty question."""
 
 
 def plan_of(
@@ -189,8 +192,8 @@ def plan_of(
     replaces: str = "",
     is_draft: bool = False,
 ) -> SendPlan:
-    """The plan for a question in this view, as it is now. `before` is the pair that is asked again at its place: only
-    older pairs are sent. `replaces` is a pair that will be replaced. An empty question has a plan only if it
+    """The plan for a question in this view, as the view is now. `before` is the pair that is asked again in place: only
+    older pairs are sent. `replaces` is a pair that will be replaced. An empty question is allowed only if it
     `is_draft`, which is never sent."""
     message = question(text, attachments)
     if message is None and is_draft:

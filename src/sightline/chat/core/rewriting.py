@@ -1,6 +1,6 @@
-"""Pairs are rewritten: by edits of a held request, and by a summary that replaces older ones.
+"""Rewrites pairs: applies edits of a held request, and replaces older pairs with a summary.
 
-The history keeps what was really sent. Otherwise the next turn would send the text that was edited away. A summary is
+The history keeps what was actually sent; otherwise the next turn would send the text that was edited away. A summary is
 drafted, edited, accepted and undone by the user.
 """
 
@@ -24,9 +24,9 @@ from sightline.tokens.estimate import sum_estimates
 def revise_pairs(
     pairs: Sequence[MessagePair], question_pair: str, changes: Sequence[SectionChange]
 ) -> dict[str, MessagePair]:
-    """The pairs that these changes alter, by id. `pairs` are those of the request in their order; `question_pair` is
-    the id of the one that asks. Earlier text that was deleted was left out of this one request; the pairs keep it. The
-    question becomes what was sent."""
+    """The pairs that these changes alter, by id. `pairs` are those of the request in order; `question_pair` is the id
+    of the one with the question. Earlier text that was deleted is left out of this one request only, and the pairs keep
+    it. The question becomes what was sent."""
     known = {pair.id: pair for pair in pairs}
     found: dict[str, MessagePair] = {}
     for change in changes:
@@ -46,7 +46,7 @@ def revise_pairs(
 
 
 def revision(before: MessagePair, pair: MessagePair) -> PairRevised:
-    """The fact that turns the one into the other."""
+    """The fact that changes `before` into `pair`."""
     return PairRevised(
         before.id,
         None if pair.user_text == before.user_text else pair.user_text,
@@ -56,7 +56,8 @@ def revision(before: MessagePair, pair: MessagePair) -> PairRevised:
 
 
 def _place(pairs: Sequence[MessagePair], change: SectionChange) -> tuple[str, int] | None:
-    """The pair that contains this text, and the number of the message in its answer; -1 is its question."""
+    """The pair that contains this text, and the index of the message in its answer; -1 means its question. None if no
+    pair contains the text."""
     places = [
         (pair.id, number)
         for pair in pairs
@@ -75,7 +76,7 @@ def _slots(pair: MessagePair) -> Iterator[tuple[int, str, str]]:
 
 
 def _question(pair: MessagePair) -> tuple[Part, ...]:
-    """The parts of its question, as they are sent."""
+    """The parts of a pair's question, as they are sent."""
     return (*pair.attachments, *((Text(pair.user_text),) if pair.user_text.strip() else ()))
 
 
@@ -108,7 +109,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str) -> Prompt:
-    """The request for a draft: the pairs, and the instruction to summarise them."""
+    """The request for a draft: the pairs, and the instruction to summarize them."""
     if not pairs:
         raise Fault(Code.USAGE, "there is nothing to summarize", hint="Choose some pairs.")
     messages = concatenate(map(sizer.messages, pairs))
@@ -116,7 +117,7 @@ def drafting(pairs: Sequence[MessagePair], sizer: Sizer, instruction: str) -> Pr
 
 
 def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Comparison:
-    """The tokens before and after, for this summary."""
+    """The tokens of the pairs and of this summary."""
     message = question(text)
     return Comparison(
         band(sum_estimates(map(sizer.size, pairs))),
@@ -125,8 +126,8 @@ def compare(pairs: Sequence[MessagePair], text: str, sizer: Sizer) -> Comparison
 
 
 def compaction_fact(history: ChatHistory, ids: Sequence[str], text: str, *, new_id: str) -> PairsCompacted:
-    """The fact that replaces these pairs by the summary: a question without an answer, in the topic and at the time of
-    the newest of them."""
+    """The fact that replaces these pairs with the summary: a question without an answer, in the topic and at the time
+    of the newest of them."""
     if not ids or not text.strip():
         raise Fault(
             Code.USAGE, "a summary needs a text and the pairs that it replaces", hint="Choose some, and write it."

@@ -1,7 +1,6 @@
-"""The send: attempts that get smaller while the provider finds them too large.
+"""The send: attempts that get smaller as long as the provider finds them too large.
 
-A generator that yields what to do and is sent the outcome, so that a live send, a preview and a test run the same
-rules.
+A generator yields what to do and is sent the outcome, so that a live send, a preview and a test follow the same rules.
 """
 
 from collections.abc import Callable, Generator
@@ -31,8 +30,8 @@ _LEAST_SCALE, _MOST_SCALE = 0.25, 4.0
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Send this. `ids` are the pairs in it, `number` counts from 1, `tokens` is its planned size. `telemetry` is what
-    happened since the step before, ending with this attempt."""
+    """Send this prompt. `ids` are the pairs in it, `number` counts from 1, `tokens` is its planned size. `telemetry`
+    has what happened since the previous step, ending with this attempt."""
 
     prompt: Prompt
     ids: tuple[str, ...]
@@ -69,14 +68,14 @@ class AttemptRefused:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The wait is over; or the user sends it `anyway`."""
+    """The wait is over, or the user sends it `anyway`."""
 
     anyway: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The user cancelled it."""
+    """The user cancelled the send."""
 
 
 Outcome: TypeAlias = Delivered | AttemptRefused | Resumed | Cancelled
@@ -84,8 +83,8 @@ Outcome: TypeAlias = Delivered | AttemptRefused | Resumed | Cancelled
 
 @dataclass(frozen=True, slots=True)
 class SendEnding:
-    """How the send ended. `sent` are the pairs of the last attempt, `trimmed` those of the `predicted` that it left
-    out, of which the first `preflight` were left out before any attempt. If nothing was sent, nothing was left out."""
+    """How the send ended. `sent` has the pairs of the last attempt, and `trimmed` those of the `predicted` that it left
+    out; the first `preflight` of these were left out before any attempt. If nothing was sent, both are empty."""
 
     kind: Literal["delivered", "failed", "cancelled"]
     telemetry: tuple[SendTelemetry, ...]
@@ -98,14 +97,14 @@ class SendEnding:
 
     @property
     def trouble(self) -> Trouble | None:
-        """What is shown instead of the answer."""
+        """What is shown instead of the answer; None if there is no fault."""
         return None if self.fault is None else trouble_of(self.fault)
 
 
 def sending(
     plan: SendPlan, quota: Callable[[int], Wait] = lambda _tokens: READY
 ) -> Generator[Step, Outcome, SendEnding]:
-    """Carry out a plan. `quota` returns how long a request of some size must wait now."""
+    """Carry out a plan. `quota` returns how long a request of a given size must wait now."""
     return (yield from _Send(plan, quota).steps())
 
 
@@ -150,8 +149,9 @@ class _Send:
                     assert_never(unreachable)
 
     def _wait(self) -> Generator[Step, Outcome, bool]:
-        """Wait if necessary; returns False if it was cancelled."""
-        # A lesson alone must not make it too large for the account: it would never be sent, and nothing unlearned.
+        """Wait if necessary. Returns False if the send was cancelled."""
+        # The calibration alone must not make it too large for the account: it would never be sent, and the calibration
+        # never corrected.
         while not (wait := self.quota(self._planned - self.plan.room.learned)).is_over:
             self._tell("waiting", wait=wait)
             outcome = yield Pause(wait, self._news())
@@ -188,9 +188,9 @@ class _Send:
         return None
 
     def _more_to_trim(self, fault: Fault) -> int:
-        """How many more of the oldest pairs to leave out: one, or as many as the provider's own figures require; 0 if
-        nothing helps, because the prompt alone is too large. That all pairs together would not be enough does not
-        count: it is only our estimate."""
+        """How many more of the oldest pairs to leave out: one, or as many as the provider's own figures require. 0 if
+        nothing helps, because the prompt alone is too large. If leaving out all pairs would not be enough by our
+        estimate, that does not count, because it is only an estimate."""
         left, stated = self._left, fault.numbers
         if not left:
             return 0
@@ -219,7 +219,7 @@ class _Send:
 
     @property
     def _planned(self) -> int:
-        """What this attempt will hardly exceed, without the reply."""
+        """The tokens that this attempt will hardly exceed, without the reply."""
         room = self.plan.room
         return sum(item.tokens for item in self._left) + self.plan.aut + room.system + room.tools + room.margin
 
@@ -288,7 +288,7 @@ class _Send:
 
 
 def _covering(items: tuple[Item, ...], tokens: float) -> int:
-    """How many of the first items have so many tokens together; 0 if all of them have fewer."""
+    """How many of the first items together have at least this many tokens; 0 if all of them have fewer."""
     for count, item in enumerate(items, 1):
         tokens -= item.estimate.tokens
         if tokens <= 0:
@@ -302,8 +302,8 @@ def _selection(items: tuple[Item, ...]) -> tuple[Selected, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ContextCounter:
-    """How many pairs are sent: `predicted` is X, `visible` is Y, `trimmed` is T of the last send, of `predicted_then`
-    pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`."""
+    """How many pairs are sent: `predicted` is X, `visible` is Y, and `trimmed` is T of the last send, which had
+    `predicted_then` pairs. `text` is `X / Y`; after a send that left pairs out, `[X-T]/Y`."""
 
     text: str
     predicted: int
@@ -314,10 +314,11 @@ class ContextCounter:
 
 
 def counter_of(view: View, last: SendEnding | None = None, prompt: int | None = None) -> ContextCounter:
-    """The counter for what is visible now, after the last send. `prompt` is what is planned for the draft."""
+    """The counter for the currently visible pairs, after the last send. `prompt` is the size planned for the draft."""
     room, predicted, visible = view.shown_room, len(view.visible) - view.start, len(view.visible)
     if last is not None and last.trimmed:
-        # If a pair that it chose from is hidden now, its numbers are of another history and may be larger than this.
+        # If one of the last send's pairs is hidden now, its numbers belong to another history and may be larger than
+        # this one.
         standings = {view.standing(pair) for pair in (*last.sent, *last.trimmed)}
         last = last if standings <= {"included", "excluded"} else None
     trimmed = 0 if last is None else len(last.trimmed)

@@ -1,4 +1,4 @@
-"""Pairs as messages, and their tokens for one model: likely sizes, and upper bounds that are safe to plan with."""
+"""Pairs as messages, and their tokens for one model: likely sizes, and upper bounds that are safe for planning."""
 
 from collections.abc import Iterable
 from copy import copy
@@ -42,9 +42,9 @@ def question(text: str, attachments: tuple[Part, ...] = ()) -> Message | None:
 def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) -> tuple[Message, ...]:
     """The pair as it is sent: the question, then the answer.
 
-    Left out are calls without a result, results without a call, and calls without a question before them: providers
-    refuse these. Context given beside results is left out with them. Thinking is sent only beside calls, and only if it
-    is signed by the provider that will read it; elsewhere providers drop or refuse it.
+    Calls without a result, results without a call, and calls without a question before them are left out, because
+    providers refuse them. Context that was given with results is left out with them. Thinking is sent only together
+    with calls, and only if it is signed by the provider that will read it; otherwise providers drop or refuse it.
     """
     user_message = question(pair.user_text, pair.attachments)
     answered = () if pair.answer is None else _join_same_role(pair.answer.messages)
@@ -65,8 +65,8 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
 
 
 def concatenate(pairs: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
-    """The messages of several pairs. Ids of calls that an earlier pair has used are changed, together with those of
-    their results, so that the provider can tell the calls apart."""
+    """The messages of several pairs. Call ids that an earlier pair has used are changed, in the calls and in their
+    results, so that the provider can tell the calls apart."""
     used: set[str] = set()
     sent: list[Message] = []
     for messages in pairs:
@@ -106,7 +106,7 @@ def _join_same_role(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _calls_with_results(messages: tuple[Message, ...]) -> frozenset[int]:
-    """The calls that the next message answers, and the results that answer them, by identity."""
+    """The calls that the next message answers, and the results that answer them, by object identity."""
     found: set[int] = set()
     for asking, answering in pairwise(messages):
         if asking.role != "assistant" or answering.role != "tool":
@@ -134,7 +134,7 @@ def _goes(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: boo
         case Image() | Audio() | Document():
             return find_dialect(dialect).rules.takes_model_media
         case CacheBreakpoint():
-            return False  # where a cache is worth it is for the next request to say
+            return False  # the next request decides where caching is worthwhile
         case unreachable:
             assert_never(unreachable)
 
@@ -156,7 +156,7 @@ _ROUNDING = 2
 
 
 class Sizer:
-    """Counts for one model in one dialect, by the settings. Counts of pairs are cached."""
+    """Counts tokens for one model in one dialect, by the settings. Counts of pairs are cached."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class Sizer:
         return estimate
 
     def size(self, pair: MessagePair) -> Estimate:
-        """The same, as the provider's past counts suggest."""
+        """What a pair adds to a request, corrected by the provider's past counts."""
         return self.correct(self.pair(pair))
 
     def cost(self, pair: MessagePair) -> int:
@@ -218,7 +218,7 @@ class Sizer:
         return exactly(sum(map(self._part_tokens, message.parts)), "characters per token")
 
     def prelude(self, text: str) -> Estimate:
-        """The system message, with what every request has."""
+        """The system message, including what every request has."""
         messages = (Message("system", (Text(text),), bare=True),) if text else ()
         if not self.by_characters:
             return self._estimator.estimate_by_rules(Request(messages=messages))
@@ -228,11 +228,11 @@ class Sizer:
         return self._estimator.tools(self.tools)
 
     def correct(self, estimate: Estimate) -> Estimate:
-        """A part of a request, as the provider's past counts suggest."""
+        """Correct the estimate of a part of a request by the provider's past counts."""
         return estimate if self._calibration is None else self._calibration.scale(estimate)
 
     def cautious(self, estimate: Estimate) -> int:
-        """The number of tokens that it will hardly exceed, by the calibration."""
+        """The number of tokens that the part will hardly exceed, by the calibration."""
         if self._calibration is None or estimate.is_exact:
             return estimate.high
         lesson = self._calibration
@@ -243,7 +243,7 @@ class Sizer:
 
     @property
     def always_added(self) -> int:
-        """What every request has on top, by the calibration."""
+        """What every request has in addition, by the calibration."""
         if self._calibration is None:
             return 0
         return max(0, ceil(self._calibration.added)) + _ROUNDING

@@ -15,7 +15,7 @@ _DEEPEST = 32
 
 
 class Parameters(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """The parameters of requests in a topic; None is inherited."""
+    """The parameters of requests in a topic; None means inherited."""
 
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
@@ -30,8 +30,8 @@ class Parameters(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
 
 class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One topic. Of `system_prompt`, `instructions`, `model`, `style_directives` and `toolsets`, None is inherited; an
-    empty text is none.
+    """A topic. For `system_prompt`, `instructions`, `model`, `style_directives` and `toolsets`, None means inherited;
+    an empty text means none.
 
     A system prompt replaces the base instructions of the model's family; `instructions` follow either. `toolsets` are
     names in the configuration.
@@ -49,8 +49,8 @@ class Topic(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The settings of a topic, its own and inherited ones. Without `has_system_prompt`, neither it nor a topic above
-    has one, not even an empty one."""
+    """The settings of a topic, its own and inherited ones. Without `has_system_prompt`, neither the topic nor one above
+    it has a system prompt, not even an empty one."""
 
     system_prompt: str = ""
     has_system_prompt: bool = False
@@ -62,7 +62,7 @@ class Inherited(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 _INHERITED = ("system_prompt", "instructions", "model", "style_directives", "toolsets")
-"""The fields of a topic of which None means that of the topic above."""
+"""The fields of a topic for which None means the value of the topic above."""
 
 
 class Topics:
@@ -101,7 +101,7 @@ class Topics:
         self._children[topic.parent][topic.name.strip().lower()] = topic.id
 
     def change(self, topic: Topic) -> None:
-        """Replace the topic with this id, also if its parent changes."""
+        """Replace the topic with this id, even if its parent changes."""
         before = self.get(topic.id)
         if topic.id == ROOT:
             if topic.parent != ROOT or topic.name:
@@ -117,7 +117,7 @@ class Topics:
         self._topics[topic.id] = topic
 
     def remove(self, topic: str) -> None:
-        """Remove a topic. Whether it has pairs is checked by the history."""
+        """Remove a topic. The history checks whether it has pairs."""
         found = self.get(topic)
         if topic == ROOT or self._children[topic]:
             what = "the topic of all topics" if topic == ROOT else f"{found.name!r}, which has topics below it,"
@@ -126,23 +126,23 @@ class Topics:
         del self._children[topic], self._topics[topic]
 
     def path(self, topic: str) -> tuple[str, ...]:
-        """Its names from the top down."""
+        """The names of the topics from the root down to this one."""
         return tuple(self._topics[each].name for each in reversed(self._above(topic)))
 
     def at(self, path: tuple[str, ...]) -> str | None:
-        """The id of the topic with these names from the top down."""
+        """The id of the topic with these names from the root down; None if there is none."""
         topic: str | None = ROOT
         for name in path:
             topic = self._children[topic].get(name.strip().lower()) if topic is not None else None
         return topic
 
     def below(self, topic: str) -> list[str]:
-        """The ids of all topics below it."""
+        """The ids of all topics below this one."""
         children = self._children[self.get(topic).id].values()
         return [each for child in children for each in (child, *self.below(child))]
 
     def settings_for(self, topic: str) -> Inherited:
-        """Its settings, with what it inherits."""
+        """The settings of a topic, including inherited ones."""
         found = Inherited()
         for each in (self._topics[ROOT], *(self._topics[above] for above in reversed(self._above(topic)))):
             own = {name: value for name in _INHERITED if (value := getattr(each, name)) is not None}
@@ -172,9 +172,9 @@ class Topics:
 
 
 def compose_system_prelude(topic: Inherited, settings: ChatSettings, base: str = "") -> str:
-    """The text of the system message; empty if there is none. First the system prompt; if no topic has one, `base`, the
-    base instructions of the model's family. Then the topic's instructions, then the directives of the topic and of the
-    chat, each on its own line and once."""
+    """The text of the system message; empty if there is none. It starts with the system prompt, or, if no topic has
+    one, with `base`, the base instructions of the model's family. Then come the topic's instructions, then the
+    directives of the topic and of the chat, each on its own line and only once."""
     directives = dict.fromkeys(filter(None, map(str.strip, (*topic.style_directives, *settings.style_directives))))
     first = topic.system_prompt if topic.has_system_prompt or topic.system_prompt else base
     return "\n\n".join(filter(None, (first.strip(), topic.instructions.strip(), "\n".join(directives))))

@@ -1,4 +1,4 @@
-"""What is visible of a history, and how much of it is sent with the next question."""
+"""Which pairs of a history are visible, and how many of them are sent with the next question."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ Standing: TypeAlias = Literal["included", "excluded", "left_out", "hidden"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How many tokens the system message, the tools and each pair have in the next request: its one figure, which is
-    also on the Send button, shared out, so that they and the question add up to it."""
+    """The tokens of the system message, the tools and each pair in the next request. They are shares of the figure for
+    the whole request, which is also on the Send button: together with the question they add up to it."""
 
     system: int
     tools: int
@@ -39,20 +39,20 @@ class Figures:
 
     @property
     def history(self) -> int:
-        """All pairs together."""
+        """The tokens of all pairs."""
         return sum(size.tokens for size in self.pairs.values())
 
     @property
     def total(self) -> int:
-        """Everything but the question."""
+        """The tokens of everything except the question."""
         return self.system + self.tools + self.history
 
 
 class View:
-    """A filter over a history, and the prediction boundary in what it shows.
+    """A filter over a history, and the prediction boundary in the pairs that it shows.
 
-    The boundary is computed on demand, from its last position; typing does not move it. Another filter, model, topic or
-    setting moves it, and changes of the history reported by `on_change`. `selections` counts how often the whole
+    The boundary is computed on demand, from its last position. Typing does not move it; another filter, model, topic or
+    setting does, and so do changes of the history reported by `on_change`. `selections` counts how often the whole
     history was searched.
     """
 
@@ -62,7 +62,7 @@ class View:
         self.history = history
         self.expression: Expression = EVERYTHING
         self.filter_version = 0
-        """Goes up with each filter that is executed."""
+        """Increases with each filter that is executed."""
         self.topic = ROOT
         self.model = ""
         self.selections = 0
@@ -91,7 +91,7 @@ class View:
         self._is_selected = False
 
     def choose(self, model: str, sizer: Sizer, limit: int) -> None:
-        """Change the model, the tools, or how they are counted. `limit` is the largest request."""
+        """Change the model, the tools, or how they are counted. `limit` is the maximum size of a request."""
         self.model = model
         self.sizer = sizer
         self._limit = limit
@@ -151,7 +151,8 @@ class View:
 
     @property
     def figures(self) -> Figures:
-        """The sizes of what is sent with the next question: shares of the whole, once that was measured."""
+        """The sizes of what is sent with the next question. They are shares of the whole, once that has been
+        measured."""
         included = self.included
         known = self._figures
         if known is not None and known.pairs.keys() == {pair.id for pair in included}:
@@ -160,7 +161,7 @@ class View:
 
     @property
     def shown_room(self) -> Room:
-        """How the limit is divided beside these sizes; the margin is that of the pairs, too."""
+        """How the limit is divided, given these sizes. The margin includes that of the pairs."""
         room, figures = self.room, self.figures
         planned = room.system + room.tools + room.margin + self._held_back + self._boundary.cost_included
         margin = max(0, planned - figures.total)
@@ -172,19 +173,21 @@ class View:
         return known if known is not None and self.standing(pair.id) == "included" else self.sizer.size(pair)
 
     def forget_measure(self) -> None:
-        """The next request is to be measured again."""
+        """Discard the measurement of the next request, so that it is measured again."""
         self._figures, self._held_back, self._given_up = None, 0, 0
 
     def share(self, whole: Estimate, asked: Estimate) -> bool:
-        """Share out what the next request was measured as, with a question of which the rules say `asked`. False where
-        it may not fit beside the reply: then fewer pairs are included, and it is to be measured again."""
+        """Divide the measured size of the next request among its parts. `asked` is the estimate of the question by the
+        rules alone. Returns False if the request may not fit together with the reply: then fewer pairs are included,
+        and it has to be measured again."""
         sizer, room, included = self.sizer, self.room, self.included
         raw = {pair.id: sizer.pair(pair) for pair in included}
         fixed = (asked.tokens, sizer.prelude(self.prelude).tokens, sizer.tool_tokens().tokens)
         pieces = (*fixed, *(each.tokens for each in raw.values()))
         question, system, tools, *shares = share_out(whole.tokens, dict(enumerate(pieces))).values()
         above = whole.high - question + room.user + room.reply - room.limit
-        # A lesson that is wrong leaves a chat most of its history: the provider says itself what is too much.
+        # If the calibration is wrong, a chat still keeps most of its history: the provider itself reports what is too
+        # much.
         given_up = reserve_for_calibration(self._given_up + above, room.limit)
         if included and given_up > self._given_up and not sizer.by_characters:
             self._given_up = given_up
@@ -220,7 +223,7 @@ class View:
         return self._boundary.items[start:]
 
     def standing(self, pair: str) -> Standing:
-        """Whether a pair is sent, visible but too much, excluded by hand, or hidden."""
+        """Whether a pair is sent, visible but beyond the limit, excluded by hand, or hidden."""
         place = self._place(pair)
         if place is not None:
             return "included" if place >= self.start else "excluded"
@@ -292,7 +295,7 @@ class View:
         return bisect_left(self.visible, key_of(pair), key=lambda each: key_of(each.id))
 
     def _place(self, pair: str) -> int | None:
-        """The position of a pair among the visible ones, if it is one."""
+        """The position of a pair among the visible ones; None if it is not visible."""
         if pair not in self.history:
             return None
         position, items = self._position(pair), self.visible
@@ -317,8 +320,8 @@ class View:
 
 
 def _scale(raw: Estimate, tokens: int, whole: Estimate, likely: int) -> Estimate:
-    """A part that has so many tokens of the whole, of which the rules alone say that it is `likely` so much: with its
-    share of the whole's band, by its own."""
+    """The estimate of a part that gets `tokens` of the whole. Its band is its share of the band of the whole, by its
+    part in `likely`, the estimate of the whole by the rules alone."""
     share = raw.tokens / likely if likely else 0.0
     low = tokens - round((whole.tokens - whole.low) * share)
     return Estimate(tokens, min(tokens, max(0, low)), tokens + round((whole.high - whole.tokens) * share), whole.how)

@@ -1,5 +1,5 @@
-"""The chat as a living service: the pure core of `chat` driven with the engine, a logbook and watchers.
+"""The chat as a running service: drives the pure core of `chat` with the engine, a logbook and watchers.
 
-It may import what the engine may. A fact is in the log before it is applied here, and applied before it is
-announced. It knows no HTTP and no page, and never sends by another way than the engine's.
+It may import what the engine may. A fact is in the log before it is applied here, and applied before it is announced.
+It knows nothing about HTTP or pages, and sends requests only through the engine.
 """

@@ -30,14 +30,15 @@ from sightline.tokens.estimate import Estimate, cost_of
 from sightline.tokens.ledger import Wait
 
 Going: TypeAlias = Callable[[tuple[Message, ...]], None]
-"""Gets all rounds of a run so far, whenever a call or a result is new."""
+"""Gets all rounds of a run so far, whenever there is a new call or result."""
 
 
 async def measure(engine: Engine, final: Prepared) -> Estimate:
-    """How many tokens the final body has: counted by the embedded model itself, else as was learned."""
+    """The number of tokens of the final body: counted by the embedded model itself, otherwise estimated by the
+    calibration."""
     try:
         return await engine.measure_prompt(final, asks_provider=False, tried=_ignore)
-    except Fault:  # the embedded model does not start, which the send will say
+    except Fault:  # the embedded model does not start, which the send will report
         return engine.estimate(final)
 
 
@@ -47,10 +48,11 @@ async def _ignore_run(_run: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """One attempt of the pair `pair`. `opening` is how its first request is sent: it never waits for the account's
-    limits, because the chat has done so. With `toolsets` the model may call those tools, and with `step` a person looks
-    at each round. `began` is called with the id of a run before that begins, `went` of how far it has come. `chat` is
-    the chat's id, `session` the label of its exchanges and `conversation` the name of the conversation in it."""
+    """One attempt to answer the pair `pair`. `opening` is how its first request is sent: it never waits for the
+    account's limits, because the chat has already done so. With `toolsets`, the model may call those tools; with
+    `step`, the user inspects each round. `began` is called with the id of a run before the run begins, `went` with its
+    rounds so far. `chat` is the chat's id, `session` the label of its exchanges, and `conversation` the name of the
+    recorded conversation."""
 
     pair: str
     prepared: Prepared
@@ -66,9 +68,8 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
-    """The last reply, the rounds with tools before it, and the run that they belong to, where there was one. `usage`
-    is what all of its replies took, `cost` what they cost in US dollars, `seconds` how long it took in all processes
-    together."""
+    """The last reply, the rounds with tools before it, and the run that they belong to, if there was one. `usage` and
+    `cost` (in US dollars) cover all of its replies; `seconds` is how long it took in all processes together."""
 
     reply: Reply
     rounds: tuple[Message, ...] = ()
@@ -79,13 +80,13 @@ class AnswerResult:
 
 
 def _ignore(_value: AttemptStarted | Wait) -> None:
-    """The record has each attempt, and a chat's request never waits here."""
+    """Ignored: attempts are recorded elsewhere, and a chat's request never waits here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Answers by one request through the engine, or by a run if the topic has tools. Cancelling it means that a person
-    has aborted the send, which leaves a run that can be resumed. `kept` is what a person has allowed for all runs."""
+    """Answers by one request through the engine, or by a run if the topic has tools. Cancelling means that the user has
+    aborted the send; a run can then be resumed. `kept` has the rules that the user has set for all runs."""
 
     engine: Engine
     runner: Runner
@@ -93,11 +94,11 @@ class Answerer:
     kept: KeptRules | None = None
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
-        """The tools as the model sees them; a fault if one of them is not available."""
+        """The tools as the model sees them. Raises a fault if one of the toolsets is not available."""
         return Toolbox((await self.open_tools(toolsets)).definitions).tools_for()
 
     async def answer(self, wanted: AnswerRequest, on_event: EventObserver, on_recorded: FactObserver) -> AnswerResult:
-        """Carry out the attempt; the chat has waited for the account's limits before. `on_event` gets each event,
+        """Carry out the attempt, after the chat has waited for the account's limits. `on_event` gets each event,
         `on_recorded` each fact of its exchanges except frames."""
         if wanted.toolsets:
             return await self._run(wanted, on_event, on_recorded)
@@ -149,8 +150,8 @@ class Answerer:
     async def resume_run(
         self, run: str, begun: Callable[[], None], went: Going, on_event: EventObserver, on_recorded: FactObserver
     ) -> AnswerResult:
-        """Resume a run until the model has answered, and return the answer of one that has ended meanwhile. `begun` is
-        called once it continues, `went` with its rounds so far."""
+        """Resume a run until the model has answered; if the run has ended meanwhile, return its answer. `begun` is
+        called once the run continues, `went` with its rounds so far."""
         _, ended = await self.runner.result_of(run)
         if ended is not None:  # another process has resumed it
             return answer_result_of(ended, run)
@@ -166,7 +167,7 @@ class Answerer:
         return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
-        """The result so far of a run that is not driven here; it has a fault unless the run has ended by itself. None
+        """The result so far of a run that is not driven here. It has a fault unless the run has ended by itself. None
         if there is no such run."""
         try:
             rounds, ended = await self.runner.result_of(run)
@@ -178,14 +179,14 @@ class Answerer:
         return AnswerResult(Reply(fault=fault), tuple(messages_of(rounds)), run)
 
     async def _driven(self, run: str, work: Coroutine[object, object, FinishedRun]) -> FinishedRun:
-        """How the run ends. To be cancelled is to leave it."""
+        """Wait for the end of the run. Cancelling leaves the run, so that it can be resumed."""
         running = asyncio.get_running_loop().create_task(work)
         try:
             await asyncio.wait({running})
         except asyncio.CancelledError:
             try:
                 self.runner.leave(run, now=True, reason=cancel_reason())
-            except Fault:  # it has not begun, or has just ended
+            except Fault:  # the run has not begun, or has just ended
                 running.cancel()
         return await running
 
@@ -204,6 +205,6 @@ class Answerer:
 
 
 def answer_result_of(ended: FinishedRun, run: str) -> AnswerResult:
-    """What a run has come to; a fault if it ended before its first reply."""
+    """The result of a run. Raises a fault if the run ended before its first reply."""
     answer = answer_of(ended)
     return AnswerResult(answer.reply, answer.rounds, run, answer.usage, cost=ended.spent.known_cost)

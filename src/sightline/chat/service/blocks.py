@@ -1,6 +1,6 @@
-"""An answer as it is shown: one block after the other, with the results of tools inside their calls.
+"""An answer as it is shown: a sequence of blocks, with the results of tools inside their calls.
 
-While it comes, each event adds something to one of its blocks.
+While an answer arrives, each event adds to one of its blocks.
 """
 
 import asyncio
@@ -35,26 +35,26 @@ Media: TypeAlias = Image | Audio | Document
 
 
 class TextBlock(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
-    """Words."""
+    """Text of the answer."""
 
     text: str
 
 
 class ThinkingBlock(msgspec.Struct, frozen=True, tag_field="type", tag="thinking"):
-    """What can be read of the reasoning."""
+    """The readable part of the reasoning."""
 
     text: str
 
 
 class RefusalBlock(msgspec.Struct, frozen=True, tag_field="type", tag="refusal"):
-    """The model's words when it declines."""
+    """The model's text when it declines."""
 
     text: str
 
 
 class ResultShown(msgspec.Struct, frozen=True):
-    """The result of a tool. `media` is how many pictures, sounds and files came with it, `first` the number of
-    the first of them among all of the answer. `is_denied`: the call was not allowed, and the result says so."""
+    """The result of a tool. `media` is the number of images, audio and files in it; `first` is the index of the first
+    of them among those of the whole answer. If `is_denied`, the call was not allowed, and the text explains it."""
 
     text: str
     is_error: bool = False
@@ -73,7 +73,7 @@ class CallBlock(msgspec.Struct, frozen=True, tag_field="type", tag="call"):
 
 
 class MediaBlock(msgspec.Struct, frozen=True, tag_field="type", tag="media"):
-    """A picture, a sound or a file: number `n` of those of the answer."""
+    """An image, audio or file: number `n` of those in the answer."""
 
     n: int
     media_type: str
@@ -83,7 +83,7 @@ Block: TypeAlias = TextBlock | ThinkingBlock | RefusalBlock | CallBlock | MediaB
 
 
 def blocks_of(answer: ChatAnswer) -> tuple[Block, ...]:
-    """The blocks of an answer, those of all its rounds."""
+    """The blocks of an answer, including all its rounds."""
     results = _results(answer.messages)
     blocks: list[Block] = []
     numbers = {id(each): number for number, each in enumerate(media_of(answer))}
@@ -97,12 +97,12 @@ def blocks_of(answer: ChatAnswer) -> tuple[Block, ...]:
 
 
 def media_of(answer: ChatAnswer) -> tuple[Media, ...]:
-    """All pictures, sounds and files of an answer and of its tools' results, in their order."""
+    """All images, audio and files of an answer and of its tools' results, in order."""
     return tuple(each for message in answer.messages for part in message.parts for each in _media(part))
 
 
 def is_shown(part: Part) -> bool:
-    """Whether a part of an answer is a block of it."""
+    """Whether a part of an answer is shown as a block."""
     return not isinstance(part, ToolResult | CacheBreakpoint | Opaque)
 
 
@@ -115,7 +115,8 @@ def _media(part: Part) -> Iterator[Media]:
 
 
 def _results(messages: tuple[Message, ...]) -> dict[int, dict[str, ToolResult]]:
-    """For each message that calls tools, what the messages behind it say they answered; ids are its own."""
+    """For each message that calls tools, the results in the messages after it, by call id. Ids are unique only within a
+    message."""
     found: dict[int, dict[str, ToolResult]] = {}
     calling = -1
     for index, message in enumerate(messages):
@@ -174,10 +175,10 @@ class _Growing:
 
 
 class Deltas:
-    """What was added to the blocks of one pair's answer. `tell` gets it while `is_watched`;
-    otherwise characters are only counted.
+    """Announces what was added to the blocks of a pair's answer. `tell` gets it while `is_watched`; otherwise
+    characters are only counted.
 
-    The first words are sent at once. Offsets count units of UTF-16, as pages do.
+    The first text is sent at once. Offsets are in UTF-16 code units, as in the browser.
     """
 
     def __init__(self, pair: str, tell: Callable[[JsonObject], None], is_watched: Callable[[], bool]) -> None:
@@ -188,7 +189,7 @@ class Deltas:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, block: int, kind: BlockType, text: str, name: str = "") -> None:
-        """So much more of this block."""
+        """Add text to a block."""
         growing = self._blocks.get(block)
         if growing is None:
             growing = self._blocks[block] = _Growing(kind, name)
@@ -198,7 +199,7 @@ class Deltas:
             self._timer = asyncio.get_running_loop().call_later(EVERY, self._again)
 
     def restart(self) -> None:
-        """Another attempt, which begins with nothing."""
+        """Start over for another attempt."""
         self.close()
         self._blocks.clear()
 
@@ -215,7 +216,7 @@ class Deltas:
             self._timer = asyncio.get_running_loop().call_later(EVERY, self._again)
 
     def _flush(self) -> bool:
-        """Whether there was anything."""
+        """Send the collected text. Returns whether there was any."""
         is_watched, had_any = self._is_watched(), False
         for number, growing in self._blocks.items():
             if not growing.fragments:
@@ -239,11 +240,11 @@ def _units(text: str) -> int:
 
 
 _BETWEEN = "\n\n"
-"""The separator of two pieces of a reasoning."""
+"""The separator of two pieces of reasoning."""
 
 
 class LiveAnswer:
-    """Takes the events of one attempt; those of a run with tools come one reply after the other."""
+    """Collects the events of one attempt. Those of a run with tools arrive one reply after the other."""
 
     def __init__(self, dialect: str, deltas: Deltas) -> None:
         self._dialect = dialect
@@ -259,13 +260,13 @@ class LiveAnswer:
         self._has_ended = False
 
     def add_event(self, event: events.StreamEvent) -> None:
-        if self._has_ended:  # another reply begins; the results of tools come with `went`
+        if self._has_ended:  # another reply begins; `went` gets the results of tools
             self._rounds = list(self.answer.messages)
             self._before += len(self._parts)
             self._begin()
         self._fold.add(event)
         if getattr(event, "choice", 0):
-            return  # only the first of several answers is the chat's
+            return  # only the first of several choices is the chat's answer
         match event:
             case events.TextReceived(part=part, text=text):
                 self._deltas.add(self._block(part), "text", text)
@@ -280,30 +281,30 @@ class LiveAnswer:
             case events.PartReceived(part=part, value=value) if is_shown(value):
                 self._block(part)
             case events.SignatureReceived(part=part) | events.CitationReceived(part=part):
-                self._block(part)  # an encrypted reasoning has nothing else
+                self._block(part)  # encrypted reasoning has nothing else
             case events.Ended():
                 self._has_ended = True
             case _:
                 pass
 
     def went(self, messages: tuple[Message, ...]) -> None:
-        """Replace the rounds so far, with the results of tools; another reply follows."""
+        """Replace the rounds so far, including the results of tools. Another reply follows."""
         self._rounds = list(messages)
         self._before = len(blocks_of(ChatAnswer(messages=messages)))
         self._begin()
 
     @property
     def answer(self) -> ChatAnswer:
-        """What has come so far."""
+        """The answer so far."""
         return answer_of(self._fold.reply, rounds=tuple(self._rounds))
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has come that could be shown."""
+        """Whether nothing has arrived that could be shown."""
         return not self._rounds and not self._parts
 
     def _block(self, part: int) -> int:
-        """The number of the block that a part is; one that begins late has the place of its number."""
+        """The number of a part's block. A part that begins late is placed by its number."""
         if part not in self._parts:
             self._parts.append(part)
             self._parts.sort()
@@ -317,7 +318,7 @@ class LiveAnswer:
 
 
 def partial_of(answer: ChatAnswer, finish: str, exchange: str, at: float) -> ChatAnswer | None:
-    """The part of an aborted answer that had come; None if nothing had."""
+    """The part of an aborted answer that had arrived; None if nothing had."""
     if not answer.messages:
         return None
     return msgspec.structs.replace(answer, finish=finish, exchange=exchange, at=at)

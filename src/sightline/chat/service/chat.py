@@ -1,4 +1,4 @@
-"""A chat of a store: its history as its log has it, and the only way to add to it."""
+"""A chat of a store: its history, read from its log, and the only way to append to it."""
 
 import asyncio
 import gc
@@ -40,12 +40,12 @@ BEAT = 10.0
 """Seconds between two heartbeats."""
 
 SILENCE = 35.0
-"""After so many seconds without a heartbeat the sender counts as dead."""
+"""After this many seconds without a heartbeat, the sender is considered dead."""
 
 
 class Heartbeats:
-    """`process` is a name of this process that no other has or had, with its machine before a colon. Whether a process
-    of the same machine still runs is for `is_alive` to say."""
+    """Heartbeats of the process that sends a pair. `process` is a unique name for this process, with its machine before
+    a colon. `is_alive` tells whether another process of the same machine is still running."""
 
     def __init__(
         self, logbook: Logbook, now: Callable[[], float], process: str, is_alive: Callable[[str], bool]
@@ -73,7 +73,7 @@ class Heartbeats:
         await self.forget(pair)
 
     async def beat(self) -> None:
-        """Write one heartbeat. If that fails, the send goes on."""
+        """Write one heartbeat. If that fails, the send continues."""
         try:
             await self._logbook.append(HEARTBEAT_LOG + self._pair, self._count, [self._process.encode()], self._now())
             self._count += 1
@@ -96,9 +96,9 @@ class Heartbeats:
             return False
         process, latest = lines[-1].data.decode(), lines[-1].at
         if process == self._process:
-            return False  # its end could not be stored, nor the heartbeats removed
+            return False  # neither its end could be stored nor the heartbeats removed
         if process.partition(":")[0] == self._process.partition(":")[0]:  # the same machine
-            return self._is_alive(process)  # a suspended process has no heartbeats, and goes on later
+            return self._is_alive(process)  # a suspended process has no heartbeats, and continues later
         return self._now() - latest < SILENCE
 
     async def _beat(self) -> None:
@@ -113,7 +113,7 @@ MAIN = "main"
 """The id of the chat that every store has."""
 
 SESSION = "chat"
-"""How the exchanges of that chat are labelled; those of another have its id, too."""
+"""The label of that chat's exchanges; for other chats, their id is appended."""
 
 MOST_FILTERS = 1000
 
@@ -121,14 +121,14 @@ T = TypeVar("T")
 
 
 class SavedFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A filter and its name, which no other saved filter has."""
+    """A filter and its unique name."""
 
     name: str
     filter: str
 
 
 class Preferences(msgspec.Struct, frozen=True):
-    """What a person has set on the page. `settings` are the changed ones by their names in JSON."""
+    """What the user has set on the page. `settings` has the changed ones by their JSON names."""
 
     settings: JsonObject = {}
     saved_filters: tuple[SavedFilter, ...] = ()
@@ -137,7 +137,7 @@ class Preferences(msgspec.Struct, frozen=True):
 if TYPE_CHECKING:
 
     class SettingsShown(ChatSettings, frozen=True, kw_only=True): ...
-else:  # `rename` is for the fields that a struct defines itself, and not for those that it inherits
+else:  # `rename` applies to the fields that a struct defines itself, and not to inherited ones
     SettingsShown = msgspec.defstruct(
         "SettingsShown",
         [(field.name, field.type, field.default) for field in msgspec.structs.fields(ChatSettings)],
@@ -152,7 +152,8 @@ else:  # `rename` is for the fields that a struct defines itself, and not for th
 
 
 def apply_preferences(configured: ChatSettings, preferences: Preferences) -> ChatSettings:
-    """The settings with the preferences over the configuration. A value that does not fit is a fault that names it."""
+    """The settings with the preferences applied to the configuration. Raises a fault that names a value that is
+    invalid."""
     fields = {field.encode_name: field.name for field in msgspec.structs.fields(SettingsShown)}
     hint = f"The settings are {', '.join(fields)}."
     own: SettingsShown = read_value(preferences.settings, SettingsShown, subject="settings", hint=hint, status=422)
@@ -161,7 +162,7 @@ def apply_preferences(configured: ChatSettings, preferences: Preferences) -> Cha
 
 
 def check_preferences(preferences: Preferences) -> Preferences:
-    """The preferences; a fault unless each saved filter has a name of its own."""
+    """The preferences. Raises a fault unless each saved filter has a unique name."""
     names = [each.name for each in preferences.saved_filters]
     if len(set(names)) != len(names) or not all(name.strip() for name in names) or len(names) > MOST_FILTERS:
         hint = f"Give each a name of its own; {MOST_FILTERS} are the most."
@@ -172,7 +173,7 @@ def check_preferences(preferences: Preferences) -> Preferences:
 _ENCODER = msgspec.json.Encoder()
 _FACTS: msgspec.json.Decoder[ChatFact] = msgspec.json.Decoder(ChatFact)
 _GENERATED = (PairAnswered, PairFailed, PairCancelled, ChatImported)
-"""Facts with text that no person typed just now, so that no one can be asked to correct it."""
+"""Facts whose text was not just typed by the user, so that no one can be asked to correct it."""
 
 
 def _encode_fact(fact: ChatFact) -> tuple[bytes, ChatFact]:
@@ -181,7 +182,7 @@ def _encode_fact(fact: ChatFact) -> tuple[bytes, ChatFact]:
     try:
         return _ENCODER.encode(fact), fact
     except UnicodeEncodeError:
-        # A model may cut a character in two, which leaves half of a surrogate pair.
+        # A model may split a character, which leaves half of a surrogate pair.
         data = join_surrogates(json.dumps(msgspec.to_builtins(fact), ensure_ascii=False)).encode()
         return data, _FACTS.decode(data)
 
@@ -210,7 +211,7 @@ FACT_FORMAT: FactFormat[ChatFact] = FactFormat(_encode_fact, _decoder(LOG, _FACT
 
 
 def format_of(log: str, kind: type[T]) -> FactFormat[T]:
-    """How values that a person typed are written to a log."""
+    """The format in which values that the user typed are written to a log."""
     return FactFormat(_encode_typed, _decoder(log, msgspec.json.Decoder(kind).decode))
 
 
@@ -222,7 +223,7 @@ def log_of(chat: str) -> str:
 
 
 def session_of(chat: str) -> str:
-    """How the exchanges of a chat are labelled."""
+    """The label of a chat's exchanges."""
     return SESSION if chat == MAIN else f"{SESSION}-{chat}"
 
 
@@ -233,25 +234,26 @@ _MOST_NAMED = 1000
 """A change of more pairs than this is announced without their ids."""
 
 _PAIRS_AT_ONCE = 1000
-"""After reading the words of so many pairs, other tasks of the event loop get their turn."""
+"""After reading the words of this many pairs, other tasks of the event loop get a turn."""
 
 _FREEZE_FROM = 100_000
-"""So many new objects are excluded from later garbage collections."""
+"""If there are more new objects than this, they are excluded from later garbage collections."""
 
 _LOOK = 2.0
-"""Seconds between two looks at what other processes have added."""
+"""Seconds between two checks for facts that other processes have added."""
 
 _LOG = logging.getLogger(__name__)
 
 Recovering: TypeAlias = Callable[[PairFailed, str], Awaitable[ChatFact]]
-"""How a pair ends that would fail so, given the run that was under way for it."""
+"""Returns the fact that ends a pair, given the failure it would otherwise have and the run that was in progress for
+it."""
 
 Listener: TypeAlias = Callable[[HistoryChange | None], None]
-"""Who wants to know of each change of the history; None is a change of the settings."""
+"""Called with each change of the history; None means a change of the settings."""
 
 
 def apply_fact(history: ChatHistory, fact: ChatFact, at: float) -> HistoryChange:
-    """Apply a fact of the log, which was written at this time."""
+    """Apply a fact that was written to the log at this time."""
     try:
         return history.apply(fact)
     except Fault as fault:  # only the log of another version has such a fact
@@ -261,8 +263,8 @@ def apply_fact(history: ChatHistory, fact: ChatFact, at: float) -> HistoryChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatContext:
-    """What the chats of a store share. `process` is a name that no other process has, with its machine before a colon,
-    and `is_alive` says of such a name of this machine whether that process still runs."""
+    """What the chats of a store share. `process` is a unique name for this process, with its machine before a colon;
+    `is_alive` tells whether the process with such a name is still running on this machine."""
 
     logbook: Logbook
     hub: Hub
@@ -278,8 +280,8 @@ class Chat:
     """The history, loaded when it is first needed, and the preferences, which all chats share. `version` is the number
     of facts in the log.
 
-    Several processes may have the chat of one store open: each reads what the others have added. `recovering` says how
-    a pair ends whose run was under way when its process ended.
+    Several processes may have the chat of one store open; each reads what the others have added. `recovering` returns
+    how a pair ends whose run was in progress when its process ended.
     """
 
     def __init__(self, context: ChatContext, name: str = MAIN, recovering: Recovering | None = None) -> None:
@@ -321,16 +323,16 @@ class Chat:
 
     @property
     def session(self) -> str:
-        """How its exchanges are labelled."""
+        """The label of its exchanges."""
         return session_of(self.id)
 
     @property
     def version(self) -> int:
-        """The number of facts in the log that are known here."""
+        """The number of facts in the log that have been read here."""
         return self._facts.version
 
     def conversation_in(self, topic: str) -> str:
-        """The name of the conversation in the record: each topic is one of its own."""
+        """The name of the recorded conversation: each topic has its own."""
         return f"{self.session}:{topic}" if topic else self.session
 
     def listen(self, listener: Listener) -> None:
@@ -341,11 +343,11 @@ class Chat:
         self.hub.announce(EVENT, {"chat": self.id, **value})
 
     def touch(self, pair: str) -> None:
-        """Tell that a pair can be seen differently although no fact has changed it."""
+        """Announce that a pair looks different although no fact has changed it."""
         self._announce(HistoryChange((pair,)))
 
     async def load(self) -> ChatHistory:
-        """The history as the log has it now. A send whose process has died is ended here."""
+        """Read the log and return the current history. A send whose process has died is ended here."""
         async with self._lock:
             await self._catch_up()
             await self._preferences.catch_up()
@@ -355,16 +357,16 @@ class Chat:
         return self.history
 
     def follow(self) -> None:
-        """Check from now on, as long as anything watches, whether another process has added facts."""
+        """From now on, as long as there are watchers, check whether another process has added facts."""
         if self._following is None and self.hub.is_watched:
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
     def warm(self) -> None:
-        """Load the history in the background, so that the first caller need not wait."""
+        """Load the history in the background, so that the first caller does not have to wait."""
         self._warming = asyncio.get_running_loop().create_task(self._warm())
 
     async def close(self) -> None:
-        """Look no more, and wait until what was to be added is added."""
+        """Stop following the log, and wait until pending facts have been appended."""
         for task in (self._following, self._warming):
             if task is not None:
                 task.cancel()
@@ -372,8 +374,8 @@ class Chat:
         await asyncio.gather(*self._appending, return_exceptions=True)
 
     async def happen(self, fact: ChatFact) -> HistoryChange:
-        """Append a fact and return what it changed. It is durable when this returns, and is appended also if the caller
-        is cancelled. A fact that does not fit the history is a fault, and nothing has changed."""
+        """Append a fact and return what it changed. It is durable when this returns, and is appended even if the caller
+        is cancelled. Raises a fault, without changing anything, if the fact does not fit the history."""
         if not self._facts.is_loaded:
             async with self._lock:
                 await self._catch_up()
@@ -381,13 +383,13 @@ class Chat:
         task = asyncio.get_running_loop().create_task(self._facts.append(facts, check=self.history.check))
         self._appending.add(task)
         task.add_done_callback(self._appending.discard)
-        # The caller may be an HTTP call whose client has gone; what it began is finished all the same.
+        # The caller may be an HTTP call whose client has gone; what it began is finished anyway.
         changes = await asyncio.shield(task)
-        assert changes  # a shared log is tried again after a conflict
+        assert changes  # a shared log is retried after a conflict
         return changes[0]
 
     async def prefer(self, preferences: Preferences) -> None:
-        """Keep what a person has set; a fault if it does not fit."""
+        """Store the user's preferences. Raises a fault if they are invalid."""
         apply_preferences(self._configured, check_preferences(preferences))
         await self._preferences.append((preferences,))
 
@@ -402,8 +404,8 @@ class Chat:
         self._notify_listeners(HistoryChange(is_wide=True))
 
     async def _end(self, interrupted: PairFailed) -> None:
-        """End the pair of a sender that has died, with what its run has come to. If another process was first, the pair
-        has ended already."""
+        """End the pair of a sender that has died, with the result of its run so far. If another process was faster, the
+        pair has already ended."""
         run = self.history.get(interrupted.id).run
         fact: ChatFact = interrupted
         if run and self._recovering is not None:
@@ -425,7 +427,7 @@ class Chat:
         self._following = None
 
     async def _warm(self) -> None:
-        """The words, too: the first filter would have to read all of them."""
+        """Load the history and the words of its pairs: the first filter would otherwise have to read all of them."""
         await self._try_to_open()
         with _without_gc():
             for number, pair in enumerate(list(self.history), 1):
@@ -436,7 +438,7 @@ class Chat:
     async def _try_to_open(self) -> None:
         try:
             await self.load()
-        except Fault as fault:  # the next caller of load gets the fault
+        except Fault as fault:  # the next caller of `load` gets the fault
             _LOG.warning("the chat could not be read: %s", fault.message)
 
     def _announce_facts(self, applied: Sequence[tuple[ChatFact, HistoryChange]]) -> None:
@@ -463,8 +465,8 @@ class Chat:
 
 @contextmanager
 def _without_gc() -> Iterator[None]:
-    """Without garbage collection: all that is read is kept, and searching it again and again would take most of the
-    time. A large history is excluded from later collections too, since each would block the event loop."""
+    """Disable garbage collection: everything that is read is kept, and scanning it again and again would take most of
+    the time. A large history is also excluded from later collections, since each would block the event loop."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,5 +1,5 @@
-"""A chat with all of its parts, and all chats of a store: their names, those that are open here, and how a chat begins,
-forks and goes."""
+"""A chat with all of its parts, and all chats of a store: their names, those that are open here, and how chats are
+created, forked and deleted."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -36,10 +36,10 @@ from sightline.journal.journal import Journal
 from sightline.store.store import Log, Logbook
 
 NAME_LOG = "chat-name:"
-"""The name of the log with the names of a chat, followed by the chat's id. Every chat but the main one has one."""
+"""The prefix of the log with a chat's names; the chat's id follows. Only the main chat may have no such log."""
 
 MOST_OPEN = 32
-"""So many chats are kept in memory; the one that was left alone for longest goes first."""
+"""This many chats are kept in memory; the least recently used one is closed first."""
 
 LONGEST_NAME = 200
 _LONGEST_TITLE = 80
@@ -65,11 +65,11 @@ class ChatService:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no pair waits for its answer, as far as is known here, and none is about to."""
+        """Whether, as far as is known here, no pair is waiting for its answer or about to."""
         return self.sends.is_idle and not self.sends.sending
 
     async def draft_summary(self, view: str, ids: Sequence[str], instruction: str = "") -> SummaryDraft:
-        """Let the view's model write a summary. Nothing changes before a person accepts it. Cancelling this aborts the
+        """Let the view's model write a summary. Nothing changes until the user accepts it. Cancelling aborts the
         request."""
         looking = await self.views.get(view)
         pairs, sizer = self.chat.history.in_order(ids), looking.view.sizer
@@ -95,24 +95,24 @@ class ChatService:
         return SummaryDraft(saved.before, saved.after, text=text, exchange=exchanges[-1])
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds; what does not is aborted, and kept as far as it came."""
+        """Give work in progress this many seconds to end. What does not end is aborted, and kept as far as it got."""
         await self.sends.close(grace)
         await self.chat.close()
 
 
 def _ignore(*_values: object) -> None:
-    """The whole reply is what is wanted of a draft, and the names of chats are read from their logs."""
+    """Ignored: only the whole reply of a draft is used, and the names of chats are read from their logs."""
 
 
 def chat_service(context: ChatContext, models: Models, answering: Answerer, name: str = MAIN) -> ChatService:
-    """The chat `name` of a logbook; it is read when it is first asked for."""
+    """The chat `name` of a logbook, which is read when first needed."""
     chat = Chat(context, name, partial(ending_of_interrupted_pair, answering, context.now))
     views = Views(chat, models, answering)
     return ChatService(chat, views, Sends(chat, views, models, answering), Previews(views, answering.engine))
 
 
 class ChatName(msgspec.Struct, frozen=True):
-    """What a chat is called from now on; empty is its first question."""
+    """The name of a chat from now on. If it is empty, the chat is named by its first question."""
 
     name: str
 
@@ -121,9 +121,9 @@ NAME_FORMAT = format_of(NAME_LOG, ChatName)
 
 
 class ChatBrief(msgspec.Struct, frozen=True):
-    """A chat in the list. `name` is what a person called it, `title` that or how its first question begins. `latest` is
-    when anything happened in it, and `session` the label of its requests in the record. `found` is the text around the
-    words that were searched for, in the pair `found_in`."""
+    """A chat in the list. `name` is what the user called it; `title` is the name, or the beginning of its first
+    question. `latest` is the time of its last change, and `session` the label of its recorded requests. `found` is the
+    text around the words that were searched for, in the pair `found_in`."""
 
     id: str
     name: str
@@ -137,7 +137,7 @@ class ChatBrief(msgspec.Struct, frozen=True):
 
 
 class Chats:
-    """The main chat, which is always there, and those beside it. `open_service` opens a chat by its id."""
+    """The main chat, which always exists, and the others. `open_service` opens a chat by its id."""
 
     def __init__(self, context: ChatContext, open_service: Callable[[str], ChatService]) -> None:
         self.context = context
@@ -148,11 +148,11 @@ class Chats:
 
     @property
     def main(self) -> ChatService:
-        """The chat that is always there."""
+        """The chat that always exists."""
         return self._service(MAIN)
 
     async def get(self, chat: str) -> ChatService:
-        """The chat with this id, opened where it is not; a fault if there is none."""
+        """The chat with this id, opened if necessary. Raises a fault if there is none."""
         await self._close_deleted(chat)
         if chat not in self._open and chat != MAIN:
             await self._check(chat)
@@ -161,8 +161,8 @@ class Chats:
         return service
 
     async def list_chats(self, words: str = "") -> list[ChatBrief]:
-        """All chats, the one in which something happened last first; with `words`, those in whose name, questions or
-        answers they are."""
+        """All chats, most recently changed first. With `words`, only those whose name, questions or answers contain
+        them."""
         logs = {log.name: log for log in await self._logbook.logs(LOG)}
         named = [name.removeprefix(NAME_LOG) for name in logs if name.startswith(NAME_LOG)]
         briefs = [await self._brief(chat, logs) for chat in dict.fromkeys((MAIN, *named))]
@@ -171,17 +171,17 @@ class Chats:
         return sorted(briefs, key=lambda brief: brief.latest, reverse=True)
 
     async def describe(self, chat: str) -> ChatBrief:
-        """One chat; a fault if there is none."""
+        """One chat. Raises a fault if there is none."""
         await self._check(chat)
         return await self._brief(chat, {log.name: log for log in await self._logbook.logs(LOG)})
 
     async def create(self, name: str = "") -> str:
-        """Begin an empty chat with the settings that the main chat has for all topics. Returns its id."""
+        """Create an empty chat with the settings that the main chat has for all topics. Returns its id."""
         history = await self.main.chat.load()
         return await self._begin(name, _root_facts(history))
 
     async def fork(self, chat: str, pair: str, name: str = "") -> str:
-        """Begin a chat with the pairs of another up to this one, and with its topics. Returns its id."""
+        """Create a chat with the pairs of another up to this one, and with its topics. Returns its id."""
         brief = await self.describe(chat)
         history = await (await self.get(chat)).chat.load()
         if pair not in history or not history.is_live(pair):
@@ -193,14 +193,14 @@ class Chats:
         return await self._begin(name or f"{brief.title} (fork)"[-LONGEST_NAME:], [*_root_facts(history), copied])
 
     async def rename(self, chat: str, name: str) -> None:
-        """Call a chat something else; an empty name is its first question."""
+        """Rename a chat. With an empty name, it is named by its first question."""
         await self._check(chat)
         await self._write_name(chat, name)
         self._announce()
 
     async def delete(self, chat: str) -> None:
-        """Take a chat away with all that it has; the main chat is empty afterwards. A fault while it waits for an
-        answer. What is on record of its requests is for the caller to forget."""
+        """Delete a chat with all its content; the main chat is empty afterwards. Raises a fault while it waits for an
+        answer. The caller has to delete the recorded requests."""
         await self._check(chat)
         service = self._service(chat)
         await service.chat.load()
@@ -212,7 +212,7 @@ class Chats:
         self._announce()
 
     async def erase(self, exchanges: Collection[str]) -> None:
-        """Delete for good what was said in the pairs of these exchanges. An open chat is read anew, unless it waits for
+        """Permanently delete the texts of the pairs of these exchanges. An open chat is read again, unless it waits for
         an answer."""
         erased = await erase_exchanges(self._logbook, exchanges)
         for chat in erased:
@@ -230,13 +230,13 @@ class Chats:
         return await (await self.get(chat)).sends.resume_run(pair, run)
 
     async def close(self, grace: float) -> None:
-        """Let what is under way in all chats end within so many seconds."""
+        """Give the work in progress in all chats this many seconds to end."""
         await asyncio.gather(*(service.close(grace) for service in self._open.values()))
 
     # --- what is open ---
 
     def _service(self, chat: str) -> ChatService:
-        """The open chat, marked as used last."""
+        """The open chat, marked as most recently used."""
         service = self._open.pop(chat, None) or self._open_service(chat)
         self._open[chat] = service
         return service
@@ -257,7 +257,7 @@ class Chats:
             await self._close(chat)
 
     async def _close_idle(self) -> None:
-        """Close the chats beyond `MOST_OPEN` that were left alone for longest, but none that waits for an answer."""
+        """Close the least recently used chats beyond `MOST_OPEN`, but none that waits for an answer."""
         for chat, service in list(self._open.items())[:-1]:
             if len(self._open) <= MOST_OPEN:
                 return
@@ -302,7 +302,7 @@ class Chats:
         self._briefs.pop(chat, None)
 
     async def _brief(self, chat: str, logs: dict[str, Log]) -> ChatBrief:
-        """A chat in the list. It is read again only if its log has grown."""
+        """A chat in the list. Its log is read again only if it has grown."""
         log, of_name = logs.get(log_of(chat)), logs.get(NAME_LOG + chat)
         lines = 0 if log is None else log.lines, 0 if of_name is None else of_name.lines
         known = self._briefs.get(chat)
@@ -326,7 +326,7 @@ class Chats:
         return brief
 
     async def _history(self, chat: str) -> ChatHistory:
-        """The history of a chat, also of one that is not open."""
+        """The history of a chat, even if it is not open."""
         service = self._open.get(chat)
         if service is not None:
             return await service.chat.load()
@@ -338,7 +338,7 @@ class Chats:
         return history
 
     async def _search(self, brief: ChatBrief, wanted: str) -> ChatBrief | None:
-        """The chat with the newest place of these words; None if they are nowhere in it."""
+        """The chat with the newest occurrence of these words; None if it does not contain them."""
         history = await self._history(brief.id)
         for pair in reversed(list(history)):
             if history.words.hold(wanted, pair):
@@ -347,12 +347,12 @@ class Chats:
         return brief if wanted in fold_case(brief.title) else None
 
     def _announce(self) -> None:
-        """Tell pages that the list of chats has changed."""
+        """Announce that the list of chats has changed."""
         self.context.hub.announce(LOG, {"kind": "chats"})
 
 
 def _root_facts(history: ChatHistory) -> list[ChatFact]:
-    """What gives a new chat the settings that another has for all topics."""
+    """The facts that give a new chat the settings that another has for all topics."""
     root = history.topics.get(ROOT)
     return [] if root == Topic(id=ROOT) else [TopicChanged(root)]
 
@@ -362,7 +362,7 @@ def _shorten(text: str) -> str:
 
 
 def _around(words: str, text: str) -> str:
-    """The text around the first place of these words, on one line."""
+    """The text around the first occurrence of these words, on one line."""
     at = fold_case(text).find(words)
     first, last = max(0, at - _BEFORE_HIT), at + len(words) + _AFTER_HIT
     shown = " ".join(text[first:last].split())
@@ -370,8 +370,8 @@ def _around(words: str, text: str) -> str:
 
 
 async def erase_exchanges(logbook: Logbook, exchanges: Collection[str]) -> list[str]:
-    """Delete for good, from the logs of all chats, what was said in the pairs of these exchanges. Returns the ids of
-    the chats that had any."""
+    """Permanently delete, from the logs of all chats, the texts of the pairs of these exchanges. Returns the ids of the
+    chats that had any."""
     erased: list[str] = []
     for log in await logbook.logs(LOG):
         if log.name != LOG and not log.name.startswith(f"{LOG}:"):

@@ -1,4 +1,4 @@
-"""An answer of the chat while it is made: by a new send, step by step, or by a resumed run."""
+"""An answer of the chat in progress: by a new send, step by step, or by a resumed run."""
 
 import asyncio
 import logging
@@ -38,11 +38,12 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS: frozenset[Stage] = frozenset({"attempt", "overflow_retry"})
 _BEFORE: frozenset[Stage] = frozenset({"preflight", "waiting", *_BEGINNINGS})
-"""Stages before an attempt; all others belong to the attempt before."""
+"""Stages before an attempt; all others belong to the previous attempt."""
 
 
 class SendTracing:
-    """`exchange` is the latest one. `mask` removes secrets from the telemetry."""
+    """Records the telemetry of a send with its exchanges. `exchange` is the latest one. `mask` removes secrets from the
+    telemetry."""
 
     def __init__(self, hub: Hub, now: Callable[[], float], mask: Callable[[str], str]) -> None:
         self.exchange = ""
@@ -53,13 +54,13 @@ class SendTracing:
         self._next = 0
 
     def on_recorded(self, entry: FactEntry) -> None:
-        """A fact of an exchange is on record."""
+        """Called when a fact of an exchange has been recorded."""
         self.exchange = entry.exchange
         self._next = entry.n + 1
         self.was_dropped = isinstance(entry.fact, Dropped)
 
     def plan_telemetry(self, telemetry: Iterable[SendTelemetry]) -> tuple[JsonObject, ...]:
-        """The telemetry of the exchange that is about to begin. The rest is recorded with the exchange before."""
+        """The telemetry of the exchange that is about to begin. The rest is recorded with the previous exchange."""
         telemetry = tuple(telemetry)
         self.add(each for each in telemetry if each.stage not in _BEFORE)
         return tuple(self._plain(each) for each in telemetry if each.stage in _BEFORE)
@@ -72,12 +73,12 @@ class SendTracing:
                 self._next += 1
                 try:
                     self._hub.record([budgeted])
-                except Fault as fault:  # the answer is worth more than its telemetry
+                except Fault as fault:  # the answer matters more than its telemetry
                     _LOG.error("telemetry of %s could not be recorded: %s", self.exchange, fault.message)
                     self._hub.owe([budgeted])
 
     def _plain(self, telemetry: SendTelemetry) -> JsonObject:
-        """As JSON. The messages are recorded with their attempt, and not again with its outcome."""
+        """The telemetry as JSON. The messages are recorded with their attempt, and not again with its outcome."""
         if telemetry.stage not in _BEGINNINGS:
             telemetry = msgspec.structs.replace(telemetry, messages=())
         plain: JsonObject = msgspec.json.decode(self._mask(msgspec.json.encode(telemetry).decode()))
@@ -85,7 +86,7 @@ class SendTracing:
 
 
 class AnswerProgress:
-    """The answer of `pair` so far. `paused` is the limit of the account that it waits for."""
+    """The answer of `pair` so far. `paused` is the account limit that it waits for."""
 
     def __init__(self, pair: str, chat: Chat, answerer: Answerer, *, dialect: str = "", run: str = "") -> None:
         self.pair = pair
@@ -107,15 +108,15 @@ class AnswerProgress:
         return msgspec.structs.replace(self._live.answer, run=self._run)
 
     def cancel(self, reason: CancelReason = "user") -> None:
-        """Abort it, also before it has begun."""
+        """Abort the answer, even before it has begun."""
         self._reason = reason
         if self._cancellation is not None:
             self._cancellation.reason = reason
         self._stop.stop(now=True)
 
     async def _abortable(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the work; `WorkInterrupted` if it is aborted. What records the work finds the reason in its
-        context."""
+        """The result of the work. Raises `WorkInterrupted` if it is aborted. Code that records the work finds the
+        reason in its context."""
         with cancellation(self._reason) as self._cancellation:
             return await self._stop.unless_now(work)
 
@@ -127,7 +128,7 @@ class AnswerProgress:
         self._live.add_event(event)
         if self._run and isinstance(event, Ended):
             self._deltas.close()
-            self._chat.touch(self.pair)  # a person may have to decide about the calls of the reply
+            self._chat.touch(self.pair)  # the user may have to decide about the calls of the reply
 
     def _on_rounds(self, messages: tuple[Message, ...]) -> None:
         self._live.went(messages)
@@ -137,7 +138,7 @@ class AnswerProgress:
 async def revise(
     chat: Chat, pair: str, sent: tuple[str, ...], answer: ChatAnswer | None, changes: Changes
 ) -> ChatAnswer | None:
-    """Apply these changes to the pair and to those that were `sent` with it. Returns the answer, of which rounds with
+    """Apply these changes to the pair and to those that were `sent` with it. Returns the answer, whose rounds with
     tools may have been changed too."""
     history = chat.history
     if not changes or not history.is_live(pair):
@@ -162,8 +163,8 @@ Steps = Generator[sending.Step, sending.Outcome, sending.SendEnding]
 
 @dataclass(frozen=True, slots=True)
 class SendOrder:
-    """What was decided before the send began; none of it changes later. `first` is the exact request of the first
-    attempt. With `expect_sha256` it is refused if another body would be sent."""
+    """What was decided before the send began, and does not change later. `first` is the exact request of the first
+    attempt. With `expect_sha256`, it is refused if its body would differ."""
 
     looking: Looking
     plan: SendPlan
@@ -176,7 +177,7 @@ class SendOrder:
 
 
 def quota_for(pause: sending.Pause, choice: ModelChoice, engine: Engine) -> Quota:
-    """The limit of the account that makes a send wait."""
+    """The account limit that makes a send wait."""
     last = pause.telemetry[-1]
     tokens = last.attempt_total_tokens + last.system_tokens + last.tool_tokens
     return quota_of(engine.memory.ledger, choice.provider_name, choice.model, tokens, engine.clock.now(), choice.facts)
@@ -199,7 +200,7 @@ class RunningSend(AnswerProgress):
         self._resumed: asyncio.Future[sending.Resumed] | None = None
 
     def resume(self, *, anyway: bool) -> None:
-        """Wait no longer; a fault where it does not wait."""
+        """End the wait. Raises a fault if the send is not waiting."""
         if self._resumed is None or self._resumed.done():
             raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
         self._resumed.set_result(sending.Resumed(anyway))
@@ -278,8 +279,8 @@ class RunningSend(AnswerProgress):
         await self._chat.happen(RunJoined(self.pair, run))
 
     def _outcome_of_fault(self, fault: Fault) -> sending.Outcome:
-        """What came of it. To drop what one wanted to look at is to break it off. An answer of which words have come is
-        not asked for again in their place."""
+        """The outcome of a fault. Dropping a request that the user wanted to inspect counts as cancelling it. If part
+        of an answer has arrived, it is not requested again."""
         is_dropped = self._tracing.was_dropped and self._order.hold
         if is_dropped or self._stop.is_set or fault.code is Code.CANCELLED:
             return sending.Cancelled()
@@ -329,7 +330,7 @@ class RunningSend(AnswerProgress):
             await self._chat.happen(PairCancelled(self.pair, partial, exchange, reason))
 
     def _partial(self, finish: str) -> ChatAnswer | None:
-        """The partial answer; that of a run has the results of its tools."""
+        """The partial answer. That of a run includes the results of its tools."""
         given, exchange, now = self._result, self._tracing.exchange, self._engine.clock.now()
         came = self._live.answer if given is None else answer_of(given.reply, rounds=given.rounds)
         answer = partial_of(came, finish, exchange, now)
@@ -339,7 +340,7 @@ class RunningSend(AnswerProgress):
 async def _wait_for_resume(
     person: "asyncio.Future[sending.Resumed]", seconds: float | None, clock: Clock
 ) -> sending.Resumed:
-    """What a person decides, or the end of the wait."""
+    """Wait for the user's decision or the end of the wait."""
     if seconds is None:
         return await person
     await wait_either(person, clock.sleep(seconds))
@@ -355,11 +356,11 @@ class ResumedRun(AnswerProgress):
         self._begun = asyncio.Event()
 
     def resume(self, *, anyway: bool) -> None:
-        """It never waits for the account's limits as a question does."""
+        """Raise a fault: a resumed run never waits for the account's limits the way a question does."""
         raise Fault(Code.USAGE, "no send is waiting", hint="The run is in progress.", status=409)
 
     async def wait_until_begun(self) -> None:
-        """Wait until it goes on; why it does not is a fault."""
+        """Wait until the run continues. Raises a fault if it does not."""
         await self._begun.wait()
         if self.fault is not None:
             raise self.fault
@@ -394,7 +395,7 @@ class ResumedRun(AnswerProgress):
         return fact
 
     def _partial(self, finish: str) -> ChatAnswer | None:
-        """What has come; where it did not go on at all, what had come before."""
+        """The partial answer; if the run did not continue at all, the one from before."""
         came = partial_of(self.so_far, finish, self._tracing.exchange, self._engine.clock.now())
         before = self._chat.history.get(self.pair).answer
         is_beginning = before is not None and before.run == self._run and before.is_partial
@@ -414,7 +415,7 @@ def ending_fact(pair: str, given: AnswerResult, exchange: str, now: float) -> Ch
 
 
 def ending_of_fault(pair: str, fault: Fault, partial: Callable[[str], ChatAnswer | None], exchange: str) -> ChatFact:
-    """How a pair ends with this fault. `partial` gives what has come, marked with how it ended."""
+    """The fact that ends a pair with this fault. `partial` returns what has arrived, marked with how it ended."""
     if fault.code is Code.CANCELLED:
         return PairCancelled(pair, partial("cancelled"), exchange, fault.reason or "user")
     return PairFailed(pair, trouble_of(fault), partial("error"), exchange)
@@ -423,7 +424,7 @@ def ending_of_fault(pair: str, fault: Fault, partial: Callable[[str], ChatAnswer
 async def ending_of_interrupted_pair(
     answering: Answerer, now: Callable[[], float], ended: PairFailed, run: str
 ) -> ChatFact:
-    """How a pair ends whose process has gone: with what its run has come to, which may be all."""
+    """The fact that ends a pair whose process has died: with the result of its run so far, which may be complete."""
     given = await answering.result_of_run(run)
     if given is None:
         return ended

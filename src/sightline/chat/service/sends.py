@@ -1,5 +1,5 @@
-"""Sending: one question at a time, from the view that it was asked in to the pair that it ends as; and the exact bytes
-of the next send, before it is sent."""
+"""Sends questions, one at a time, from the view that they were asked in to the pair that they end as; and previews the
+exact bytes of the next send."""
 
 import asyncio
 import logging
@@ -30,13 +30,13 @@ from sightline.wire.cache import BoundedCache
 QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
 
 MOST_REMEMBERED = 64
-"""The telemetry of so many sends is kept in memory; the record has all."""
+"""The telemetry of this many sends is kept in memory; the record has all of it."""
 
 _LOG = logging.getLogger(__name__)
 
 
 class Sends:
-    """Starts sends, which go on in the background, and aborts them."""
+    """Starts sends, which continue in the background, and aborts them."""
 
     def __init__(self, chat: Chat, views: Views, models: Models, answering: Answerer) -> None:
         self._chat = chat
@@ -53,24 +53,24 @@ class Sends:
 
     @property
     def sending(self) -> str:
-        """The pair that waits for its answer, here or in another process; empty where none does."""
+        """The pair that waits for its answer, here or in another process; empty if there is none."""
         return self._chat.history.sending
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way here, nor about to begin."""
+        """Whether nothing is in progress here or about to begin."""
         return self._running is None and not self._starting.locked()
 
     @property
     def paused(self) -> Quota | None:
-        """The limit of the account that the next attempt waits for, if it waits."""
+        """The account limit that the next attempt waits for; None if it does not wait."""
         return None if self._running is None else self._running.paused
 
     def so_far(self, pair: str) -> ChatAnswer | None:
         return self._running.so_far if self._running is not None and self._running.pair == pair else None
 
     def telemetry(self, pair: str) -> tuple[SendTelemetry, ...]:
-        """The telemetry of its last send, if that is still in memory."""
+        """The telemetry of the pair's last send; empty if it is no longer in memory."""
         sent = self._remembered.peek(pair)
         return () if sent is None else sent.telemetry
 
@@ -104,7 +104,7 @@ class Sends:
             order = self._order(looking, plan, looking.choice, hold=hold, step=step)
             if expect_sha256:
                 refuse_other(expect_sha256, self._engine.final(order.first, session=self._chat.session).sha256)
-                # Masks may change until it goes out, so the relay looks once more.
+                # Masks may change until it is sent, so the relay checks again.
                 order = replace(order, expect_sha256=expect_sha256)
             steps, first = self._first(order, quota)
             pair = MessagePair(
@@ -120,8 +120,8 @@ class Sends:
     async def reask(
         self, pair: str, view: str, *, model: str = "", hold: bool = False, step: bool = False, quota: QuotaWish = "ask"
     ) -> str:
-        """Ask the same question again at its place, of this model or else of the same one. The present answer stays
-        until a new one has arrived, and is kept behind it."""
+        """Ask the same question again in place, of this model or else of the same one. The current answer stays until a
+        new one has arrived, and is then kept as an earlier answer."""
         async with self._starting:
             looking = await self._ready(view)
             earlier = self._chat.history.get(pair)
@@ -138,8 +138,8 @@ class Sends:
             return await self._start(order, steps, first, fact, pair)
 
     async def resume_run(self, pair: str, run: str) -> bool:
-        """Resume the run of a pair, so that it becomes the pair's answer. False if the pair is deleted or has that
-        answer already. The run is under way when this returns; a fault if it cannot be resumed."""
+        """Resume the run of a pair, so that it becomes the pair's answer. Returns False if the pair is deleted or
+        already has that answer. The run is in progress when this returns. Raises a fault if it cannot be resumed."""
         async with self._starting:
             history = await self._chat.load()
             if not history.is_live(pair):
@@ -156,7 +156,7 @@ class Sends:
         return True
 
     async def cancel(self) -> None:
-        """Abort what is under way; what has arrived is kept. The pair has ended when this returns."""
+        """Abort the send in progress; what has arrived is kept. The pair has ended when this returns."""
         if self._running is None:
             hint = "It has ended, or another process sends it."
             raise Fault(Code.USAGE, "nothing is being sent from here", hint=hint, status=409)
@@ -164,13 +164,13 @@ class Sends:
         await self.wait_until_idle()
 
     def resume(self, *, anyway: bool) -> None:
-        """End the wait for a limit of the account: check again whether it can be sent, or send it `anyway`."""
+        """End the wait for an account limit: check again whether it can be sent, or send it `anyway`."""
         if self._running is None:
             raise Fault(Code.USAGE, "no send is waiting", hint="It was sent, or aborted.", status=409)
         self._running.resume(anyway=anyway)
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds, then abort it."""
+        """Give the send in progress this many seconds to end, then abort it."""
         if self._task is None:
             return
         await asyncio.wait({self._task}, timeout=grace)
@@ -189,7 +189,7 @@ class Sends:
 
     async def _check_quiet(self) -> None:
         if not self.sending:
-            await self.wait_until_idle()  # the pair of the last one has ended, and the rest takes a moment
+            await self.wait_until_idle()  # the last pair has ended, and the rest takes a moment
         if self.sending or self._running is not None:
             hint, details = "Wait for the answer, or stop it.", {"code": "already_sending"}
             raise Fault(Code.USAGE, "an answer is still arriving", hint=hint, status=409, details=details)
@@ -199,7 +199,7 @@ class Sends:
         return SendOrder(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
 
     def _first(self, order: SendOrder, request: QuotaWish) -> tuple[Steps, Step]:
-        """The send at its first step; a fault if it does not get that far."""
+        """Advance the send to its first step. Raises a fault if it does not get that far."""
         choice, ledger, clock = order.choice, self._engine.memory.ledger, self._engine.clock
 
         def wait_for(tokens: int) -> Wait:
@@ -236,8 +236,8 @@ class Sends:
         return pair
 
     async def _join(self, fact: ChatFact, pair: str) -> None:
-        """Append the fact with which a pair begins to wait, with heartbeats for other processes."""
-        # Heartbeats first: a process that sees the pair waiting without one takes its sender for dead and ends it.
+        """Append the fact with which a pair begins to wait, and start heartbeats for other processes."""
+        # Heartbeats first: a process that sees the pair waiting without one considers its sender dead and ends it.
         await self._chat.heartbeats.begin(pair)
         try:
             await self._chat.happen(fact)
@@ -249,7 +249,7 @@ class Sends:
         try:
             await running
         except Fault as fault:
-            # The log could not be added to, or another process has ended the pair; the record has the answer.
+            # The log could not be appended to, or another process has ended the pair; the record has the answer.
             _LOG.error("the end of %s could not be kept: %s", pair, fault.message)
         finally:
             self._running = None
@@ -267,8 +267,9 @@ def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
 
 @dataclass(frozen=True, slots=True)
 class SendPreview:
-    """`prepared` is the first attempt, where there can be one; `included` are the pairs in it, and `left_out_preflight`
-    those that the prompt takes the room of. `trouble` is why it would not be sent, or not in this way."""
+    """A preview of the next send. `prepared` is the first attempt, if there can be one; `included` is the number of
+    pairs in it, and `left_out_preflight` the number of those that the prompt leaves no room for. `trouble` is why it
+    would not be sent, or not in this way."""
 
     prepared: Prepared | None = None
     included: int = 0
@@ -278,8 +279,8 @@ class SendPreview:
 
 
 class EstimateShown(TokenBand, frozen=True):
-    """The size of the next request, and whether its question fits. `line` says so to the user; `prompt` is planned for
-    the question alone."""
+    """The size of the next request, and whether its question fits. `line` describes the size for the user; `prompt` is
+    planned for the question alone."""
 
     limit: int
     fits: bool
@@ -289,7 +290,7 @@ class EstimateShown(TokenBand, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Previews:
-    """Looks ahead by the same steps that a send takes, and sends nothing."""
+    """Previews sends by the same steps that a send takes, without sending anything."""
 
     views: Views
     engine: Engine
@@ -297,8 +298,8 @@ class Previews:
     async def preview(
         self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
     ) -> SendPreview:
-        """The body of the next send from this view, also before there is a question; `before` and `replaces` as a send
-        has them."""
+        """The body of the next send from this view, even before there is a question. `before` and `replaces` are as for
+        a send."""
         looking = await self.views.get(view)
         text, attachments = self.views.mask_question(text, attachments)
         try:
@@ -325,7 +326,7 @@ class Previews:
     async def estimate(
         self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = ""
     ) -> EstimateShown:
-        """How large the request with this question is: the preview's own number."""
+        """The size of the request with this question: the same number as in the preview."""
         looking = await self.views.get(view)
         text, attachments = self.views.mask_question(text, attachments)
         limit = looking.view.room.limit
@@ -335,7 +336,7 @@ class Previews:
         try:
             ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
             estimate = await measure(self.engine, ready)
-        except Fault:  # it cannot be written for this model, which the send will say
+        except Fault:  # it cannot be written for this model, which the send will report
             estimate = plan.size
         figures, sent = looking.view.figures, plan.items[first_trim(plan) :]
         is_whole = [item.id for item in sent] == list(figures.pairs)

@@ -1,4 +1,4 @@
-"""The views that pages have of the chat, and the models that they count for."""
+"""The views that pages have of the chat, and the models that they count tokens for."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -34,15 +34,15 @@ from sightline.tokens.window_budget import model_limit
 from sightline.wire.cache import BoundedCache
 
 MOST_SIZERS = 16
-"""So many models' counts are remembered, each as its settings and tools want it."""
+"""The counts of this many models are cached, each for particular settings and tools."""
 
 _Key: TypeAlias = tuple[str, str, str, str, float, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Reads the catalogue and what was learned. What was counted is counted once for all views. `preferred` is the
-    model that is asked by default; without it, the catalogue chooses."""
+    """Reads the catalogue and the calibration. Counts are shared by all views. `preferred` is the model that is used by
+    default; without it, the catalogue chooses."""
 
     catalog: Catalog
     has_key: Callable[[Provider], bool]
@@ -58,23 +58,23 @@ class Models:
         return f"{choice.provider_name}/{choice.model}"
 
     def resolve(self, name: str) -> ModelChoice:
-        """The model that this name means; a fault if there is none."""
+        """The model with this name. Raises a fault if there is none."""
         return choose(self.catalog, name, has_key=self.has_key)
 
     def find(self, name: str) -> ModelChoice | None:
-        """The model that this name means; None if there is none any more."""
+        """The model with this name; None if it no longer exists."""
         try:
             return self.resolve(name)
         except Fault:
             return None
 
     def limit(self, choice: ModelChoice) -> int:
-        """The most that one request can be: the window, or what the account allows in a minute."""
+        """The maximum size of a request: the context window, or what the account allows per minute."""
         limits = self.memory.ledger.limits(choice.provider_name, choice.model, choice.facts)
         return model_limit(choice.facts, limits)
 
     def sizer(self, choice: ModelChoice, settings: ChatSettings, tools: tuple[Tool, ...] = ()) -> Sizer:
-        """The sizer of this model: the same one until something new is learned of the model."""
+        """The sizer of this model. It is the same object until the calibration of the model changes."""
         how = settings.estimation, settings.chars_per_token, msgspec.json.encode(tools)
         key = choice.provider_name, choice.model, choice.dialect, *how
         lesson = self.memory.ratio(choice.provider_name, choice.model, tools=bool(tools))
@@ -95,12 +95,12 @@ class Models:
 
 
 class Rows:
-    """The rows of a view as it is at this moment, from the oldest on: visible pairs, and those left out by hand."""
+    """The rows of a view as it is now, oldest first: visible pairs, and those excluded by hand."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._pairs = view.visible
-        if view.left_out:  # two runs that are in order already: sorting merges them in one pass
+        if view.left_out:  # two runs that are already in order: sorting merges them in one pass
             self._pairs = sorted((*view.visible, *view.left_out), key=self._key)
 
     @property
@@ -114,11 +114,11 @@ class Rows:
         return self._row(included[0].id) if included else self.total
 
     def slice(self, first: int, limit: int) -> Sequence[MessagePair]:
-        """So many rows from this one on."""
+        """At most `limit` rows, starting with row `first`."""
         return self._pairs[first : first + limit]
 
     def place(self, pair: str) -> int | None:
-        """The row of a pair, None where it is not on screen."""
+        """The row of a pair; None if it is not on screen."""
         return None if self._view.standing(pair) == "hidden" else self._row(pair)
 
     def _row(self, pair: str) -> int:
@@ -129,7 +129,7 @@ class Rows:
 
 
 MOST_VIEWS = 64
-"""The one that was left alone for longest goes; its page asks for it again."""
+"""The least recently used view is dropped; its page requests it again."""
 
 _LONGEST_NAME = 200
 
@@ -145,17 +145,17 @@ class ViewSend:
         self.ending: SendEnding | None = None
 
     def is_of(self, view: View) -> bool:
-        """Whether the view has the filter, model and settings that it was sent with."""
+        """Whether the view still has the filter, model and settings that it was sent with."""
         return self._context == _context_of(view)
 
     @property
     def trim_summary(self) -> str:
-        """The notice about pairs that were left out; empty if none was."""
+        """The notice about pairs that were left out; empty if none were."""
         return "" if self.ending is None else trim_summary(self.ending)
 
     @property
     def trouble(self) -> Trouble | None:
-        """Why there is no answer, where there is none."""
+        """Why there is no answer; None if there is one."""
         return None if self.ending is None else self.ending.trouble
 
 
@@ -164,8 +164,8 @@ def _context_of(view: View) -> tuple[int, str, ChatSettings]:
 
 
 class Looking:
-    """One page's view. `model` is the selected model, empty if none was; the one that is asked is `view.model`, and
-    `choice` is its provider. `trouble` is why the topic's tools cannot be used."""
+    """A page's view. `model` is the selected model, empty if none was selected; the model in use is `view.model`, and
+    `choice` resolves it to a provider. `trouble` is why the topic's tools cannot be used."""
 
     def __init__(self, name: str, view: View, choice: ModelChoice) -> None:
         self.id = name
@@ -176,21 +176,21 @@ class Looking:
         self.last: ViewSend | None = None
         self.trouble: Fault | None = None
         self.measured: tuple[str, int, int] | None = None
-        """What was measured last: the body, after how many lessons, with how many pairs."""
+        """What was measured last: the body, the revision of the calibration, and the number of visible pairs."""
 
     @property
     def rows(self) -> Rows:
         return Rows(self.view)
 
     def counter(self, prompt: int | None = None) -> ContextCounter:
-        """How many pairs are sent; with what the last send left out, as long as filter, model and settings are the
-        same. `prompt` is what is planned for the draft."""
+        """How many pairs are sent, and what the last send left out, as long as filter, model and settings are the same.
+        `prompt` is the size planned for the draft."""
         last = self.last
         return counter_of(self.view, last.ending if last is not None and last.is_of(self.view) else None, prompt)
 
 
 class Views:
-    """Views by the ids that pages give them. Each gets every change of the history."""
+    """The views, by the ids that pages give them. Each gets every change of the history."""
 
     def __init__(self, chat: Chat, models: Models, answering: Answerer) -> None:
         self._chat = chat
@@ -202,7 +202,7 @@ class Views:
 
     @property
     def session(self) -> str:
-        """How the chat's exchanges are labelled."""
+        """The label of the chat's exchanges."""
         return self._chat.session
 
     async def set_view(
@@ -214,8 +214,8 @@ class Views:
         model: str | None = None,
         topic: str | None = None,
     ) -> Looking:
-        """Make a view, or change the filter, model or topic of one; None leaves it as it is. `filter` is parsed unless
-        its `expression` is given. A fault leaves everything as it was."""
+        """Create a view, or change the filter, model or topic of one; None leaves it unchanged. `filter` is parsed
+        unless its `expression` is given. If this raises a fault, nothing has changed."""
         history = await self._chat.load()
         self._chat.follow()
         if len(view) > _LONGEST_NAME:
@@ -239,7 +239,7 @@ class Views:
         return looking
 
     async def get(self, view: str) -> Looking:
-        """The view with this id, as everything is now."""
+        """The view with this id, updated to the current state."""
         await self._chat.load()
         self._chat.follow()
         looking = self._views.get(view)
@@ -250,7 +250,7 @@ class Views:
         return looking
 
     def mask_question(self, text: str, attachments: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]]:
-        """A question without the configured keys: so it is in the history, and what is visible is what is sent."""
+        """Mask the configured keys in a question. It is stored masked, so that what is visible is what is sent."""
         masked = self._chat.mask
         return masked(text), tuple(Text(masked(each.text)) if isinstance(each, Text) else each for each in attachments)
 
@@ -274,7 +274,7 @@ class Views:
         return View(self._chat.history, sizer, limit, self._chat.settings, now=self._chat.now())
 
     async def _settle(self, looking: Looking) -> None:
-        """Count the view for its present model, with what is known of it by now and with the topic's tools."""
+        """Count the view for its current model, with its current calibration and the topic's tools."""
         tools = await self._tools(looking)
         view, settings = looking.view, self._chat.settings
         name, choice = self._at_hand(looking.model, view.inherited)
@@ -285,14 +285,14 @@ class Views:
         self._measure(looking)
 
     def _measure(self, looking: Looking) -> None:
-        """Share the one figure of the next request out to what it is made of, if anything of it has changed. With fewer
-        pairs where it might not fit."""
+        """Divide the figure for the next request among its parts, if anything in it has changed. If the request might
+        not fit, fewer pairs are included."""
         view = looking.view
         while True:
             try:
                 plan = plan_of(view, "", is_draft=True)
                 ready = self._engine.final(prepare(plan.prompt_without(0), looking.choice), session=self.session)
-            except Fault:  # it cannot be written for this model, which the send will say
+            except Fault:  # it cannot be written for this model, which the send will report
                 view.forget_measure()
                 looking.measured = None
                 return
@@ -319,8 +319,8 @@ class Views:
             return ()
 
     def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, ModelChoice]:
-        """The model for the next question: the selected one, else the topic's, that of the newest pair, or the default.
-        One that was not selected may be gone; then it is the default."""
+        """The model for the next question: the selected one, or else the topic's, that of the newest pair, or the
+        default. A model that was not selected may no longer exist; then the default is used."""
         if not selected:
             newest = self._chat.history.newest
             name = topic.model or ("" if newest is None else newest.model)

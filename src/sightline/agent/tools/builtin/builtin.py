@@ -1,4 +1,5 @@
-"""The chosen built-in tools of one folder as a source of tools, and the tools that run commands."""
+"""The selected built-in tools of a folder as a source of tools, and the tools that read and write files and run
+commands."""
 
 import asyncio
 import io
@@ -296,9 +297,9 @@ def _is_spelled(command: str) -> bool:
 
 
 OFFERED_BY_DEFAULT: tuple[BuiltinName, ...] = ("read_file", "list_files", "search_files")
-"""Offered where no tool is named. A further name changes the requests of all who name none."""
+"""Offered if no tool is named. Adding a name here changes the requests of every user who names none."""
 _SIDE_BY_SIDE: frozenset[BuiltinName] = frozenset({"read_file", "list_files", "search_files"})
-"""They only read, so that calls of them may run at the same time."""
+"""They only read, so calls of them may run concurrently."""
 HOSTED: tuple[HostedTool, ...] = ("local_shell", "web_search")
 NAMES: tuple[BuiltinName, ...] = get_args(BuiltinName)
 _ACTION = ("command", "env", "timeout_ms", "working_directory", "user")
@@ -307,7 +308,7 @@ _GRACE = 10.0
 
 
 class Builtin:
-    """The chosen tools. Commands get only the necessary variables of `environment`."""
+    """The selected tools. Commands get only the necessary variables of `environment`."""
 
     def __init__(
         self,
@@ -370,7 +371,7 @@ class Builtin:
 
 def _definition(name: str, functions: Mapping[str, Callable[..., object]]) -> Definition:
     hosted = next((each for each in HOSTED if each == name), None)
-    if name == "web_search":  # the one that the provider runs
+    if name == "web_search":  # run by the provider
         return Definition(name=name, description="Search the web; the provider does it.", hosted=hosted)
     found = definition_of(functions[name], is_parallel=name in _SIDE_BY_SIDE)
     # OpenAI's API defines the arguments; unknown ones of later versions are ignored rather than refused.

@@ -1,8 +1,8 @@
 """A folder that no path leads out of.
 
-A path is walked step by step: each step is opened relative to the previous one and never through a link; a link is read
-and its target walked in the same way. This leaves no moment between check and open in which a link could be swapped in.
-`..` goes back to a folder that is already open, and never above the root.
+A path is walked component by component: each is opened relative to the previous one and never through a link; a link is
+read and its target walked in the same way. This leaves no moment between check and open in which a link could be
+swapped in. `..` goes back to a folder that is already open, and never above the root.
 """
 
 import errno
@@ -185,7 +185,7 @@ class _Walk:
 
 
 def printable(path: str) -> str:
-    """A path for a list with one a line: escapes line breaks and other control characters."""
+    """The path for a list with one path per line: line breaks and other control characters are escaped."""
     return path if path.isprintable() else repr(path)
 
 

@@ -1,4 +1,5 @@
-"""MCP servers as a file names them, with variables filled in from the environment, and the limits of each server."""
+"""The MCP servers that a file configures, with variables expanded from the environment, and the limits of each
+server."""
 
 import ipaddress
 import re
@@ -32,8 +33,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one server.
 
     `start_s` is for start, handshake and list together, `list_s` for reading the list again, `call_s` for one call,
-    `close_s` for leaving on its own. `spacing_s` is the least time between two readings of the list. `message` is the
-    size of one message in bytes; the agent loop truncates an answer further for the model.
+    `close_s` for exiting on its own. `spacing_s` is the minimum time between two readings of the list. `message` is the
+    maximum size of a message in bytes; the agent loop truncates answers further for the model.
     """
 
     start_s: float = 30.0
@@ -71,8 +72,8 @@ def _directly(_url: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class McpNetwork:
-    """`context` returns the TLS context of a connection. `proxy` returns the URL of the proxy for an address and its
-    authorization header, which may be empty; None for a direct connection."""
+    """How remote servers are reached. `context` returns the TLS context of a connection. `proxy` returns the URL of the
+    proxy for an address and its authorization header, which may be empty; None for a direct connection."""
 
     context: Callable[[], ssl.SSLContext] = _of_the_system
     proxy: Callable[[str], tuple[str, str] | None] = _directly
@@ -183,7 +184,7 @@ class ServerConfig:
     notes: tuple[str, ...] = ()
 
 
-# Files of other programs have numbers and true or false where a command line or a variable has text.
+# Files of other programs have numbers and booleans where a command line or a variable has text.
 _Text: TypeAlias = Annotated[str | int | float | bool, key(hint=EXAMPLE, description="text")]
 
 
@@ -205,7 +206,7 @@ class _ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
 class _McpFile(msgspec.Struct, frozen=True, kw_only=True):
     EXAMPLE: ClassVar[str] = EXAMPLE
 
-    # Each entry is read by itself: one that is switched off may have mistakes.
+    # Each entry is read separately: one that is switched off may have mistakes.
     servers: Annotated[dict[str, Json], key(aliases=("servers",), first_wins=True, hint=EXAMPLE)] = msgspec.field(
         name="mcpServers"
     )
@@ -266,8 +267,8 @@ def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[
 
 
 class _Entry:
-    """Makes a server of an entry that has the right types. A file with any problem is refused as a whole, so that after
-    one is reported the values no longer matter."""
+    """Builds a server from an entry whose types are valid. A file with any problem is refused as a whole, so after a
+    problem has been reported the values no longer matter."""
 
     def __init__(
         self,
@@ -282,7 +283,7 @@ class _Entry:
         self._secret: set[str] = set()
 
     def spec(self) -> list[ServerSpec]:
-        """The server; empty where it is unclear what kind of server is meant."""
+        """The server; empty if it is unclear what kind of server is meant."""
         entry, kind, name = self._entry, self._entry.type, self._path[1]
         if not name.strip():
             self._wrong("the server has no name", "Give it a short name: its tools are called NAME__TOOL.")
@@ -326,7 +327,7 @@ class _Entry:
         return HttpServer(url, headers)
 
     def _table(self, key: str, table: Mapping[str, _Text]) -> dict[str, str]:
-        """A table of texts. Values whose name or header says that they are secret are masked in results too."""
+        """A table of texts. Values whose name suggests a secret, and all headers, are masked in results too."""
         found = {}
         for name, value in table.items():
             found[name] = self._expand(value, key, name)
@@ -363,7 +364,7 @@ def is_here(host: str) -> bool:
 async def open_mcp_file(file: Path, context: McpContext) -> "McpTools":
     """Open the servers that a file names; commands run in the file's folder."""
     found = _read_config(file, context.environment)
-    # Loading the SDK takes most of a second.
+    # Importing the SDK takes most of a second.
     from sightline.agent.tools.mcp.mcp_tools import McpTools
 
     tools = McpTools(found, context)

@@ -1,7 +1,7 @@
-"""One connection to a server, from handshake to end: keeps its list of tools up to date and calls them.
+"""A connection to a server, from handshake to end: keeps its list of tools up to date and calls them.
 
 One task drives a connection, as the SDK requires; many tasks may call tools. The server's messages are filtered before
-the SDK sees them: it may send notifications that are never read, and requests faster than it reads answers.
+the SDK sees them: a server may send notifications that no one reads, and requests faster than it reads the answers.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _LARGEST = 1e15
 
 
 class MessageFilter:
-    """Decides for each message, and counts a server's unanswered requests."""
+    """Decides which messages are passed on, and counts a server's unanswered requests."""
 
     def __init__(self, questions: int) -> None:
         self._most = questions
@@ -128,7 +128,7 @@ class FilteredWrite(_FilteredStream[WriteStream[SessionMessage]]):
 
 LONGEST = 200
 SPACING = 0.1
-"""The least seconds between two reports of one call; reports in between are dropped."""
+"""The minimum seconds between two reports of one call; reports in between are dropped."""
 
 
 class ProgressReports:
@@ -183,7 +183,7 @@ class ListFilterDispatcher(JSONRPCDispatcher[TransportContext]):
 
 
 TROUBLE = (MCPError, ValueError, RuntimeError, TimeoutError, anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""What the SDK raises for a server's behaviour; a malformed message is a ValueError."""
+"""The exceptions that the SDK raises for a server's behaviour; a malformed message is a ValueError."""
 
 _LONGEST_WORDS = 2000
 
@@ -222,7 +222,7 @@ class McpConnection:
             try:
                 await self._serve_session(link)
             finally:
-                # Ask before the link is closed: after that, the process's exit status is our own doing.
+                # Read these before the link is closed: closing it determines the process's exit status.
                 self.why, self.words = link.why(), link.words()
 
     async def ask(self, tool: str, arguments: JsonObject, progress: Progress) -> ToolOutcome:

@@ -1,6 +1,6 @@
-"""The link to a server over pipes or HTTP, which limits what the server can do.
+"""The link to a server over pipes or HTTP, with limits on what the server can do.
 
-For HTTP, a guard is below the SDK's transport, which reads a JSON response of any size, reopens a stream as often as
+For HTTP, a guard sits below the SDK's transport, which reads JSON responses of any size, reopens a stream as often as
 the server closes it, waits for the response to a notification, and ends altogether on one network failure.
 """
 
@@ -288,7 +288,7 @@ class McpPipes:
                     self.child.kill()
 
     def fault(self) -> Fault | None:
-        """Why the server ended, if it has."""
+        """Why the server ended; None if it is running."""
         assert self.child is not None
         if self._trouble:
             hint = "Ask its tools for less, or leave the server out."
@@ -340,7 +340,7 @@ def _error(found: re.Match[bytes], text: str) -> SessionMessage:
 
 @asynccontextmanager
 async def open_pipes(command: CommandServer, context: McpContext) -> AsyncIterator[McpLink]:
-    """Start the server. It and its descendants have ended when the context is left."""
+    """Start the server. The server and its descendants have ended when the context is left."""
     pipes = McpPipes(context.limits)
     child = pipes.child = await _start_server(command, pipes, context.environment)
     into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -1,7 +1,7 @@
 """The tools of several MCP servers as one source of tools.
 
-A run's toolbox is fixed when the run begins. Later changes of a server are handled here: a call of a removed tool is
-answered so, and changed arguments are validated against the current schema.
+A run's toolbox is fixed when the run begins. Later changes of a server are handled here: a call of a removed tool gets
+an error, and if a tool has changed, arguments are validated against its current schema.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ class McpServer:
 
     @property
     def tools(self) -> dict[str, Definition]:
-        """Its tools now, by its own names."""
+        """Its current tools, by the server's own names."""
         return self._listing.tools
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of its list."""
+        """Why the server has no tools, or what was left out of its list."""
         has_gone = self._task is not None and self._task.done() and not self._is_closed
         if fault := self.fault or (self._why() if has_gone else None):
             return (f"{fault.message}. {fault.hint}",)
@@ -91,7 +91,7 @@ class McpServer:
         if not self._connection.ready.is_set():
             self._task.cancel()  # no one waits for its handshake any more
         try:
-            # It may leave on its own, then gets SIGTERM, then SIGKILL; each takes time.
+            # It may exit on its own, then gets SIGTERM, then SIGKILL; each takes time.
             await asyncio.wait({self._task, *self._calls}, timeout=4 * self._limits.close_s)
         finally:
             self._task.cancel()
@@ -147,7 +147,7 @@ _HASH = 8
 
 
 class ToolNames:
-    """The assigned names, and their servers and tools."""
+    """The names assigned to tools, with their servers and original names."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str] = {}
@@ -165,7 +165,7 @@ class ToolNames:
         return self._given[pair]
 
     def tool_named(self, name: str) -> tuple[str, str] | None:
-        """The server and the tool with this name."""
+        """The server and the tool with this name; None if there is none."""
         return self._taken.get(name)
 
 
@@ -178,7 +178,7 @@ def fit_name(server: str, tool: str) -> str:
 
 
 def is_exact(server: str, tool: str) -> bool:
-    """Whether the name needs no change."""
+    """Whether the name can be used without changes."""
     return fit_name(server, tool) == f"{server}__{tool}"
 
 
@@ -188,7 +188,7 @@ def _append_hash(name: str, pair: tuple[str, str]) -> str:
 
 
 class McpTools:
-    """The tools of the servers that could be started; `definitions` are those that they offer now.
+    """The tools of the servers that could be started. `definitions` are the tools that they currently offer.
 
     `changed` is set whenever `definitions` have changed. The builder of the next run's toolbox clears it; a run keeps
     the toolbox that it began with.

@@ -1,5 +1,5 @@
-"""Imports: ChatGPT's and Claude's exports, MaiChat's, our own, and plain Markdown, read into pairs and topics.
+"""Imports: exports of ChatGPT, Claude, MaiChat and Sightline, and plain Markdown, read into pairs and topics.
 
-Bytes in, values out. It may import what the chat's core may. What cannot be imported is reported; the same export
-always gives the same ids, so that importing it twice adds it once.
+Bytes go in and values come out. It may import what the chat's core may. What cannot be imported is reported. The same
+export always gives the same ids, so that importing it twice adds it once.
 """

@@ -34,7 +34,7 @@ def members(value: Json) -> list[JsonObject]:
 
 
 def moment(value: Json) -> float:
-    """Seconds since 1970, from seconds, milliseconds or an ISO time; 0 if it is none."""
+    """Seconds since 1970, from seconds, milliseconds or an ISO time; 0 if it is not a time."""
     if isinstance(value, str):
         try:
             read = datetime.fromisoformat(value)
@@ -48,7 +48,7 @@ def moment(value: Json) -> float:
 
 
 def iso_time(seconds: float) -> str:
-    """A time as exports write it."""
+    """A time in the format of exports."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
@@ -59,7 +59,7 @@ _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class ImportedTurn:
-    """What one side said. `key` identifies it in its conversation."""
+    """What one side said in a turn. `key` identifies it in its conversation."""
 
     speaker: Speaker
     parts: tuple[Part, ...]
@@ -88,7 +88,7 @@ def tool_name(name: str) -> str:
 
 @dataclass(slots=True)
 class Gathering:
-    """Collects the conversations of one source. `pairs` are those so far."""
+    """Collects the conversations of one source. `pairs` has those so far."""
 
     source: str
     _topics: list[Topic] = field(default_factory=list)
@@ -97,11 +97,11 @@ class Gathering:
     _names: set[tuple[str, str]] = field(default_factory=set)
 
     def lose(self, what: str, count: int = 1) -> None:
-        """Note that so many of these could not be imported."""
+        """Note that this many could not be imported."""
         self._lost[what] += count
 
     def citations(self, sources: Iterable[tuple[JsonObject, Json, Json]]) -> tuple[Citation, ...]:
-        """Citations of a text, each with its range. A source without an address is dropped and noted."""
+        """The citations of a text, each with its range. A source without an address is dropped and noted."""
         found: list[Citation] = []
         for source, start, end in sources:
             url = text(source, "url")
@@ -112,7 +112,7 @@ class Gathering:
         return tuple(found)
 
     def topic(self, key: str, name: str, parent: str = ROOT) -> str:
-        """Add a topic; if its name is taken, it gets a number."""
+        """Add a topic and return its id. If its name is taken, a number is appended."""
         title = " ".join(name.split())[:120] or "Untitled"
         fresh, number = title, 1
         while (parent, fresh.lower()) in self._names:
@@ -124,7 +124,7 @@ class Gathering:
         return topic.id
 
     def conversation(self, key: str, topic: str, turns: list[ImportedTurn]) -> None:
-        """Add turns in their order: a question and everything up to the next one are a pair."""
+        """Add turns in order: a question and everything up to the next one form a pair."""
         group: list[ImportedTurn] = []
         for turn in turns:
             if turn.speaker == "user" and group:
@@ -159,6 +159,6 @@ class Gathering:
         )
 
     def id_of(self, kind: str, key: str) -> str:
-        """The id here for what has this key in the source."""
+        """The id for the object that has this key in the source."""
         digest = hashlib.sha256(f"{self.source}\n{kind}\n{key}".encode("utf-8", "replace")).hexdigest()
         return f"{self.source}-{digest[:20]}"

@@ -1,6 +1,5 @@
-"""The formats of exports: MaiChat's, which is read, our own, which adds fields to it, the format for training, which
-is written, and Markdown, read and written, where a line names the speaker and their words follow.
-"""
+"""The export formats: MaiChat's, which is only read; Sightline's own, which adds fields to it; the training format,
+which is only written; and Markdown, read and written, in which a line names the speaker and their text follows."""
 
 import hashlib
 import re
@@ -39,7 +38,7 @@ _DIVIDER = " > "
 
 
 class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The fields that our own export adds to a pair."""
+    """The fields that Sightline's own export adds to a pair."""
 
     answer: ChatAnswer | None = None
     earlier: tuple[ChatAnswer, ...] = ()
@@ -54,7 +53,7 @@ _EXTRA = ExtraFields.__struct_fields__
 
 
 def read_maichat(document: Json) -> Gathered:
-    """Its pairs. Topics are made from their paths; our own export contains them."""
+    """Read the pairs. Topics are created from their paths, except that Sightline's own export contains them."""
     holder = document if isinstance(document, dict) else {}
     is_own = text(holder, "schema") == OWN_SCHEMA
     gathering = Gathering("sightline" if is_own else "maichat")
@@ -75,7 +74,7 @@ def read_maichat(document: Json) -> Gathered:
 
 
 class _Topics:
-    """Makes the topics of paths, each once, parents first."""
+    """Creates the topics of paths, each once, parents first."""
 
     def __init__(self, gathering: Gathering) -> None:
         self._gathering = gathering
@@ -91,7 +90,7 @@ class _Topics:
 
 
 def _with_sources(gathering: Gathering, answer: ChatAnswer, citations: Json) -> ChatAnswer:
-    """The answer with its sources: addresses, or objects that have one."""
+    """The answer with its citations: addresses, or objects that have one."""
     given = citations if isinstance(citations, list) else []
     sources: list[JsonObject] = [each if isinstance(each, dict) else {"url": each} for each in given]
     cited = gathering.citations((each, None, None) for each in sources)
@@ -158,7 +157,7 @@ def to_json(history: ChatHistory, pairs: Sequence[MessagePair], *, now: float, f
 def to_jsonl(
     history: ChatHistory, pairs: Iterable[MessagePair], settings: ChatSettings, *, whole_topics: bool = False
 ) -> bytes:
-    """One line of messages for each pair with a complete answer, or for each topic's pairs together: the format for
+    """One line of messages for each pair with a complete answer, or for all pairs of a topic: the format for
     training."""
     answered = [pair for pair in pairs if pair.state == "complete" and pair.answer and not pair.answer.is_partial]
     groups: dict[str, list[MessagePair]] = {}
@@ -206,7 +205,7 @@ _IS_USER = re.compile(_USER, re.IGNORECASE)
 
 
 def to_markdown(history: ChatHistory, pairs: Iterable[MessagePair]) -> bytes:
-    """The pairs in order, to be read and to be imported again."""
+    """The pairs in order, as Markdown that can be read and imported again."""
     # In pieces, here and below, so that a large export in a thread lets other threads run in between.
     pieces = (["# Chat", ""], *(_paragraphs(history, pair) for pair in pairs))
     return b"\n".join("\n".join(lines).encode("utf-8", "replace") for lines in pieces)
@@ -227,8 +226,8 @@ def _paragraphs(history: ChatHistory, pair: MessagePair) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """The text with a backslash before each line that would be read as markup. If it has a fence that does not end, or
-    is fenced as a whole, it gets a fence around it."""
+    """Put a backslash before each line that would be read as markup. A text with an unclosed fence, or one that is
+    fenced as a whole, gets a fence around it."""
     lines = [f"\\{line}" if _is_marked(line.lstrip("\\")) else line for line in text.split("\n")]
     fence = ""
     for line in lines:
@@ -240,19 +239,20 @@ def escape(text: str) -> str:
 
 
 def is_markdown(text: str) -> bool:
-    """Whether a line in it names a speaker."""
+    """Whether a line of the text names a speaker."""
     return any(_speaker(line) is not None for line in text.splitlines())
 
 
 def read_markdown(text: str, name: str = "") -> Gathered:
-    """The conversation in it, as one topic with the title of the text, or with this name."""
+    """Read the conversation in a text, as one topic with the title of the text, or with this name."""
     gathering = Gathering("markdown")
     reading = _Reading(name)
     for line in text.replace("\r\n", "\n").split("\n"):
         reading.take(line)
     reading.close()
     topic = gathering.topic(text, reading.title or "Markdown")
-    # Each pair's id is made from this; from the text itself it would take a pass over all of it for each pair.
+    # Each pair's id is derived from this hash. Deriving it from the text would take a pass over the whole text for each
+    # pair.
     key = hashlib.sha256(f"{reading.title}\n{text}".encode("utf-8", "replace")).hexdigest()
     gathering.conversation(key, topic, reading.turns)
     return gathering.finish()
@@ -263,7 +263,7 @@ def _is_marked(line: str) -> bool:
 
 
 def _speaker(line: str) -> tuple[Speaker, str] | None:
-    """The speaker that a line names, and the rest of the line."""
+    """The speaker that a line names, and the rest of the line; None if it names none."""
     line = line.rstrip()
     found = _HEADED.fullmatch(line) or _BOLD.fullmatch(line) or _PLAIN.fullmatch(line)
     if found is None:

@@ -28,8 +28,8 @@ MOST_PAIRS = 1000
 
 
 def pieces_of(fact: ChatImported, most: int = MOST_PAIRS) -> Iterator[ChatImported]:
-    """Facts that are equivalent together, oldest pairs first. All topics are in the first piece; each piece repeats the
-    topics of its pairs, because they may have another id here."""
+    """Split an import into facts that are equivalent together, oldest pairs first. All topics are in the first piece;
+    each piece repeats the topics of its pairs, because they may have another id here."""
     if len(fact.pairs) <= most:
         yield fact
         return
@@ -58,13 +58,14 @@ _SPOKEN_TO_ALL = ("", "all")
 
 
 def conversations_of(document: Json, key: str) -> list[JsonObject]:
-    """The conversations of an export, of one or of all, if one of them has the key by which its kind is known."""
+    """The conversations of an export, which may be a single one; empty if none of them has the key that identifies its
+    kind."""
     found = [document] if isinstance(document, dict) else members(document)
     return found if any(key in each for each in found) else []
 
 
 def read_chatgpt(document: Json) -> Gathered:
-    """Its conversations, each as a topic below one common topic."""
+    """Read its conversations, each as a topic below one common topic."""
     gathering = Gathering("chatgpt")
     home = gathering.topic("", "ChatGPT")
     for number, conversation in enumerate(conversations_of(document, CHATGPT)):
@@ -142,7 +143,7 @@ class _Branch:
         return self._with_sources(content, member(message, "metadata"))
 
     def _with_sources(self, content: tuple[Part, ...], metadata: JsonObject) -> tuple[Part, ...]:
-        """The text with its sources, which the export has for the whole message."""
+        """The content with its citations, which the export has only for the whole message."""
         sources = [
             ({**each, **member(each, "metadata")}, each.get("start_ix"), each.get("end_ix"))
             for each in members(metadata.get("citations"))
@@ -174,7 +175,7 @@ class _Branch:
 
 
 def read_claude(document: Json) -> Gathered:
-    """Its conversations, each as a topic below one common topic."""
+    """Read its conversations, each as a topic below one common topic."""
     gathering = Gathering("claude")
     home = gathering.topic("", "Claude")
     for number, conversation in enumerate(conversations_of(document, CLAUDE)):
@@ -195,7 +196,7 @@ def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) ->
         if parts:
             yield ImportedTurn("user", parts, key, at)
         return
-    # One message holds all rounds of an answer; a result ends the turn in which its call stands.
+    # One message has all rounds of an answer; a result ends the turn that contains its call.
     spoken_parts: list[Part] = []
     for part in _content_parts(gathering, message, key):
         if isinstance(part, ToolResult):
@@ -248,7 +249,7 @@ def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Itera
 
 
 def _citations(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
-    """The sources of a text: an address and a range; in newer exports the address is below `details`."""
+    """The citations of a text: an address and a range. In newer exports the address is below `details`."""
     return gathering.citations(
         ({**each, **member(each, "details")}, each.get("start_index"), each.get("end_index"))
         for each in members(block.get("citations"))
@@ -266,7 +267,7 @@ _ZIP = b"PK\x03\x04"
 
 
 def read_chat(data: bytes, name: str = "") -> Gathered:
-    """The pairs and topics in an export. `name` is the file's, used for a text without a title."""
+    """Read the pairs and topics of an export. `name` is the file's name, used for a text without a title."""
     if data.startswith(_ZIP):
         raise _unreadable("this is an archive", "Unpack it and import the conversations.json in it.")
     if data.removeprefix(BOM).lstrip()[:1] in (b"{", b"["):
