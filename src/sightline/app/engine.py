@@ -391,7 +391,7 @@ async def engine_here(
     return Engine(relay, aside, RequestCounter(means.memory), means.memory, SystemClock()), hub
 
 
-def _say_nothing(_line: str) -> None:
+def _ignore_notice(_line: str) -> None:
     """Ignore a notice."""
 
 
@@ -417,7 +417,7 @@ async def open_engine(
     *,
     is_recorded: bool = True,
     apart: bool = False,
-    notice: Callable[[str], None] = _say_nothing,
+    notice: Callable[[str], None] = _ignore_notice,
 ) -> AsyncIterator["Engine"]:
     """An engine that is ready to send; everything that it started is closed afterwards. If a server runs with this data
     folder, it sends the requests, unless `apart`. If the record cannot be opened, the engine works without it and

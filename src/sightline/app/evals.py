@@ -175,7 +175,7 @@ def elsewhere(loaded: Configuration, host_pool: HostPool, record: Record, root: 
         record,
         loaded.settings,
         introduction(),
-        config=_below(config, top) or config.name,
+        config=_relative_path(config, top) or config.name,
         toolsets={name: _needs(loaded, table, top) for name, table in loaded.settings.tools.items()},
     )
 
@@ -201,13 +201,13 @@ def _needs(loaded: Configuration, table: Toolset, root: Path) -> Needs:
     paths = [around.path(text).resolve() for text in (table.python, table.mcp, table.folder, table.hooks) if text]
     # A file of functions may import others next to it. The topmost folder is not included as a whole: it is too much.
     beside = [path.parent for path in paths if path.suffix == ".py" and path.parent != root]
-    files = tuple(found for path in (*paths, *beside) if (found := _below(path, root)) is not None)
+    files = tuple(found for path in (*paths, *beside) if (found := _relative_path(path, root)) is not None)
     mcp = around.path(table.mcp) if table.mcp else None
     text = mcp.read_text("utf-8", "replace") if mcp is not None and mcp.is_file() else ""
     return Needs(files, tuple(dict.fromkeys(_VARIABLE.findall(text))))
 
 
-def _below(path: Path, root: Path) -> str | None:
+def _relative_path(path: Path, root: Path) -> str | None:
     return path.relative_to(root).as_posix() if path == root or root in path.parents else None
 
 

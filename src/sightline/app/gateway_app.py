@@ -45,7 +45,7 @@ class GatewayApp:
     async def __aenter__(self) -> Self:
         """Open the record and the connections. Raises a Fault if the record cannot be opened."""
         clock = SystemClock()
-        relay, _ = await self._stack.enter_async_context(open_relay(self._loaded, self._data, unattended=_note_unheld))
+        relay, _ = await self._stack.enter_async_context(open_relay(self._loaded, self._data, unattended=_warn_unheld))
         self._stack.push_async_callback(relay.close, GRACE)
         self._gateway = Gateway(relay, self._loaded.catalog, self._loaded.has_key, clock.monotonic)
         return self
@@ -58,13 +58,13 @@ class GatewayApp:
         """Handle one request, or the lifespan of the server."""
         match scope["type"]:
             case "lifespan":
-                await self._live(receive, send)
+                await self._run_lifespan(receive, send)
             case "http":
                 await self._answer(scope, receive, send)
             case _:
                 await send({"type": "websocket.close", "code": 1003})
 
-    async def _live(self, receive: AsgiReceive, send: AsgiSend) -> None:
+    async def _run_lifespan(self, receive: AsgiReceive, send: AsgiSend) -> None:
         await receive()
         try:
             await self.__aenter__()
@@ -81,7 +81,7 @@ class GatewayApp:
         if gateway is None:
             hint = "Enter it with `async with` in the lifespan of your application."
             raise Fault(Code.USAGE, "the gateway is not open", hint=hint)
-        asked = _scope_within(scope)
+        asked = _mounted_scope(scope)
         port = (scope.get("server") or ("", 80))[1] or 80
         guard = self._guards.setdefault(port, OriginGuard(port, self._hosts, self._origins))
         writer = _PlainWriter(send)
@@ -126,7 +126,7 @@ class _Client:
             pass
 
 
-def _scope_within(scope: AsgiMessage) -> asgi.AsgiScope:
+def _mounted_scope(scope: AsgiMessage) -> asgi.AsgiScope:
     """The request as the gateway takes it, with the path relative to where the application is mounted."""
     root = str(scope.get("root_path") or "").rstrip("/")
     # The raw path; servers need not provide it, and then the decoded path is encoded again.
@@ -143,7 +143,7 @@ def _scope_within(scope: AsgiMessage) -> asgi.AsgiScope:
     }
 
 
-def _note_unheld() -> None:
+def _warn_unheld() -> None:
     _LOG.warning("a rule would hold this request, but there is no page to decide on; it was sent")
 
 

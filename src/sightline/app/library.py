@@ -112,7 +112,7 @@ async def run_async(
         )
         asked = replace(asked, conversation=conversation_of(choice.model, asked))
     async with AsyncExitStack() as stack:
-        equipment, rules = await _equipment(tools, loaded, timeout, stack)
+        equipment, rules = await _open_tools(tools, loaded, timeout, stack)
         _refuse_unapproved(equipment, rules, approve)
         run_hooks = await _hooks(hooks, equipment, loaded, stack)
         runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
@@ -258,7 +258,7 @@ def _complete(request: Request, choice: ModelChoice) -> Request:
     return complete(request, provider=choice.provider, facts=choice.facts, support=support, conversation=conversation)
 
 
-async def _equipment(
+async def _open_tools(
     tools: Sequence[ToolSource],
     loaded: Configuration,
     timeout: float,  # noqa: ASYNC109 - passed on

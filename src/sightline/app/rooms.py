@@ -63,7 +63,7 @@ from sightline.workbench.sharing import SharingCalls
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnRequests:
+class _SendingViews:
     """The rooms that send their own requests."""
 
     chat: ChatParts
@@ -78,7 +78,7 @@ class OpenRooms:
     nothing."""
 
     api: Api
-    own: _OwnRequests | None
+    own: _SendingViews | None
 
     async def leave_runs(self) -> None:
         """Leave runs in a state from which they can be resumed, before their requests are aborted."""
@@ -98,7 +98,7 @@ def open_rooms(parts: Parts) -> OpenRooms:
     return OpenRooms(_assemble_api(parts, own), own)
 
 
-def _open_own(parts: Parts, sending: Sending) -> _OwnRequests:
+def _open_own(parts: Parts, sending: Sending) -> _SendingViews:
     loaded, means, relay, record, hub = parts.loaded, sending.means, sending.relay, parts.store, parts.hub
     clock = SystemClock()
     engine = Engine(relay, sending.aside, RequestCounter(means.memory), means.memory, clock)
@@ -118,10 +118,10 @@ def _open_own(parts: Parts, sending: Sending) -> _OwnRequests:
         relaying=lambda other: relay_of(other, means, hub, relay.holds, relay.own),
     )
     chat.chats.main.chat.warm()
-    return _OwnRequests(chat, Runs(runner, toolsets, chat.chats.resume_run, rules), evals, toolsets)
+    return _SendingViews(chat, Runs(runner, toolsets, chat.chats.resume_run, rules), evals, toolsets)
 
 
-def _assemble_api(parts: Parts, own: _OwnRequests | None) -> Api:
+def _assemble_api(parts: Parts, own: _SendingViews | None) -> Api:
     sending, loaded = parts.sending, parts.loaded
     catalog = loaded.catalog
     holds = Holds(parts.memory, parts.now) if sending is None else sending.relay.holds

@@ -42,10 +42,10 @@ from sightline.transport.embedded.process import EmbeddedModel, Running
 from sightline.web.access import OriginGuard
 from sightline.web.asgi import AsgiScope, ClientWriter, Receive
 
-_TELL = 0.005
+_BATCH_SECONDS = 0.005
 """Seconds in which facts for watchers are collected."""
 _LATE = 0.1
-_MOST_UNTOLD = 32 << 20
+_MAX_BACKLOG = 32 << 20
 """How many bytes the main process may be behind. Beyond that it gets no frames, which are also in the record."""
 
 
@@ -131,10 +131,10 @@ class FactTeller(FactQueue):
 
     def tell(self, news: News) -> None:
         """Send a fact soon, together with those that arrive in the meantime."""
-        if isinstance(news, Announced) or (isinstance(news, FramesEntry) and self._peer.backlog > _MOST_UNTOLD):
+        if isinstance(news, Announced) or (isinstance(news, FramesEntry) and self._peer.backlog > _MAX_BACKLOG):
             return
         if not self._waiting:
-            self._loop.call_at(max(self._loop.time() + _TELL, self._next), self.flush)
+            self._loop.call_at(max(self._loop.time() + _BATCH_SECONDS, self._next), self.flush)
         super().tell(news)
 
     def flush(self) -> None:
@@ -157,7 +157,7 @@ class ServingWorker:
             self._on_message,
         )
         self._teller: FactTeller | None = None
-        self._main = HandOver(lambda first: self._memory.wants_all or not is_plain(first), self._give_to_main)
+        self._main = HandOver(lambda first: self._memory.wants_all or not is_plain(first), self._hand_to_main)
 
     async def run(self) -> None:
         """Serve until the main process tells the worker to end."""
@@ -183,7 +183,7 @@ class ServingWorker:
                 means.caps.forward = lambda use: self._peer.tell("cap", _pack(use))
             stack.push_async_callback(means.client.close)
             stack.callback(asyncio.create_task(save_regularly(self._learning)).cancel)
-            stack.callback(asyncio.create_task(self._write_late()).cancel)
+            stack.callback(asyncio.create_task(self._flush_overflow()).cancel)
 
             def record(entries: Sequence[KeptEntry]) -> None:
                 journal.append(encode_entries(entries))
@@ -228,7 +228,7 @@ class ServingWorker:
         the journal."""
         os._exit(1)
 
-    def _give_to_main(self, first: bytes, descriptor: int) -> bool:
+    def _hand_to_main(self, first: bytes, descriptor: int) -> bool:
         """Hand a connection to the main process. If that fails, the connection ends: a rule could apply to this
         request, so it is not served here."""
         self._peer.send(messages.Connection(first), descriptor)
@@ -243,7 +243,7 @@ class ServingWorker:
             case _:
                 raise AssertionError(message)
 
-    async def _write_late(self) -> None:
+    async def _flush_overflow(self) -> None:
         """Regularly write changes that did not fit into a full ring."""
         while True:
             await asyncio.sleep(_LATE)

@@ -323,13 +323,13 @@ class Workers:
         worker: _Running
 
         def on_message(message: messages.Message, descriptor: int) -> None:
-            self._hear(worker, message, descriptor, first)
+            self._on_message(worker, message, descriptor, first)
 
         calls: dict[str, messages.Serve] = {}
         peer = Peer(calls, on_message)
         worker = _Running(process, memory, WorkerCounts(memory, self._parts.ledger, self._parts.now), peer)
         calls |= self.calls_for(worker)
-        peer.open(Channel(here, peer.hear, on_end=lambda: self._lose(worker)))
+        peer.open(Channel(here, peer.hear, on_end=lambda: self._drop_worker(worker)))
         self._running.append(worker)
         try:
             assert process.stdin is not None
@@ -339,7 +339,7 @@ class Workers:
                 peer.send(messages.End())
             code = await process.wait()
         finally:
-            self._lose(worker)
+            self._drop_worker(worker)
             self._running.remove(worker)
             if self._past_metrics is not None and worker.metrics:
                 self._past_metrics.add(worker.metrics)
@@ -347,7 +347,7 @@ class Workers:
             memory.close()
         return (f"signal {-code}" if code < 0 else f"exit code {code}"), worker.was_ready
 
-    def _hear(
+    def _on_message(
         self, worker: _Running, message: messages.Message, descriptor: int, first: "asyncio.Future[None]"
     ) -> None:
         match message:
@@ -385,7 +385,7 @@ class Workers:
                 worker.exchanges.add(entry.exchange)
             hub.show(entry)
 
-    def _lose(self, worker: _Running) -> None:
+    def _drop_worker(self, worker: _Running) -> None:
         """End the exchanges and turns of a worker that is gone or no longer responds."""
         worker.is_ready = False
         worker.peer.close()
@@ -439,7 +439,7 @@ class Workers:
         loop = asyncio.get_running_loop()
         granted: asyncio.Future[Running] = loop.create_future()
         over: asyncio.Future[Fault | None] = loop.create_future()
-        task = loop.create_task(self._keep_turn(granted, over))
+        task = loop.create_task(self._hold_turn(granted, over))
         worker.turns[number] = _Turn(over, task)
         either: list[asyncio.Future[Running] | asyncio.Task[None]] = [granted, task]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -448,7 +448,7 @@ class Workers:
             await task  # raises the reason why there is no turn
         return msgspec.json.encode(granted.result())
 
-    async def _keep_turn(self, granted: "asyncio.Future[Running]", over: "asyncio.Future[Fault | None]") -> None:
+    async def _hold_turn(self, granted: "asyncio.Future[Running]", over: "asyncio.Future[Fault | None]") -> None:
         async with self._parts.embedded.turn() as running:
             granted.set_result(running)
             if (fault := await over) is not None:

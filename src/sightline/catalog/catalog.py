@@ -108,13 +108,15 @@ def without_prices(catalog: Catalog, moved: Collection[str], is_users: Callable[
     if not moved:
         return catalog
     models = {
-        name: model if model.prices is None or is_users(name) else _for_others(name, model, model.prices, moved)
+        name: model
+        if model.prices is None or is_users(name)
+        else _without_moved_payees(name, model, model.prices, moved)
         for name, model in catalog.models.items()
     }
     return msgspec.structs.replace(catalog, models=models)
 
 
-def _for_others(name: str, model: Model, prices: Prices, moved: Collection[str]) -> Model:
+def _without_moved_payees(name: str, model: Model, prices: Prices, moved: Collection[str]) -> Model:
     payees = prices.providers or model.providers
     left = tuple(each for each in payees if each not in moved)
     if len(left) == len(payees) and name.partition("/")[0] not in moved:

@@ -31,7 +31,7 @@ class ModelChoice:
 
     def __post_init__(self) -> None:
         arriving, provider = self.arriving, self.provider
-        is_kept = arriving is not None and arriving in provider.also and self._is_spoken_well(arriving)
+        is_kept = arriving is not None and arriving in provider.also and self._can_pass_through(arriving)
         object.__setattr__(self, "dialect", arriving if is_kept else provider.dialect)  # used at every step
 
     def prices_for(self, answered: str) -> Prices | None:
@@ -49,7 +49,7 @@ class ModelChoice:
         provider = self.provider
         return provider.quirks.vendor_rules and (not provider.home or self.dialect in provider.home)
 
-    def _is_spoken_well(self, dialect: DialectName) -> bool:
+    def _can_pass_through(self, dialect: DialectName) -> bool:
         # The vendor's own client fails on events without indices; those that we write from another dialect have them.
         return dialect != "openai-responses" or self.provider.quirks.responses_indices
 

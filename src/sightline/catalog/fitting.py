@@ -33,7 +33,7 @@ class UnsupportedFeature:
 
 def refusals(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
     """Everything that the model cannot do, in the order of the request."""
-    yield from _unheard(request, facts)
+    yield from _unsupported_attachments(request, facts)
     options = request.options
     if facts.tools is False and request.tools:
         hint = "Leave the tools out, or choose a model that calls them."
@@ -61,7 +61,7 @@ def refuse(request: Request, facts: Facts, model: str) -> None:
         )
 
 
-def _unheard(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
+def _unsupported_attachments(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
     """Attachments of kinds that the model cannot read."""
     if facts.input is None:
         return
@@ -182,7 +182,7 @@ def fit_to_model(request: Request, facts: Facts, form: ReasoningForm, report: Re
         severity: Severity = "identity" if misfit.is_default else "content" if misfit.field == "document" else "option"
         report.lose(misfit.pointer, misfit.what, misfit.why, severity)
         request = _without(request, misfit)
-    return _with_last_word(_within_output(request, facts, report), facts, report)
+    return _with_user_turn(_within_output(request, facts, report), facts, report)
 
 
 def _within_output(request: Request, facts: Facts, report: Report) -> Request:
@@ -197,7 +197,7 @@ def _within_output(request: Request, facts: Facts, report: Report) -> Request:
     return msgspec.structs.replace(request, options=lowered)
 
 
-def _with_last_word(request: Request, facts: Facts, report: Report) -> Request:
+def _with_user_turn(request: Request, facts: Facts, report: Report) -> Request:
     """The request with a user message after an answer that has been begun, which the model would refuse to continue."""
     last = request.messages[-1] if request.messages else None
     if facts.prefill is not False or last is None or not is_begun(last):

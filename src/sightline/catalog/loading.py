@@ -262,7 +262,7 @@ def load(
     """The documents merged in their order, with the environment on top. `mistakes_in` reports what is wrong with
     settings whose values have the right types; `dialects` are those that a provider can have."""
     overlay, problems, built_in = _merge_documents(documents)
-    schema = {**_kinds(Catalog), **_kinds(settings_type)}
+    schema = {**_field_types(Catalog), **_field_types(settings_type)}
     settings, unknown = settings_in(environment, schema, overlay.tree, dialects)
     for setting in settings:
         overlay.lay(setting.value, setting, setting.path)
@@ -356,12 +356,12 @@ def _with_other_dialects(catalog: Catalog, overlay: Overlay, built_in: Mapping[s
     return msgspec.structs.replace(catalog, providers=providers)
 
 
-def _kinds(struct: type) -> dict[str, inspect.Type]:
+def _field_types(struct: type) -> dict[str, inspect.Type]:
     return {name: field.type for name, field in fields_of(cast(inspect.StructType, type_of(struct))).items()}
 
 
 def _part(tree: JsonObject, struct: type) -> JsonObject:
-    return {name: value for name, value in tree.items() if name in _kinds(struct)}
+    return {name: value for name, value in tree.items() if name in _field_types(struct)}
 
 
 def _apply_detections(catalog: Catalog, overlay: Overlay, dialects: Collection[str]) -> Catalog:

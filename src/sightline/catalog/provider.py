@@ -230,7 +230,7 @@ def _holds_any(url: str, marks: tuple[str, ...]) -> bool:
 
 
 _HTTPS: Final = 443
-_HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_LOOPBACK_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class KnownHost(NamedTuple):
@@ -257,7 +257,7 @@ class KnownHosts:
             host, port = (parts.hostname or "").rstrip("."), parts.port or _HTTPS
         except ValueError:  # a request to it will report what is wrong
             return
-        if parts.scheme != "https" or not host or host in _HERE:
+        if parts.scheme != "https" or not host or host in _LOOPBACK_HOSTS:
             return
         known = self._known.get((host, port), KnownHost(host, provider))
         base = parts.path.rstrip("/")

@@ -267,7 +267,7 @@ class _Renaming:
         if not present:
             self.moved[own,] = (synonym,)
         for name in moved.keys() & present.keys():
-            self._both(
+            self._report_duplicate(
                 (synonym, name), f"{format_path((synonym, name))} and {format_path((own, name))} are the same table"
             )
         return {**present, **{name: table for name, table in moved.items() if name not in present}}
@@ -280,7 +280,9 @@ class _Renaming:
         for name, value in entry.items():
             own = keys.get(name, name)
             if own != name and own in entry:
-                self._both((*origin, name), f"{format_path(path)} has both {quote_word(name)} and {quote_word(own)}")
+                self._report_duplicate(
+                    (*origin, name), f"{format_path(path)} has both {quote_word(name)} and {quote_word(own)}"
+                )
                 continue
             if own != name:
                 self.moved[*path, own] = (*origin, name)
@@ -298,6 +300,6 @@ class _Renaming:
             return "openai-chat"
         return WIRE_APIS[value.lower()]
 
-    def _both(self, path: Path, message: str) -> None:
+    def _report_duplicate(self, path: Path, message: str) -> None:
         hint = "They mean the same; keep one of them."
         self.problems.append(problem_at(self._document.place(path), path, message, hint))

@@ -41,7 +41,7 @@ class AnswerView:
         self._shows_thinking = is_terminal(sys.stderr)
         self._is_thinking = False
         self._last = ""
-        self._half = ""
+        self._pending_surrogate = ""
 
     def on_event(self, event: StreamEvent) -> None:
         match event:
@@ -75,16 +75,16 @@ class AnswerView:
 
     def finish(self) -> None:
         self._stop_thinking()
-        if self._half:
-            self._half = ""
+        if self._pending_surrogate:
+            self._pending_surrogate = ""
             self._append("\ufffd")
         if self._is_terminal and self._last and not self._last.endswith("\n"):
             write(b"\n")
 
     def _append(self, text: str) -> None:
-        text, self._half = self._half + text, ""
+        text, self._pending_surrogate = self._pending_surrogate + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":  # a lone surrogate, whose other half is still to come
-            text, self._half = text[:-1], text[-1]
+            text, self._pending_surrogate = text[:-1], text[-1]
         if text:
             self._last = text
             whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -41,7 +41,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 
 async def _import_file(store: Store, name: str, catalog: Catalog, plugins: Plugins | None) -> None:
     """Import a file, and report what was imported."""
-    with _open_twice_readable(name) as file:
+    with _open_seekable(name) as file:
         try:
             found = await import_archive(store, file, catalog, None if plugins is None else plugins.read_foreign)
         except Fault as fault:
@@ -53,7 +53,7 @@ async def _import_file(store: Store, name: str, catalog: Catalog, plugins: Plugi
 
 
 @contextmanager
-def _open_twice_readable(name: str) -> Iterator[IO[bytes]]:
+def _open_seekable(name: str) -> Iterator[IO[bytes]]:
     """Open a file that can be read twice; a pipe is copied to a temporary file."""
     try:
         with Path(name).open("rb") if name != "-" else tempfile.TemporaryFile() as file:
@@ -100,7 +100,7 @@ def run_export(arguments: argparse.Namespace) -> int:
                 async for piece in pieces:
                     write(piece, ends_line=False)
             else:
-                with _whole_file(Path(arguments.output)) as file:
+                with _atomic_file(Path(arguments.output)) as file:
                     async for piece in pieces:
                         file.write(piece)
             for note in exporting.notes:
@@ -127,7 +127,7 @@ def _list_found(redactor: Redactor) -> None:
 
 
 @contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+def _atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """Write a file atomically, readable only by its owner. A link stays a link. A device or a pipe is written to
     directly: a new file in its place would have replaced /dev/null."""
     try:

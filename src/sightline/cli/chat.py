@@ -30,10 +30,10 @@ from sightline.model.json import Json
 from sightline.platform.processes import replace_handlers, signals_named
 from sightline.platform.support import require
 
-_LOOK = 0.2
+_POLL_SECONDS = 0.2
 """Seconds between two polls of an answer that is arriving."""
 
-_AT_ONCE = 200
+_PAGE_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def _follow(api: ChatApi, path: str) -> Any:
             printed = text
         if is_over:
             return shown
-        time.sleep(_LOOK)
+        time.sleep(_POLL_SECONDS)
 
 
 def _when(at: float) -> str:

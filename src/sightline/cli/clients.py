@@ -160,13 +160,13 @@ def _base_outfit(client: str, stage: Stage) -> Outfit:
         if stage.environment_value(key) and not stage.environment_value(variable) and provider in stage.providers:
             variables[variable] = stage.url("/v1", provider=provider)
     return (
-        Outfit(variables | _past_proxies(stage) | _placeholders(client, stage))
+        Outfit(variables | _no_proxy_variables(stage) | _placeholders(client, stage))
         | _gemini_home(stage)
         | _opencode_content(stage)
     )
 
 
-def _past_proxies(stage: Stage) -> dict[str, str]:
+def _no_proxy_variables(stage: Stage) -> dict[str, str]:
     """Exclude Sightline from the user's proxies."""
     if not any(stage.environment_value(name) or stage.environment_value(name.upper()) for name in _PROXIES):
         return {}

@@ -38,7 +38,7 @@ from sightline.wire.jsontext import encode
 LONGEST_LINE = 160
 MOST_LINES = 4
 
-_FATES = {
+_OUTCOME_LABELS = {
     "refused": "not run, its arguments are invalid",
     "denied": "denied",
     "answered": "answered by hand",
@@ -66,7 +66,7 @@ def result_lines(name: str, outcome: ToolOutcome | None, *, how: str = "") -> st
 
 def record_lines(record: CallRecord) -> str:
     """A finished call and its outcome."""
-    how = _DENIED.get(record.denied_by or "", _FATES.get(record.fate, ""))
+    how = _DENIED.get(record.denied_by or "", _OUTCOME_LABELS.get(record.fate, ""))
     return result_lines(record.name, record.outcome, how=how)
 
 
@@ -206,7 +206,7 @@ class Driving:
         self._is_json: bool = arguments.json
         self._has_begun = False
         self._is_left = False
-        self._cut_by: signal.Signals | None = None
+        self._aborted_by: signal.Signals | None = None
         self.view = RunView(lambda: runner.rounds(run), is_quiet=self._is_quiet, is_silent=self._is_json or is_silent)
 
     def on_fact(self, fact: RunFact) -> None:
@@ -234,7 +234,7 @@ class Driving:
             with handle_signals(aborting | {signal.SIGINT: partial(self._on_interrupt, task)}):
                 ended = await task
         except asyncio.CancelledError:
-            if self._cut_by is None:
+            if self._aborted_by is None:
                 raise
             return self._exit_unfinished()
         except Fault as fault:
@@ -256,7 +256,7 @@ class Driving:
             self.leave()
 
     def _abort(self, task: "asyncio.Task[FinishedRun]", by: signal.Signals) -> None:
-        self._cut_by = by
+        self._aborted_by = by
         with suppress(Fault):  # it has not begun, or has just ended
             self._runner.cancel_because(self._run, "interrupted")
         task.cancel()
@@ -265,7 +265,7 @@ class Driving:
         if self._has_begun:
             say(f"the run is saved; resume it: sightline resume {self._run}")
         # Like shells, add 128 to the number of the signal.
-        return EXIT_INTERRUPTED if self._cut_by in (None, signal.SIGINT) else 128 + self._cut_by
+        return EXIT_INTERRUPTED if self._aborted_by in (None, signal.SIGINT) else 128 + self._aborted_by
 
     async def _finish(self, ended: FinishedRun) -> int:
         if self._is_json:

@@ -175,7 +175,7 @@ def _telling_links(api: "_HoldApi", session: str) -> Iterator[None]:
     except (OSError, http.client.HTTPException):
         yield
         return
-    thread = threading.Thread(target=_tell_links, args=(facts, api.server, session), daemon=True)
+    thread = threading.Thread(target=_print_links, args=(facts, api.server, session), daemon=True)
     thread.start()
     try:
         yield
@@ -189,7 +189,7 @@ def _telling_links(api: "_HoldApi", session: str) -> Iterator[None]:
         connection.close()
 
 
-def _tell_links(facts: http.client.HTTPResponse, server: RunningServer, session: str) -> None:
+def _print_links(facts: http.client.HTTPResponse, server: RunningServer, session: str) -> None:
     own: set[str] = set()
     with suppress(OSError, ValueError, http.client.HTTPException):
         while line := facts.readline():

@@ -29,8 +29,8 @@ _WIDEST = 28
 _WIDTH_IN_A_PIPE = 160
 _RED, _DIM, _PLAIN = "\x1b[31m", "\x1b[2m", "\x1b[0m"
 _HEADINGS = ("TIME", "ID", "CLIENT", "MODEL", "STATE", "TOKENS", "COST", "TOOK", "TITLE")
-_TO_THE_RIGHT = frozenset({"TOKENS", "COST", "TOOK"})
-_LEFT_OUT = ("TOOK", "COST", "CLIENT", "TOKENS", "MODEL", "TIME")
+_RIGHT_ALIGNED = frozenset({"TOKENS", "COST", "TOOK"})
+_DROP_ORDER = ("TOOK", "COST", "CLIENT", "TOKENS", "MODEL", "TIME")
 """The columns that a narrow terminal does without, in this order: otherwise 80 columns would end before the state."""
 _ROOM_FOR_TITLE = 16
 
@@ -93,7 +93,7 @@ class _Table:
 
     def _leave_out(self) -> None:
         """Remove columns until there is room for a title."""
-        for heading in _LEFT_OUT:
+        for heading in _DROP_ORDER:
             rest = sum(self._widths.values()) - self._widths["TITLE"] + 2 * (len(self._widths) - 1)
             if self._columns is None or rest + min(self._widths["TITLE"], _ROOM_FOR_TITLE) <= self._columns:
                 return
@@ -101,7 +101,7 @@ class _Table:
 
     def _line(self, row: Sequence[str]) -> str:
         cells = [
-            cell.rjust(self._widths[heading]) if heading in _TO_THE_RIGHT else cell.ljust(self._widths[heading])
+            cell.rjust(self._widths[heading]) if heading in _RIGHT_ALIGNED else cell.ljust(self._widths[heading])
             for heading, cell in zip(_HEADINGS, row, strict=True)
             if heading in self._widths
         ]

@@ -62,7 +62,7 @@ def _request(arguments: argparse.Namespace) -> int:
             data, arguments.source, arguments.target, model=arguments.model, settings=settings
         )
         out, report, request = translation.data, translation.report, translation.request
-    _tell(report, arguments)
+    _report(report, arguments)
     is_kept = arguments.target in ("canonical", arguments.source)
     if not request.model and not is_kept and not dialect(arguments.target).model_in_path:
         say("note: the body names no model; give one with --model")
@@ -95,7 +95,7 @@ def _reply(arguments: argparse.Namespace) -> int:
     translation = translate_reply(
         read(arguments.file), arguments.source, arguments.target, request=request, model=arguments.model
     )
-    _tell(translation.report, arguments)
+    _report(translation.report, arguments)
     write(translation.data)
     return _exit_code(translation.reply.fault)
 
@@ -111,7 +111,7 @@ def _stream(arguments: argparse.Namespace) -> int:
         while data := read_available(stream):
             give(translation.feed(data))
     give(translation.close())
-    _tell(translation.report, arguments)
+    _report(translation.report, arguments)
     for out in held:
         write(out)
     return _exit_code(translation.reply.fault)
@@ -130,7 +130,7 @@ def _client_request(data: bytes, name: str) -> Request:
     return read_canonical(data) if name == "canonical" else dialect(name).read_request(decode(data))
 
 
-def _tell(report: Report, arguments: argparse.Namespace) -> None:
+def _report(report: Report, arguments: argparse.Namespace) -> None:
     """Report losses and additions, to a file if `--report` names one. Raises a Fault for serious losses with
     `--strict`."""
     refusal = None

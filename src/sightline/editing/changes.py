@@ -270,7 +270,7 @@ def _change(draft: "Draft", operation: SingleChange) -> WholeDocument:
         case Insert():
             return _insert(draft, operation)
         case Remove():
-            return draft.whole.remove(_there(draft, operation.pointer))
+            return draft.whole.remove(_existing_place(draft, operation.pointer))
         case Move():
             return _move(draft, operation)
         case SetBody():
@@ -279,7 +279,7 @@ def _change(draft: "Draft", operation: SingleChange) -> WholeDocument:
             assert_never(unreachable)
 
 
-def _there(draft: "Draft", pointer: str) -> str:
+def _existing_place(draft: "Draft", pointer: str) -> str:
     """A place on screen as a place of the whole document. Raises a Fault if there is nothing."""
     resolve(draft.document, pointer)
     return draft.whole.deletions.to_whole(pointer)
@@ -298,7 +298,7 @@ def _set(draft: "Draft", operation: Set) -> WholeDocument:
     text = jsontext.encode(operation.value)
     if not operation.pointer:
         return draft.whole if spells(draft.data, text) else draft.whole.replace_document(text)
-    place = _there(draft, operation.pointer)
+    place = _existing_place(draft, operation.pointer)
     # Deleted values inside the value are not on screen, and so are not a difference.
     if jsontext.encode(resolve(draft.document, operation.pointer)) == text:
         return draft.whole
@@ -322,7 +322,7 @@ def _insert(draft: "Draft", operation: Insert) -> WholeDocument:
 
 def _move(draft: "Draft", operation: Move) -> WholeDocument:
     parse_pointer(operation.pointer)
-    source = _there(draft, operation.source)
+    source = _existing_place(draft, operation.source)
     if operation.source == operation.pointer:
         return draft.whole
     if covers(operation.source, operation.pointer):

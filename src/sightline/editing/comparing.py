@@ -59,8 +59,8 @@ _Pair = tuple[_Entry | None, _Entry | None]
 def compare_drafts(before: Draft, after: Draft) -> list[Compared]:
     """Every section of both drafts, in the order of the later one; what was removed is at its old position."""
     old, new = list(_entries(before)), list(_entries(after))
-    head = _alike(old, new)
-    tail = _alike(old[head:][::-1], new[head:][::-1])
+    head = _common_length(old, new)
+    tail = _common_length(old[head:][::-1], new[head:][::-1])
     middle = _with_moves(list(_middle(old[head : len(old) - tail], new[head : len(new) - tail])))
     ends = zip(old[len(old) - tail :], new[len(new) - tail :], strict=True)
     begun = zip(old[:head], new[:head], strict=True)
@@ -80,12 +80,12 @@ def _entries(draft: Draft) -> Iterator[_Entry]:
                     side = Side(section.id, part.text, part.id, part.pointer)
                     yield _Entry(section.kind, label, part.name, contents[part.id].content, side)
         else:
-            lines = [_words(part) for part in section.parts if not part.deleted and part.type != "cache_breakpoint"]
+            lines = [_part_text(part) for part in section.parts if not part.deleted and part.type != "cache_breakpoint"]
             side = Side(section.id, "\n".join(lines) if lines else section.text, "", section.pointer)
             yield _Entry(section.kind, section.label, section.role, anchors.sections[section.id].content, side)
 
 
-def _words(part: SectionPart) -> str:
+def _part_text(part: SectionPart) -> str:
     match part.type:
         case "tool_call":
             return f"{part.name}({part.text})"
@@ -96,7 +96,7 @@ def _words(part: SectionPart) -> str:
             return part.text
 
 
-def _alike(old: Sequence[_Entry], new: Sequence[_Entry]) -> int:
+def _common_length(old: Sequence[_Entry], new: Sequence[_Entry]) -> int:
     """How many entries are the same from the start."""
     count = 0
     for one, other in zip(old, new, strict=False):

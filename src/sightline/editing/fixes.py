@@ -67,7 +67,7 @@ class Fix(msgspec.Struct, frozen=True):
 
 def remedies(draft: Draft, pointer: str, rule: str, facts: Facts) -> Iterator[Fix]:
     """The edits that would satisfy this rule at this place, least intrusive first."""
-    mend = _MENDING.get(rule)
+    mend = _FIXERS.get(rule)
     if mend is None:
         return
     try:
@@ -103,10 +103,10 @@ def _require_all(place: _Place) -> Iterator[Fix]:
     loose: JsonObject = {**node, "properties": nullable, "required": required}
     yield _set(place, "Require all, optional ones may be null", loose)
     yield _set(place, "Require all", {**node, "required": required})
-    yield from _strictly_or_not(place)
+    yield from _strictness_fixes(place)
 
 
-def _strictly_or_not(place: _Place) -> Iterator[Fix]:
+def _strictness_fixes(place: _Place) -> Iterator[Fix]:
     """Fixes that make the whole schema strict, if that is possible, or switch strictness off."""
     for root, holder in _holders(place.draft.document, place.pointer):
         schema = resolve(holder, root.removeprefix(parent_of(root)))
@@ -133,13 +133,13 @@ def _close(place: _Place) -> Iterator[Fix]:
     is_there = isinstance(place.value, dict) and "additionalProperties" in place.value
     edit = Set(pointer=at, value=False) if is_there else Insert(pointer=at, value=False)
     yield Fix("Say additionalProperties false", (edit,))
-    yield from _strictly_or_not(place)
+    yield from _strictness_fixes(place)
 
 
 def _say_object(place: _Place) -> Iterator[Fix]:
     if isinstance(place.value, dict) and "properties" in place.value:
         yield Fix("Say that it is an object", (Insert(pointer=f"{place.pointer}/type", value="object"),))
-    yield from _strictly_or_not(place)
+    yield from _strictness_fixes(place)
 
 
 def _name_type(place: _Place) -> Iterator[Fix]:
@@ -224,11 +224,11 @@ def _lower_effort(place: _Place) -> Iterator[Fix]:
         yield _set(place, f"Say {nearest}", nearest)
 
 
-_MENDING: Mapping[str, Callable[[_Place], Iterable[Fix]]] = {
+_FIXERS: Mapping[str, Callable[[_Place], Iterable[Fix]]] = {
     REQUIRED: _require_all,
     CLOSED: _close,
     UNTYPED: _say_object,
-    KEYWORD: _strictly_or_not,
+    KEYWORD: _strictness_fixes,
     SCHEMA_TYPE: _name_type,
     TOOL_NAME: _rename_tool,
     TOOL_FORM: _reshape_tool,
@@ -262,7 +262,9 @@ _DROP: dict[PartType, str] = {
 def fixes_for(draft: Draft, problem: Problem, facts: Facts, tries: Iterator[object]) -> tuple[Fix, ...]:
     """The fixes that work on this draft, least intrusive first. Each fix takes one of the remaining `tries`; when they
     are used up, no more are offered."""
-    return tuple(fix for fix, _ in zip(_fixes(draft, problem, facts), tries, strict=False) if _works(draft, fix))
+    return tuple(
+        fix for fix, _ in zip(_fixes(draft, problem, facts), tries, strict=False) if _is_improvement(draft, fix)
+    )
 
 
 def part_at(section: Section, pointer: str) -> SectionPart | None:
@@ -277,7 +279,7 @@ def section_of(draft: Draft, pointer: str) -> Section | None:
     return draft.section(name) if name else None
 
 
-def _works(draft: Draft, fix: Fix) -> bool:
+def _is_improvement(draft: Draft, fix: Fix) -> bool:
     """Whether the fix can be applied and leaves the draft no worse. The worst state is a request that cannot be
     read."""
     try:

@@ -286,7 +286,7 @@ def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, 
     if mask.strip is not None:
         return _strip(draft, mask, mask.strip)
     if mask.cache is not None:
-        return _hold_still(draft, mask, mask.cache)
+        return _apply_cache_mask(draft, mask, mask.cache)
     if not places:
         return draft, MaskOutcome(mask.id, "missing", why="what this mask was made on is not in this request")
     if len(places) > 1:
@@ -307,12 +307,14 @@ def _apply_mask(draft: Draft, mask: Mask, places: list[_Place]) -> tuple[Draft, 
             return draft, MaskOutcome(mask.id, "missing", section.id, "the context of this edit is not in this section")
         edit = SetText(section=section.id, part=name, text=text)
     try:
-        return _sound(draft, draft.with_edit(edit), section.id), MaskOutcome(mask.id, "applied", section.id)
+        return _without_empty_texts(draft, draft.with_edit(edit), section.id), MaskOutcome(
+            mask.id, "applied", section.id
+        )
     except Fault as fault:
         return draft, MaskOutcome(mask.id, "refused", section.id, fault.message)
 
 
-def _sound(before: Draft, after: Draft, name: str) -> Draft:
+def _without_empty_texts(before: Draft, after: Draft, name: str) -> Draft:
     """The draft after a mask, without texts that it left empty if the dialect forbids those. Raises a Fault if that
     does not help. The user sees such a problem and decides; a mask is applied unattended."""
     try:
@@ -333,7 +335,7 @@ def _useless(draft: Draft) -> list[Problem]:
     return [each for each in (*argument_problems(request), *schema_problems(request)) if each.severity == "error"]
 
 
-def _hold_still(draft: Draft, mask: Mask, edit: CacheEdit) -> tuple[Draft, MaskOutcome]:
+def _apply_cache_mask(draft: Draft, mask: Mask, edit: CacheEdit) -> tuple[Draft, MaskOutcome]:
     try:
         after, section = apply_cache_edit(draft, edit)
         check_sound(draft, after)
@@ -426,7 +428,7 @@ def _parts_to_strip(draft: Draft, strip: Strip) -> Iterator[tuple[Section, Secti
         return
     turns = [index for index, section in enumerate(shown) if _is_turn(section)]
     older_than = strip.older_than
-    if strip.what == "thinking" and shown and _is_under_way(shown):
+    if strip.what == "thinking" and shown and _awaits_model(shown):
         # Providers require the thinking of a turn for as long as its tools are being called.
         older_than = max(1, older_than)
     end = len(shown) if not older_than else turns[-older_than] if len(turns) >= older_than else 0
@@ -447,7 +449,7 @@ def _is_turn(section: Section) -> bool:
     )
 
 
-def _is_under_way(shown: list[Section]) -> bool:
+def _awaits_model(shown: list[Section]) -> bool:
     """Whether the conversation ends with tool results, so that the model continues its turn."""
     last = next((section for section in reversed(shown) if section.kind not in ("tools", "options")), None)
     return last is not None and any(part.type == "tool_result" and not part.deleted for part in last.parts)

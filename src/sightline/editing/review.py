@@ -40,7 +40,7 @@ class TokenBudget(msgspec.Struct, frozen=True):
     sections: dict[str, Tokens]
 
 
-_BUNDLES: tuple[Category, ...] = ("tools", "options")
+_UNSPOKEN_SECTIONS: tuple[Category, ...] = ("tools", "options")
 
 _Pieces: TypeAlias = dict[tuple[str, Category], int]
 """Tokens by section and category. What belongs to no section on screen has the section ""."""
@@ -64,10 +64,10 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
     sums["options"] += rest
     bundles: dict[Category, str] = {}
     for section in sections[-2:]:
-        if section.kind in _BUNDLES and not section.deleted:
+        if section.kind in _UNSPOKEN_SECTIONS and not section.deleted:
             tokens[section.id] = _tokens(sums[section.category])
             bundles[section.category] = section.id
-    pieces |= {(bundles.get(name, ""), name): sums[name].tokens for name in _BUNDLES}
+    pieces |= {(bundles.get(name, ""), name): sums[name].tokens for name in _UNSPOKEN_SECTIONS}
     whole, is_counted = estimator.whole(request, raw)
     reserve = facts.max_output if request.options.max_tokens is None else request.options.max_tokens
     budget = _budget(sums, tokens, pieces, raw, whole, facts.context_window, reserve)
@@ -87,7 +87,7 @@ def _count_sections(
         if section.deleted:
             continue
         count = NOTHING
-        if section.kind not in _BUNDLES:
+        if section.kind not in _UNSPOKEN_SECTIONS:
             message = places.get(section.pointer, _NO_MESSAGE)
             count, attached = estimator.message(message), _attachments(message.parts, estimator)
             spoken = _less(count, attached)
@@ -183,15 +183,15 @@ class Costs:
         self._prices = facts.prices
         self._before = Prefix(previous, estimator)
         self._sent = Prefix(original, estimator)
-        self._agreed = alike(self._before, self._sent)
-        self._anyway = reuse(self._before, self._sent, known=self._agreed)
+        self._common_prefix = alike(self._before, self._sent)
+        self._baseline_reuse = reuse(self._before, self._sent, known=self._common_prefix)
 
     def of(self, edited: Request, *, section_at: Callable[[str], str] | None = None) -> EditCost:
         """The cost of sending this request instead of the original. What the original would have broken anyway is not
         attributed to the edit. `section_at` returns the section of a place, as a draft does."""
         now = Prefix(edited, self._estimator, self._sent)
-        found = reuse(self._before, now, known=min(self._agreed, alike(self._sent, now)))
-        by_edit = max(0, found.broken_tokens - self._anyway.broken_tokens)
+        found = reuse(self._before, now, known=min(self._common_prefix, alike(self._sent, now)))
+        by_edit = max(0, found.broken_tokens - self._baseline_reuse.broken_tokens)
         return EditCost(
             kept_tokens=found.kept_tokens,
             broken_tokens=found.broken_tokens,

@@ -161,7 +161,19 @@ def _kind_of_user_message(message: Message, parts: Sequence[Part]) -> Kind:
     return "other" if parts and all(isinstance(part, Opaque) for part in parts) else "user"
 
 
-_WRITTEN_OUT = ("command", "cmd", "script", "code", "pattern", "query", "url", "description", "prompt", "task", "name")
+_DESCRIPTIVE_ARGUMENTS = (
+    "command",
+    "cmd",
+    "script",
+    "code",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "prompt",
+    "task",
+    "name",
+)
 """Arguments that by themselves describe what a call does, most descriptive first."""
 _PATHS = ("file_path", "path", "notebook_path", "absolute_path", "filename", "file", "dir_path", "directory")
 _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "powershell.exe"})
@@ -188,7 +200,7 @@ def call_words(name: str, arguments: str) -> str:
         pattern = texts.get("pattern")
         short = path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
         return _join_words(tool, f"{pattern} in {short}") if pattern else f"{tool} {_one_line(short)}"
-    words = next((texts[key] for key in _WRITTEN_OUT if key in texts), "")
+    words = next((texts[key] for key in _DESCRIPTIVE_ARGUMENTS if key in texts), "")
     return _join_words(tool, words) if words else tool
 
 

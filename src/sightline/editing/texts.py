@@ -69,7 +69,7 @@ def words_of(part: Part, document: Json, dialect_name: str) -> EditableText:
         case Refusal():
             return EditableText(tuple(_strings(part.at, "refusal", document)))
         case Thinking():
-            return _thought(part, document, paths)
+            return _thinking_text(part, document, paths)
         case ToolCall():
             leaf = _arguments(part, document, paths)
             return EditableText((leaf,) if leaf else (), part.arguments, _reason_if_signed(part.signature))
@@ -115,7 +115,7 @@ def _strings(at: str, key: str, document: Json) -> Iterator[Leaf]:
         yield Leaf(at, value)
 
 
-def _thought(part: Thinking, document: Json, paths: LeafPaths) -> EditableText:
+def _thinking_text(part: Thinking, document: Json, paths: LeafPaths) -> EditableText:
     if part.signature is not None or part.signed_by is not None:
         return EditableText(text=part.text, reason=_SIGNED)
     value = resolve(document, part.at)
@@ -230,7 +230,7 @@ def _owner(ends: list[int], hunk: _Hunk) -> int:
 def _hunks(before: str, new: str, ends: list[int]) -> list[_Hunk]:
     head, tail = common_ends(before, new)
     window = _Hunk(head, len(before) - tail, new[head : len(new) - tail])
-    if _is_one(window, ends):
+    if _fits_one_part(window, ends):
         return [window]
     found = list(_differences(before[head : window.stop], window.text))
     common = head + tail + window.stop - head - sum(hunk.stop - hunk.start for hunk in found)
@@ -239,7 +239,7 @@ def _hunks(before: str, new: str, ends: list[int]) -> list[_Hunk]:
     return [_Hunk(hunk.start + head, hunk.stop + head, hunk.text) for hunk in found]
 
 
-def _is_one(window: _Hunk, ends: list[int]) -> bool:
+def _fits_one_part(window: _Hunk, ends: list[int]) -> bool:
     """Whether the window results in the same parts however it is split."""
     if window.start == window.stop:
         return True

@@ -113,7 +113,7 @@ def _path(term: TopicTerm) -> str:
 
 
 MOST = 50
-_PARTING = " \t\n&|!()"
+_SEPARATORS = " \t\n&|!()"
 _USUAL: Mapping[Kind, tuple[str, ...]] = {
     Kind.YES_NO: ("yes", "no"),
     Kind.STATUS: ("ok", "error", "200", "400", "401", "429", "4xx", "5xx"),
@@ -161,7 +161,7 @@ def term_start(text: str, at: int) -> int:
             quote = "" if character == quote else quote
         elif character in "\"'":
             quote = character
-        elif character in _PARTING:
+        elif character in _SEPARATORS:
             start = index + 1
     return start
 
@@ -187,8 +187,8 @@ _LONGEST = 10_000
 _MOST_TERMS = 250
 _DEEPEST = 50
 _NUMBERED = re.compile(r"([a-z])(\d.*)", re.IGNORECASE)
-_SPELLED = {"and": "&", "or": "|", "not": "!"}
-_HUNGRY = frozenset("cdrs")
+_SPELLED_OPERATORS = {"and": "&", "or": "|", "not": "!"}
+_TAKES_NEXT_WORD = frozenset("cdrs")
 _WITH_NUMBER = frozenset({Kind.NUMBER, Kind.AGE, Kind.LATEST, Kind.CONTEXT, Kind.TOPIC})
 _EXAMPLES: Mapping[Kind, str] = {
     **dict.fromkeys(Kind, "name"),
@@ -236,20 +236,20 @@ class _Reader:
 
     def alternatives(self, depth: int) -> Expression:
         """Terms joined by | or +."""
-        parts = [self._together(depth)]
+        parts = [self._conjunction(depth)]
         while self.source.take("|+"):
-            parts.append(self._together(depth))
+            parts.append(self._conjunction(depth))
         return either(*parts)
 
-    def _together(self, depth: int) -> Expression:
+    def _conjunction(self, depth: int) -> Expression:
         """Terms joined by & or by blanks."""
-        parts = [self._one(depth)]
+        parts = [self._negatable(depth)]
         while self.source.next and self.source.next not in "|+)":
             self.source.take("&")
-            parts.append(self._one(depth))
+            parts.append(self._negatable(depth))
         return both(*parts)
 
-    def _one(self, depth: int) -> Expression:
+    def _negatable(self, depth: int) -> Expression:
         """A term or a group, with all leading ! signs."""
         is_negated = False
         self.source.skip_space()
@@ -280,7 +280,7 @@ class _Reader:
         if source.is_at_quote and (word.start == word.end or self._is_name(word)):
             return self._read_comparison(word, ":")
         sign = None if source.is_at_quote else source.sign()
-        return self._lone(word) if sign is None else self._read_comparison(word, sign)
+        return self._bare_word(word) if sign is None else self._read_comparison(word, sign)
 
     def _missing(self, depth: int) -> Fault:
         """The fault for a missing term."""
@@ -303,7 +303,7 @@ class _Reader:
     def _comparison(self, field: FilterField, name: Piece, sign: Sign, value: Piece) -> Expression:
         return term(FieldComparison(self.source, field, name, sign, value, self.zone))
 
-    def _lone(self, word: Piece) -> Expression:
+    def _bare_word(self, word: Piece) -> Expression:
         """A word with neither sign nor quotes. One that names nothing is searched for in message texts."""
         text = word.text.lower()
         if not text.strip("*"):
@@ -327,7 +327,7 @@ class _Reader:
 
     def _search(self, word: Piece) -> Expression:
         # In the chat @ always names a saved filter, and a saved filter cannot name another.
-        if word.text.lower() in _SPELLED or (word.text.startswith("@") and self.scope is FilterScope.CHAT):
+        if word.text.lower() in _SPELLED_OPERATORS or (word.text.startswith("@") and self.scope is FilterScope.CHAT):
             raise self._unknown(word)
         self.source.place = word.start  # read again as a value, with escapes, and with inner quotes as in don't
         value = self.source.value()
@@ -356,7 +356,7 @@ class _Reader:
         if field.name == "model" and self.scope in (None, FilterScope.CHAT):
             return OwnModel()
         value = None
-        if word.text.lower() in _HUNGRY:
+        if word.text.lower() in _TAKES_NEXT_WORD:
             self.source.skip_space()
             value = self.source.value()
         if value is None:
@@ -390,7 +390,7 @@ class _Reader:
 
     def _unknown(self, word: Piece) -> Fault:
         text = word.text.lower()
-        if text in _SPELLED:
+        if text in _SPELLED_OPERATORS:
             return self._wrong(
                 word, f"{quote_word(word.text)} is not how terms are joined", f"Write {_SPELLED[text]} for it."
             )

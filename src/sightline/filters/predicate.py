@@ -40,7 +40,7 @@ from sightline.filters.expression import (
 )
 from sightline.filters.fields import ADDED, SUMS
 
-_APART = re.compile("([\u0130\u212a])")  # a dotted I and the kelvin sign, which would turn into ASCII letters
+_CASE_EXCEPTIONS = re.compile("([\u0130\u212a])")  # a dotted I and the kelvin sign, which would turn into ASCII letters
 
 
 def fold_case(text: str) -> str:
@@ -49,7 +49,7 @@ def fold_case(text: str) -> str:
         return text.lower()
     if "\u0130" not in text and "\u212a" not in text:  # a search is about ten times as fast as a split
         return text.lower().replace("ς", "σ")
-    pieces = _APART.split(text)
+    pieces = _CASE_EXCEPTIONS.split(text)
     return "".join(piece if index % 2 else piece.lower() for index, piece in enumerate(pieces)).replace("ς", "σ")
 
 

@@ -358,7 +358,7 @@ def count(source: Source, piece: Piece) -> int:
     return int(piece.text)
 
 
-_GLUED = " Terms are parted by a blank or &."
+_SEPARATOR_HINT = " Terms are parted by a blank or &."
 _READERS: Mapping[Kind, Callable[[FieldComparison], Expression]] = {
     Kind.TEXT: _text_term,
     Kind.WORDS: _content_term,

@@ -52,7 +52,7 @@ def possible(usage: Usage | None) -> Usage | None:
     if usage is None:
         return None
     asked, written = usage.input_tokens or -1, usage.output_tokens or 0
-    if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not any(_FINER(usage)):
+    if 0 < asked <= MOST_TOKENS and 0 <= written <= MOST_TOKENS and not any(_DETAIL_COUNTS(usage)):
         return usage  # the usual case
     wrong = [name for name in _COUNTS if (count := getattr(usage, name)) and not 0 <= count <= MOST_TOKENS]
     if usage.input_tokens == 0:
@@ -90,7 +90,7 @@ _COUNTS = (
     "audio_output_tokens",
     "image_output_tokens",
 )
-_FINER = attrgetter(*_COUNTS[2:], "cost")
+_DETAIL_COUNTS = attrgetter(*_COUNTS[2:], "cost")
 """The counts besides those of the whole input and output, and the cost."""
 
 

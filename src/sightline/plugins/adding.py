@@ -30,7 +30,9 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
         **{f"field {name}": partial(_add_field, name, field, owner) for name, field in plugin.fields.items()},
         **{f"grader {name}": partial(_add_grader, name, grade, owner) for name, grade in plugin.graders.items()},
         **{
-            f"{kind} {name}": partial(check_name, kind, name) for kind in _TAKEN for name in getattr(plugin, f"{kind}s")
+            f"{kind} {name}": partial(check_name, kind, name)
+            for kind in _BUILT_IN_NAMES
+            for name in getattr(plugin, f"{kind}s")
         },
     }
     for what, add in adding.items():
@@ -48,7 +50,7 @@ def add_parts(owner: LoadedPlugin, plugin: Plugin, owners: dict[str, str]) -> No
 
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
-_TAKEN: Final[Mapping[str, Collection[str]]] = {
+_BUILT_IN_NAMES: Final[Mapping[str, Collection[str]]] = {
     "signer": BUILT_IN,
     "exporter": FORMS,
     "importer": FORMS,
@@ -60,7 +62,7 @@ _TAKEN: Final[Mapping[str, Collection[str]]] = {
 
 def check_name(kind: str, name: str) -> None:
     """Raise a Fault if a part of this kind cannot have this name, because it is built in or malformed."""
-    if name in _TAKEN[kind]:
+    if name in _BUILT_IN_NAMES[kind]:
         raise Fault(Code.CONFIG, f"the {kind} {name!r} is built in", hint="Give yours another name.")
     if not _NAME.fullmatch(name):
         raise Fault(
@@ -159,7 +161,7 @@ def _add_field(name: str, field: ExchangeField, owner: LoadedPlugin) -> None:
 
 _DERIVED: Final = ("text", "age", "date", "tokens", "ok", "error", "latest")
 """Filter fields that have no value of their own, but are derived from others."""
-_ASKED: Final[Mapping[str, str]] = {
+_READABLE_FIELDS: Final[Mapping[str, str]] = {
     name: field.name
     for field in FIELDS
     if FilterScope.TRAFFIC in field.scopes and field.name not in _DERIVED
@@ -177,10 +179,10 @@ class AskedExchange:
 
     def value(self, name: str) -> Value:
         """The value of a built-in field, by its name, alias or letter. Raises a LookupError for any other name."""
-        if name not in _ASKED:
-            known = ", ".join(sorted(set(_ASKED.values())))
+        if name not in _READABLE_FIELDS:
+            known = ", ".join(sorted(set(_READABLE_FIELDS.values())))
             raise LookupError(f"exchange.value({name!r}): an exchange has no such value; it has {known}")
-        return self.exchange.value(_ASKED[name])
+        return self.exchange.value(_READABLE_FIELDS[name])
 
     def says(self, pattern: str) -> bool:
         """Whether the text of the exchange contains the pattern, ignoring case. Only `*` is special, as in `text` of a

@@ -130,11 +130,11 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, Fault):
         return f"{error.message}. {error.hint}" if error.hint else error.message
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(_OURS)]
+    frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(_OWN_PATHS)]
     return f"{said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else said
 
 
-_OURS: Final = (str(Path(__file__).resolve().parents[1]), "<frozen importlib")
+_OWN_PATHS: Final = (str(Path(__file__).resolve().parents[1]), "<frozen importlib")
 
 
 def _names(types: type | tuple[type, ...]) -> str:

@@ -24,7 +24,7 @@ _MOST_WAITING: Final = 10_000
 HOOK_SECONDS: Final = 60.0
 """How long a hook may take for one event."""
 
-_LAST_SECONDS: Final = 5.0
+_DRAIN_SECONDS: Final = 5.0
 """How long hooks may take at the end for facts that still wait."""
 
 
@@ -95,7 +95,7 @@ def open_hooks(plugins: Plugins) -> Iterator[Callable[[Sequence[KeptEntry]], Non
         for each in hooks:
             each.end()
         for each in hooks:
-            each.join(_LAST_SECONDS)
+            each.join(_DRAIN_SECONDS)
 
 
 def event_of(entry: FactEntry) -> ExchangeEvent:

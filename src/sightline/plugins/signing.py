@@ -149,8 +149,8 @@ def _without(headers: Iterable[tuple[str, str]], names: tuple[str, ...]) -> list
 
 _SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_LIFE: Final = 3600
-_EARLY: Final = 300
+_LIFETIME_S: Final = 3600
+_REFRESH_BEFORE_S: Final = 300
 """How many seconds before its expiry a token is replaced, so that it does not expire while a request is in transit."""
 
 _FILE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -170,7 +170,7 @@ class ServiceAccount(msgspec.Struct, frozen=True):
 
 class _Token(msgspec.Struct, frozen=True):
     access_token: str
-    expires_in: float = _LIFE
+    expires_in: float = _LIFETIME_S
 
 
 class GoogleServiceAccount:
@@ -190,7 +190,7 @@ class GoogleServiceAccount:
     async def sign(self, request: HttpRequest) -> HttpRequest:
         """The request with a token in its header."""
         async with self._fetching:
-            if self._context.now() >= self._ends - _EARLY:
+            if self._context.now() >= self._ends - _REFRESH_BEFORE_S:
                 await self._fetch()
         headers = _without(request.headers, ("authorization",))
         return msgspec.structs.replace(request, headers=(*headers, ("authorization", f"Bearer {self._token}")))
@@ -229,7 +229,13 @@ class GoogleServiceAccount:
 def sign_assertion(account: ServiceAccount, scope: str, now: int) -> str:
     """The assertion with which a token is requested, as a JWT."""
     header = {"alg": "RS256", "typ": "JWT"} | ({"kid": account.private_key_id} if account.private_key_id else {})
-    claims = {"iss": account.client_email, "scope": scope, "aud": account.token_uri, "iat": now, "exp": now + _LIFE}
+    claims = {
+        "iss": account.client_email,
+        "scope": scope,
+        "aud": account.token_uri,
+        "iat": now,
+        "exp": now + _LIFETIME_S,
+    }
     signed = f"{_segment(header)}.{_segment(claims)}"
     return f"{signed}.{_url_base64(sign_rs256(signed.encode(), account.private_key))}"
 

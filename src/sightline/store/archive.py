@@ -13,7 +13,7 @@ from sightline.store.entries import BodyEntry, Entry, join_frames
 from sightline.store.store import Store
 
 VERSION = 1
-_MOST_AT_ONCE = 4 << 20
+_MAX_BATCH_BYTES = 4 << 20
 
 
 class Heading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +42,7 @@ def read(lines: Iterable[bytes]) -> Iterator[Entry]:
     number, first = next(lines_left, (0, b""))
     if not first:
         raise Fault(Code.USAGE, "the archive is empty", hint="Use a file that Sightline exported, whole.")
-    _check(number, first)
+    _check_heading(number, first)
     for number, line in lines_left:
         try:
             yield _ENTRY.decode(line)
@@ -61,7 +61,7 @@ def load(store: Store, lines: Iterable[bytes]) -> int:
         batch.append(entry)
         count += 1
         size += len(entry.data) if isinstance(entry, BodyEntry) else 0
-        if not isinstance(entry, BodyEntry) and (size >= _MOST_AT_ONCE or len(batch) >= 256):
+        if not isinstance(entry, BodyEntry) and (size >= _MAX_BATCH_BYTES or len(batch) >= 256):
             store.record(join_frames(batch))
             batch, size = [], 0
     if batch:
@@ -69,7 +69,7 @@ def load(store: Store, lines: Iterable[bytes]) -> int:
     return count
 
 
-def _check(number: int, line: bytes) -> None:
+def _check_heading(number: int, line: bytes) -> None:
     try:
         heading = _HEADING.decode(line)
     except msgspec.DecodeError as error:

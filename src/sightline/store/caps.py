@@ -20,7 +20,7 @@ from sightline.platform.files import lock
 from sightline.tokens.caps import BucketKey, CapUse, Claim
 
 FILE_NAME = "caps.sqlite3"
-_PATIENCE = 10.0
+_BUSY_TIMEOUT_S = 10.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS caps (
     cap TEXT NOT NULL, unit TEXT NOT NULL, bucket TEXT NOT NULL, period TEXT NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS caps (
     PRIMARY KEY (cap, unit, bucket, period)
 ) WITHOUT ROWID
 """
-_HELD = """
+_RESERVATIONS_TABLE = """
 CREATE TABLE IF NOT EXISTS reservations (
     holder TEXT NOT NULL, cap TEXT NOT NULL, unit TEXT NOT NULL, bucket TEXT NOT NULL, period TEXT NOT NULL,
     amount INTEGER NOT NULL,
@@ -44,11 +44,11 @@ UPDATE caps SET reserved = reserved + ?5
 WHERE {_ONE} AND spent + reserved + ?5 <= max(?6, raised)
 RETURNING spent, reserved, raised
 """
-_HOLD = """
+_ADD_RESERVATION = """
 INSERT INTO reservations VALUES (?6, ?1, ?2, ?3, ?4, ?5)
 ON CONFLICT DO UPDATE SET amount = amount + excluded.amount
 """
-_FREE = f"UPDATE reservations SET amount = amount - ?5 WHERE {_ONE} AND holder = ?6 AND amount >= ?5"
+_RELEASE_RESERVATION = f"UPDATE reservations SET amount = amount - ?5 WHERE {_ONE} AND holder = ?6 AND amount >= ?5"
 _SETTLE = f"""
 UPDATE caps SET reserved = max(0, reserved - ?5), spent = spent + ?6 WHERE {_ONE} RETURNING spent, reserved, raised
 """
@@ -124,7 +124,7 @@ class FolderCounts:
         row = database.execute(_RESERVE, (*place, claim.amount, claim.limit)).fetchone()
         if row is None:
             raise CapFullError(claim, CapUse(claim.key, *database.execute(_BUCKET, place).fetchone()))
-        database.execute(_HOLD, (*place, claim.amount, self._holder))
+        database.execute(_ADD_RESERVATION, (*place, claim.amount, self._holder))
         return CapUse(claim.key, *row)
 
     def _take_back(self) -> bool:
@@ -166,7 +166,7 @@ class FolderCounts:
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
         with self._counting() as database:
             # A reservation that another process has freed in the meantime is no longer reserved.
-            is_held = database.execute(_FREE, (*astuple(key), reserved, self._holder)).rowcount > 0
+            is_held = database.execute(_RELEASE_RESERVATION, (*astuple(key), reserved, self._holder)).rowcount > 0
         return self._change(_SETTLE, key, reserved if is_held else 0, spent)
 
     async def raise_limit(self, key: BucketKey, limit: int) -> CapUse:
@@ -205,13 +205,13 @@ class FolderCounts:
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite would make it readable for others
             except OSError as error:
                 raise self._fault(error) from None
-            connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
+            connection = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
             # Writes survive the end of the process, but not a crash of the machine: for that, every request would have
             # to wait for the disk.
             for setting in ("journal_mode = WAL", "synchronous = OFF", "journal_size_limit = 1048576"):
                 connection.execute(f"PRAGMA {setting}")
             connection.execute(_TABLE)
-            connection.execute(_HELD)
+            connection.execute(_RESERVATIONS_TABLE)
             self._connection = connection
         return self._connection
 

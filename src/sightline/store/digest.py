@@ -57,7 +57,7 @@ def fingerprints(request: Request) -> list[bytes]:
     return [mark[1] for mark in mark_messages(request.messages) if mark is not None]
 
 
-_NOTHING_SAID = hashlib.blake2b(digest_size=_SIZE)
+_EMPTY_HASH = hashlib.blake2b(digest_size=_SIZE)
 Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
 """A hash state to continue from, and the fingerprint; None for a message that is not part of the fingerprint."""
 
@@ -65,7 +65,7 @@ Mark: TypeAlias = "tuple[hashlib.blake2b, bytes] | None"
 def mark_messages(messages: Iterable[Message], before: Iterable[Mark] = ()) -> list[Mark]:
     """A mark for each message. The hash continues from the first mark in `before` that is not None."""
     latest = next((mark for mark in before if mark is not None), None)
-    state = _NOTHING_SAID if latest is None else latest[0]
+    state = _EMPTY_HASH if latest is None else latest[0]
     found: list[Mark] = []
     for message in messages:
         if not _counts(message) or not (encoded := _message_bytes(message)):
@@ -170,16 +170,16 @@ def digest_of(name: str, body: bytes, read: "Callable[[Dialect, bytes], Digest]"
     that contain more than texts are passed to `read`, which may reuse what it knows from an earlier request."""
     spoken = find_dialect(name)
     if spoken is None:
-        return _unread(body)
+        return _digest_as_text(body)
     try:
         plain = spoken.plain_texts
         texts = None if plain is None else plain.request(body)
         return (texts and _read_texts(texts)) or read(spoken, body)
     except Fault:
-        return _unread(body)
+        return _digest_as_text(body)
     except Exception:  # noqa: BLE001 - a bug in reading one body must not stop all recording
         _LOG.exception("a request could not be read for search; it is on record all the same")
-        return _unread(body)
+        return _digest_as_text(body)
 
 
 @lru_cache(maxsize=32)
@@ -196,7 +196,7 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
     new: list[str] = []
     thread: list[bytes] = []
     title, has_history = "", False
-    state = _NOTHING_SAID.copy()
+    state = _EMPTY_HASH.copy()
     for role, texts in messages:
         if role in SYSTEM_ROLES:
             system += texts
@@ -231,7 +231,7 @@ def digest_request(request: Request, thread: Sequence[bytes], system: tuple[str,
     """The digest of a request whose conversation has these fingerprints. `system` is its instructions, if the caller
     knows them."""
     messages = request.messages
-    start = _begin_new(messages)
+    start = _new_messages_start(messages)
     new_words = _words([part for message in messages[start:] if _counts(message) for part in message.parts])
     return Digest(
         title=_title(message for message in reversed(messages) if message.role == "user") or _shorten(new_words),
@@ -265,7 +265,7 @@ def read_history(name: str, body: bytes) -> list[str]:
         messages = spoken.read_request(decode(body)).messages
     except Fault:
         return []
-    old = filter(_counts, messages[: _begin_new(messages)])
+    old = filter(_counts, messages[: _new_messages_start(messages)])
     return [words for message in old if (words := _words(message.parts))]
 
 
@@ -297,7 +297,7 @@ def words_of(reply: Reply) -> str:
     return _words(part for choice in reply.choices for part in choice.parts)
 
 
-def _begin_new(messages: tuple[Message, ...]) -> int:
+def _new_messages_start(messages: tuple[Message, ...]) -> int:
     """The index of the first message after the model's last turn; 0 if there is no such turn."""
     start = len(messages)
     while start and messages[start - 1].role != "assistant":
@@ -343,7 +343,7 @@ def _words_of(part: Part) -> list[str]:
             return []
 
 
-def _unread(body: bytes) -> Digest:
+def _digest_as_text(body: bytes) -> Digest:
     text = _clip(body.decode("utf-8", "replace"))
     return Digest(title=_shorten(text), new_text=text)
 

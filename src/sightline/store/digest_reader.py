@@ -33,7 +33,7 @@ from sightline.wire.jsontext import decode
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
-_BETWEEN = b" \t\r\n,"
+_SEPARATORS = b" \t\r\n,"
 _fingerprint = itemgetter(1)
 
 
@@ -137,7 +137,7 @@ def _find_spans(body: bytes, start: int, items: Sequence[msgspec.Raw]) -> list[t
     """The positions of these items, which follow each other from `start` on."""
     spans: list[tuple[int, int]] = []
     for item in items:
-        while body[start] in _BETWEEN:
+        while body[start] in _SEPARATORS:
             start += 1
         end = start + len(item)
         spans.append((start, end))
@@ -167,7 +167,7 @@ class DigestReader:
     def _read(self, beginning: Beginning | None, spoken: Dialect, body: bytes) -> Digest:
         conversation = None
         if spoken.editing.reads_items_alone:
-            conversation = self._find_begun(spoken, body, beginning) or self._read_anew(spoken, body)
+            conversation = self._extend_known(spoken, body, beginning) or self._find_by_first_item(spoken, body)
         if conversation is None:
             return read_whole(spoken, body)
         if (known := self._known.pop(conversation.key, None)) is not None:
@@ -179,7 +179,7 @@ class DigestReader:
         thread = [*map(_fingerprint, filter(None, conversation.marks))]
         return digest_request(conversation.request, thread, conversation.system)
 
-    def _find_begun(self, spoken: Dialect, body: bytes, beginning: Beginning | None) -> "_Conversation | None":
+    def _extend_known(self, spoken: Dialect, body: bytes, beginning: Beginning | None) -> "_Conversation | None":
         """The conversation, if its body begins with the same bytes as one of the latest; otherwise None."""
         latest = (each for each in reversed(self._known.values()) if each.key[0] == spoken.name)
         for known in islice(latest, _CANDIDATES):
@@ -188,7 +188,7 @@ class DigestReader:
                 return found and known.grow(spoken, *found)
         return None
 
-    def _read_anew(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
+    def _find_by_first_item(self, spoken: Dialect, body: bytes) -> "_Conversation | None":
         """The conversation, found by its first item because other members of the document have changed, or read from
         scratch. None if it has to be read as a whole."""
         layout = lay_out(body, spoken.editing.container)

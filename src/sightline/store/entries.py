@@ -239,8 +239,8 @@ def common_prefix(old: bytes, new: bytes) -> int:
     """How many bytes both have in common at the beginning."""
     view = memoryview(new)
     low, high = 0, min(len(old), len(new))
-    if high > _GROWING and old.startswith(view[: high - _GROWING]):
-        low = high - _GROWING
+    if high > _USUAL_DIFFERENCE and old.startswith(view[: high - _USUAL_DIFFERENCE]):
+        low = high - _USUAL_DIFFERENCE
     while high - low > _WINDOW:
         middle = (low + high + 1) // 2
         if old.startswith(view[low:middle], low):
@@ -250,7 +250,7 @@ def common_prefix(old: bytes, new: bytes) -> int:
     return high - _length_of_difference(old[low:high], new[low:high], "big")
 
 
-_GROWING = 4096
+_USUAL_DIFFERENCE = 4096
 """A conversation grows at its end: two bodies usually differ only in so many bytes at the end of the shorter one.
 Checking that first saves five of nine steps, which is a third of the time for 97 KB."""
 _WINDOW = 256

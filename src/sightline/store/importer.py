@@ -194,7 +194,7 @@ class Importer:
                 if isinstance(record, Torn):
                     if is_living:
                         self._import(batch, slot)
-                        _mark({**reached, path: at}, done)
+                        _store_progress({**reached, path: at}, done)
                         raise _damage_fault(record)
                     if record not in self.torn:
                         self.torn.append(record)
@@ -206,7 +206,7 @@ class Importer:
                 at = end
                 if len(batch) >= _MOST_IN_BATCH or size >= _MOST_BYTES:
                     self._import(batch, slot)
-                    _mark(reached | ({path: at} if state.has_head else {}), done)
+                    _store_progress(reached | ({path: at} if state.has_head else {}), done)
                     reached.clear()
                     batch, size = [], 0
             is_any |= at > state.imported
@@ -215,7 +215,7 @@ class Importer:
             elif state.has_head and at > state.imported:
                 reached[path] = at
         self._import(batch, slot)
-        _mark(reached, done)
+        _store_progress(reached, done)
         return is_any
 
     def _import(self, batch: Sequence[Sequence[RecordedEntry]], slot: int) -> None:
@@ -251,7 +251,7 @@ class Importer:
             _LOG.error("%s: the database cannot take this; it is in %s", ", ".join(names), aside, exc_info=error)
 
 
-def _mark(reached: dict[Path, int], done: list[Path]) -> None:
+def _store_progress(reached: dict[Path, int], done: list[Path]) -> None:
     """Store how far these segments are imported. Segments that are done can be reused."""
     if done:
         put_aside(*done)

@@ -139,7 +139,7 @@ class JournalWriter:
         number = self._number + 1
         path = segment_path(self._folder, self._slot, number)
         draft = path.with_suffix(_DRAFT)  # it becomes a segment once it has a head
-        is_spare = size + _HEAD.size <= self._segment_size and _take_spare(self._folder, draft)
+        is_spare = size + _HEAD.size <= self._segment_size and _reuse_spare(self._folder, draft)
         file = os.open(draft, os.O_CREAT | os.O_RDWR | BINARY, 0o600)
         try:
             try:
@@ -189,7 +189,7 @@ def _allocate(file: int, least: int, most: int) -> None:
             return
 
 
-def _take_spare(folder: Path, draft: Path) -> bool:
+def _reuse_spare(folder: Path, draft: Path) -> bool:
     """Move a spare segment to the path `draft`; returns whether there was one."""
     for number in range(_MOST_SPARES):
         try:
@@ -213,14 +213,14 @@ def put_aside(*paths: Path) -> None:
         for path in paths:
             with suppress(FileNotFoundError):  # another process has removed it
                 if free and path.stat().st_size == SEGMENT_SIZE:
-                    _empty(path, folder / free.pop(0))
+                    _zero_segment(path, folder / free.pop(0))
                 else:
                     path.unlink()
     finally:
         os.close(guard)
 
 
-def _empty(path: Path, spare: Path) -> None:
+def _zero_segment(path: Path, spare: Path) -> None:
     """Overwrite a segment and keep it as this spare: data that retention removes must not survive there."""
     draft = path.with_name(f"spare{_DRAFT}")  # otherwise a process could take the spare before it is empty
     path.replace(draft)

@@ -235,13 +235,13 @@ async def prune(connection: PostgresConnection, *, older_than: float | None, lar
     codec = Codec()
     before = used = await record_size(connection)
     gone = 0
-    while older_than is not None and (count := await _forget_some(connection, codec, older_than)):
+    while older_than is not None and (count := await _delete_oldest(connection, codec, older_than)):
         gone += count
     while larger_than is not None and (used := await record_size(connection)) > larger_than:
         # Measuring the record reads all of it, so half of the excess is removed before it is measured again.
         total = await connection.fetchval("SELECT count(*) FROM sightline.exchanges")
         wanted, count = int(total * (1 - larger_than / used) / 2) + 1, 0
-        while count < wanted and (more := await _forget_some(connection, codec, None, wanted - count)):
+        while count < wanted and (more := await _delete_oldest(connection, codec, None, wanted - count)):
             count += more
         gone += count
         if not count:
@@ -294,7 +294,7 @@ async def record_size(connection: PostgresConnection) -> int:
     return int(await connection.fetchval(f"SELECT {_USED}"))
 
 
-async def _forget_some(
+async def _delete_oldest(
     connection: PostgresConnection, codec: Codec, older_than: float | None, most: int = _AT_ONCE
 ) -> int:
     """Remove a few of the oldest exchanges; returns how many."""

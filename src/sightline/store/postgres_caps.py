@@ -79,7 +79,7 @@ class PostgresCounts:
         self._presence: PostgresConnection | None = None
 
     async def reserve(self, claims: Sequence[Claim]) -> list[CapUse]:
-        await self._be_present()
+        await self._hold_liveness_lock()
 
         async def reserve_all(connection: PostgresConnection) -> list[CapUse]:
             # The same order everywhere, so that no two replicas deadlock.
@@ -100,7 +100,7 @@ class PostgresCounts:
                 raise
         return await self._ask(reserve_all)
 
-    async def _be_present(self) -> None:
+    async def _hold_liveness_lock(self) -> None:
         """Hold the lock that shows that this process is alive."""
         if self._presence is not None and not self._presence.is_closed():
             return

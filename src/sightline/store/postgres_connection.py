@@ -32,7 +32,7 @@ CROSSED: type[Exception] = asyncpg.DeadlockDetectedError
 
 _EXAMPLE = "postgresql://user:password@host:5432/database?sslmode=verify-full"
 _ESCAPES = "In user and password, write @ as %40, / as %2F, ? as %3F, # as %23 and : as %3A."
-_PATIENCE = {"timeout": 10.0, "command_timeout": 120.0}
+_TIMEOUTS = {"timeout": 10.0, "command_timeout": 120.0}
 _MOST_READERS = 8
 
 
@@ -116,7 +116,7 @@ def _unreadable() -> Fault:
 async def connect(address: PostgresAddress, *, oldest: int = OLDEST) -> PostgresConnection:
     """Connect to the server. Raises a Fault if it cannot be reached, is too old, or does not use UTF-8."""
     try:
-        connection: PostgresConnection = await asyncpg.connect(address.url, **_PATIENCE)
+        connection: PostgresConnection = await asyncpg.connect(address.url, **_TIMEOUTS)
     except (*TROUBLE, ValueError) as error:
         raise failure(error, address) from None
     try:
@@ -145,7 +145,7 @@ async def _check(connection: PostgresConnection, address: PostgresAddress, oldes
 async def pool(address: PostgresAddress) -> PostgresPool:
     """A pool of connections for reading, which are opened as needed."""
     try:
-        made: PostgresPool = await asyncpg.create_pool(address.url, min_size=0, max_size=_MOST_READERS, **_PATIENCE)
+        made: PostgresPool = await asyncpg.create_pool(address.url, min_size=0, max_size=_MOST_READERS, **_TIMEOUTS)
     except (*TROUBLE, ValueError) as error:
         raise failure(error, address) from None
     return made

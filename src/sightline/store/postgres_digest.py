@@ -33,7 +33,7 @@ _AT_ONCE = 128
 _LOG = logging.getLogger(__name__)
 _BEGINNINGS = 256
 _DECODER: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
-_WRONG = (UnicodeError, ValueError, OverflowError, RecursionError, *UNFIT)
+_UNREADABLE_ERRORS = (UnicodeError, ValueError, OverflowError, RecursionError, *UNFIT)
 
 _OWN = """
 SELECT id, todo, session FROM sightline.exchanges
@@ -94,7 +94,7 @@ class PostgresDigests:
         """Read some exchanges; returns False if none are left."""
         try:
             return await self._read_many(connection, now)
-        except (*_WRONG, CROSSED):
+        except (*_UNREADABLE_ERRORS, CROSSED):
             # An exchange that cannot be read must not block others. And if replicas deadlock because they add the same
             # instructions, or their exchanges name each other's, reading one at a time leaves only one waiting for the
             # other.
@@ -118,7 +118,7 @@ class PostgresDigests:
                     rows = await connection.fetch(_OWN, self._replica, 1)
                     rows = rows or await connection.fetch(_LEFT, now - LEFT_BEHIND, 1)
                     await self._read(connection, rows)
-            except _WRONG:
+            except _UNREADABLE_ERRORS:
                 if not rows:
                     raise
                 _LOG.exception("an exchange could not be read for search; it is on record all the same")

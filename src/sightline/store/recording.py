@@ -45,7 +45,7 @@ class JournaledStore(ABC):
         self._importer = importer
         self._recorder = recorder
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sightline-record")
-        self._hurry = threading.Event()
+        self._import_now = threading.Event()
         self._is_due = False
         self._wait = _FIRST_WAIT
         self._is_closed = False
@@ -75,7 +75,7 @@ class JournaledStore(ABC):
 
     async def _open(self) -> None:
         if self._recorder is None:
-            await self._run(self._take_over)
+            await self._run(self._import_leftovers)
             return
         self._recorder.start()
         if slots_in(self._folder):
@@ -103,7 +103,7 @@ class JournaledStore(ABC):
         if self._is_closed:
             raise _no_longer_open()
         if self._recorder is None:
-            self._hurry.set()
+            self._import_now.set()
             await self._run(self._settle)
             return
         wanted, known, failures = pending(self._folder), trouble_of(self._folder), self._recorder.failures
@@ -147,7 +147,7 @@ class JournaledStore(ABC):
     async def close(self) -> None:
         """Import what can be imported; the rest stays in the journal."""
         self._is_closed = True
-        self._hurry.set()
+        self._import_now.set()
         self._journal.close()
         if self._recorder is None:
             await self._run(self._finish)
@@ -160,7 +160,7 @@ class JournaledStore(ABC):
 
     # --- on the thread ---
 
-    def _take_over(self) -> None:
+    def _import_leftovers(self) -> None:
         """Import the journals of ended processes, or wait for the process that is doing so."""
         if self._importer.acquire():
             try:
@@ -182,8 +182,8 @@ class JournaledStore(ABC):
             _raise_new(known, trouble_of(self._folder))
 
     def _import_soon(self) -> None:
-        if self._hurry.wait(_PAUSE):
-            self._hurry.clear()
+        if self._import_now.wait(_PAUSE):
+            self._import_now.clear()
         self._is_due = False
         if self._is_closed:
             return
@@ -192,7 +192,7 @@ class JournaledStore(ABC):
             self._wait = _FIRST_WAIT
         except (Fault, OSError):
             # The records stay in the journal; `trouble` contains the reason.
-            if not self._hurry.wait(self._wait) and not self._is_due:
+            if not self._import_now.wait(self._wait) and not self._is_due:
                 self._wait = min(2 * self._wait, _LONGEST_WAIT)
                 self._is_due = True
                 self._thread.submit(self._import_soon)
@@ -237,7 +237,7 @@ class RecorderProcess:
         self._command = command
         self._parameters = parameters
         self._process: asyncio.subprocess.Process | None = None
-        self._has_looked = asyncio.Event()
+        self._is_ready = asyncio.Event()
         self._closing = asyncio.Event()
         self._supervision: asyncio.Future[None] | None = None
 
@@ -247,7 +247,7 @@ class RecorderProcess:
 
     async def wait_for_first_look(self) -> None:
         """Return once the process has imported what others left, or has failed."""
-        await self._has_looked.wait()
+        await self._is_ready.wait()
 
     async def close(self) -> None:
         """Let the process finish, and wait for its end."""
@@ -272,7 +272,7 @@ class RecorderProcess:
             self.failures += 1
             hint = "It is started again. What is recorded meanwhile is kept in the journal."
             self.trouble = Fault(Code.CONFIG, f"the recorder ended ({code})", hint=hint)
-            self._has_looked.set()
+            self._is_ready.set()
             _LOG.warning("the recorder ended (%s) and is started again", code)
             wait = min(2 * wait, _LONGEST_WAIT)
             with suppress(TimeoutError):
@@ -291,5 +291,5 @@ class RecorderProcess:
             process.stdin.close()
         if await process.stdout.readline():
             self.trouble = None
-            self._has_looked.set()
+            self._is_ready.set()
         return await process.wait()

@@ -144,7 +144,7 @@ class RecordSearch(Generic[Name]):
         where = f"WHERE {decided.sql} AND e.id {side} {mark(count + 1)} ORDER BY {order} LIMIT {mark(count + 2)}"
         if decided.is_complete:
             return list((yield SearchQuery(f"{self._select} {where}", (*decided.parameters, place, limit))))
-        yield from self._place_latest()
+        yield from self._resolve_latest_terms()
         found: list[FoundRow] = []
         size = _PAGE
         while True:
@@ -189,7 +189,7 @@ class RecordSearch(Generic[Name]):
         where = f"WHERE {decided.sql} AND {tables.name} {among}"
         return SearchQuery(f"{self._names} {where}", (*decided.parameters, tables.pack(names)))
 
-    def _place_latest(self) -> Search[None]:
+    def _resolve_latest_terms(self) -> Search[None]:
         """Find the oldest id among the latest so many exchanges, for each such term; empty, which includes all, if
         there are fewer."""
         tables = self._tables
@@ -206,9 +206,9 @@ class RecordSearch(Generic[Name]):
         yield from self._words.read(exchanges)
         named = f"{self._select} WHERE {tables.name} {among} ORDER BY {order}"
         rows = yield SearchQuery(named, (tables.pack(exchanges),))
-        return [row for row in rows if self._takes(row[0], summary_in(row[1:]))]
+        return [row for row in rows if self._matches(row[0], summary_in(row[1:]))]
 
-    def _takes(self, exchange: Name, summary: Summary) -> bool:
+    def _matches(self, exchange: Name, summary: Summary) -> bool:
         def belongs(term: SetTerm) -> bool:
             if not isinstance(term, Latest):
                 return alone(term)
@@ -269,7 +269,7 @@ class WordSearch(Generic[Name]):
 
     def candidates(self) -> Set[Name] | None:
         """The scanned exchanges that can match the filter; None if words exclude none."""
-        return self._most(self._wanted)
+        return self._possible_matches(self._wanted)
 
     def read(self, exchanges: Sequence[Name]) -> Search[None]:
         """Read the words of these exchanges, if a field from outside the package may ask for them."""
@@ -326,16 +326,16 @@ class WordSearch(Generic[Name]):
                 if all(needle in text for needle in needles):
                     self._found[pattern].update(_occurrences(pattern, needles, read_names(names), text))
 
-    def _most(self, expression: Expression) -> set[Name] | None:
+    def _possible_matches(self, expression: Expression) -> set[Name] | None:
         """The scanned exchanges that can match the expression; None if words exclude none."""
         match expression:
             case ContentTerm(pattern=pattern):
                 return self._found[pattern]
             case And(parts=parts):
-                known = [each for each in map(self._most, parts) if each is not None]
+                known = [each for each in map(self._possible_matches, parts) if each is not None]
                 return set.intersection(*known) if known else None
             case Or(parts=parts):
-                each = [self._most(part) for part in parts]
+                each = [self._possible_matches(part) for part in parts]
                 return None if None in each else set().union(*(one for one in each if one is not None))
             case _:
                 return None

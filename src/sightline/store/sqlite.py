@@ -220,7 +220,7 @@ def answer(connection: sqlite3.Connection, search: Search[T]) -> T:
 
 
 _AT_ONCE = 64
-_CAREFUL = 0.7
+_SAFETY_FACTOR = 0.7
 _ENDED = f"state NOT IN ({', '.join(repr(state) for state in OPEN_STATES)})"
 
 
@@ -229,10 +229,10 @@ def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_th
     many bytes."""
     codec = Codec()
     before, gone = record_size(connection), 0
-    while older_than is not None and (count := _forget_some(connection, codec, older_than, _AT_ONCE)):
+    while older_than is not None and (count := _delete_oldest(connection, codec, older_than, _AT_ONCE)):
         gone += count
     while larger_than is not None and (used := record_size(connection)) > larger_than:
-        count = _forget_share(connection, codec, (used - larger_than) / used)
+        count = _delete_share(connection, codec, (used - larger_than) / used)
         gone += count
         if not count:
             break
@@ -252,18 +252,18 @@ def record_size(connection: sqlite3.Connection) -> int:
     return max(0, int((count - free) * size - logs))
 
 
-def _forget_share(connection: sqlite3.Connection, codec: Codec, share: float) -> int:
+def _delete_share(connection: sqlite3.Connection, codec: Codec, share: float) -> int:
     """Remove most of this share of the exchanges; not all, because the oldest may be the largest."""
     with asking():
         (total,) = connection.execute("SELECT count(*) FROM exchanges").fetchone()
-    wanted = max(1, int(total * share * _CAREFUL))
+    wanted = max(1, int(total * share * _SAFETY_FACTOR))
     gone = 0
-    while gone < wanted and (count := _forget_some(connection, codec, None, min(_AT_ONCE, wanted - gone))):
+    while gone < wanted and (count := _delete_oldest(connection, codec, None, min(_AT_ONCE, wanted - gone))):
         gone += count
     return gone
 
 
-def _forget_some(connection: sqlite3.Connection, codec: Codec, older_than: float | None, most: int) -> int:
+def _delete_oldest(connection: sqlite3.Connection, codec: Codec, older_than: float | None, most: int) -> int:
     """Remove a few of the oldest exchanges; returns how many."""
     with changing(connection):
         rows = connection.execute(

@@ -34,7 +34,7 @@ MOST_VALUES = 500
 _BLOCKS, _PIECES = 4, 5
 """The migrations that moved words into blocks and facts into a run for each exchange, and that moved facts into blocks
 of several exchanges."""
-_ERASES = 0x53474C54
+_SECURE_DELETE_APP_ID = 0x53474C54
 """The application id of a file in which deleted rows have always been overwritten, or since it was rewritten; earlier
 versions did not ensure that."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -98,7 +98,7 @@ def erase_remains(connection: sqlite3.Connection) -> None:
     another process reads for so long that the WAL cannot be emptied."""
     with asking():
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        if mark != _ERASES:
+        if mark != _SECURE_DELETE_APP_ID:
             connection.execute("PRAGMA temp_store = FILE")  # it may be larger than memory
             connection.execute("VACUUM")
             connection.execute(f"PRAGMA application_id = {_ERASES}")

@@ -1,10 +1,10 @@
 """The summary of an exchange: folded from its facts, stored as a row, and matched by filters.
 
 The fields of `Summary` are the columns of the table: what is written, read and checked follows from them. A new column
-needs a field and a line of `_step` here, and a migration for each database. A line of `filters/fields.py` with its name
+needs a field and a line of `_apply_fact` here, and a migration for each database. A line of `filters/fields.py` with its name
 makes it a field of filters and rules, and lists can be sorted by it.
 Columns that depend on the content of the request are in `DIGESTED`: such a column needs a field of `Digest` and a line
-of `with_digest` instead of `_step`, and each database stores it separately, later than the facts (`sqlite_digest.py`,
+of `with_digest` instead of `_apply_fact`, and each database stores it separately, later than the facts (`sqlite_digest.py`,
 `postgres_digest.py`).
 """
 
@@ -111,7 +111,7 @@ FIELDS: Mapping[str, str] = {
 } | {"at": "at"}
 """The column for each field name of filters."""
 _VALUES = itemgetter(*FOLDED)
-_UNTOLD = {each.name: each.default for each in msgspec.structs.fields(Summary) if each.name in FOLDED} | {"at": 0.0}
+_DEFAULTS = {each.name: each.default for each in msgspec.structs.fields(Summary) if each.name in FOLDED} | {"at": 0.0}
 _TOOLS = FOLDED.index("tools")
 _TYPES = [get_type_hints(Summary)[name] for name in FOLDED]
 _COUNTS = [index for index, kind in enumerate(_TYPES) if kind in (int, int | None)]
@@ -147,7 +147,7 @@ def _make_storable(row: list[Any]) -> Row:
     # The OR of all counts is negative if one of them is, and large if one of them is.
     if not 0 <= reduce(or_, filter(None, _counts_in(row)), 0) <= _LARGEST:
         for index in _COUNTS:
-            row[index] = row[index] and _bound(row[index])
+            row[index] = row[index] and _clamp(row[index])
     return row
 
 
@@ -183,8 +183,8 @@ def row_of_whole(whole: WholeExchange, prices: PriceList) -> tuple[tuple[int | s
         finish, message = storable(finish), storable(message)
     # The OR of all counts is negative if one of them is, and large if one of them is.
     if not 0 <= status | (asked or 0) | (written or 0) | (cached or 0) <= _LARGEST:
-        status = _bound(status)
-        asked, written, cached = (each and _bound(each) for each in (asked, written, cached))
+        status = _clamp(status)
+        asked, written, cached = (each and _clamp(each) for each in (asked, written, cached))
     return (status, finish, message, tools, +usage.is_estimated), [
         whole.received.at, nan if asked is None else asked, nan if written is None else written,
         nan if cached is None else cached, nan if cost is None else cost, finished.first_byte, finished.elapsed,
@@ -197,7 +197,7 @@ def _cost_of(usage: Usage, prices: Prices | None) -> float | None:
     return None if cost is None else cost.dollars
 
 
-def _bound(count: int) -> int:
+def _clamp(count: int) -> int:
     return max(-_LARGEST, min(count, _LARGEST))
 
 
@@ -212,7 +212,7 @@ def columns_of_head(head: RequestHead) -> tuple[str | int, ...]:
     ]  # fmt: skip
     if not "".join(texts).isascii() or "\0" in "".join(texts):
         texts = list(map(storable, texts))
-    head.columns = *texts, +received.is_stream, _bound(max(0, attempt.number))
+    head.columns = *texts, +received.is_stream, _clamp(max(0, attempt.number))
     return head.columns
 
 
@@ -259,11 +259,11 @@ def find_prices(prices: PriceList, provider: str, models: tuple[str, ...], url: 
 
 def fold_facts(facts: Iterable[FactEntry], prices: PriceList) -> dict[str, Any]:
     """The columns in `FOLDED` of the exchange with these facts, which are in order; frames may be left out."""
-    columns, sent = _UNTOLD.copy(), _NOT_SENT
+    columns, sent = _DEFAULTS.copy(), _NOT_SENT
     for entry in facts:
         if type(entry.fact) is AttemptStarted:
             sent = entry.fact
-        _step(columns, entry, sent, prices)
+        _apply_fact(columns, entry, sent, prices)
     return columns
 
 
@@ -300,7 +300,7 @@ _NOT_SENT = AttemptStarted(0, "", "")
 _NOT_COUNTED = Usage()
 
 
-def _step(columns: dict[str, Any], entry: FactEntry, sent: AttemptStarted, prices: PriceList) -> None:
+def _apply_fact(columns: dict[str, Any], entry: FactEntry, sent: AttemptStarted, prices: PriceList) -> None:
     """Apply one more fact to the columns. This runs for every fact of the record; replacing a struct each time would
     take ten times as long."""
     match entry.fact:  # the most frequent kinds first: each case is a comparison

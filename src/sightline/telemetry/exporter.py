@@ -42,10 +42,10 @@ _MOST_AT_ONCE = 256
 _PAUSE = 5.0
 _LAST_WORDS = 2.0
 _TIMEOUTS = Timeouts(connect=5.0, first_byte=10.0, idle=10.0)
-_TRY_AGAIN = frozenset({429, 502, 503, 504})
+_RETRY_STATUSES = frozenset({429, 502, 503, 504})
 
 _MOST_RUNS = 4096
-_NOT_TAKEN = frozenset({404, 405, 501})
+_UNSUPPORTED_STATUSES = frozenset({404, 405, 501})
 """The statuses of a collector that does not support a signal; collectors that accept only traces are common."""
 
 _WITH_USAGE = (ExchangeFinished, ExchangeFailed, ExchangeCancelled)
@@ -74,7 +74,7 @@ class _Outbox:
         self.what = signal.lower()
         self.waiting: deque[EndedExchange | JsonObject] = deque()
         self.is_refused = False
-        self._is_silent = False
+        self._has_warned = False
 
     def put(self, ended: EndedExchange | JsonObject) -> None:
         if len(self.waiting) >= _MOST_WAITING:
@@ -89,12 +89,12 @@ class _Outbox:
 
     def warn(self, why: str) -> None:
         """Log a warning once for each outage, and not for every batch."""
-        if not self._is_silent:
-            self._is_silent = True
+        if not self._has_warned:
+            self._has_warned = True
             _LOG.warning("the collector at %s does not take %s: %s", self.url, self.what, why)
 
     def note_taken(self) -> None:
-        self._is_silent = False
+        self._has_warned = False
 
 
 class Exporter:
@@ -251,7 +251,7 @@ class Exporter:
             outbox.put_back(batch)
             raise
         else:
-            if status not in _TRY_AGAIN:
+            if status not in _RETRY_STATUSES:
                 self._note_answer(outbox, status)
                 return True
             outbox.warn(f"status {status}")
@@ -260,7 +260,7 @@ class Exporter:
         return False
 
     def _note_answer(self, outbox: _Outbox, status: int) -> None:
-        if outbox is self._logs and status in _NOT_TAKEN:
+        if outbox is self._logs and status in _UNSUPPORTED_STATUSES:
             _LOG.info("the collector at %s takes no logs: status %d", outbox.url, status)
             outbox.is_refused = True
             outbox.waiting.clear()
@@ -298,6 +298,6 @@ class Exporter:
         except Fault as fault:
             _LOG.info("metrics did not reach %s: %s", self._metrics_url, fault.message)
             return
-        if status in _NOT_TAKEN:
+        if status in _UNSUPPORTED_STATUSES:
             _LOG.info("the collector at %s takes no metrics: status %d", self._metrics_url, status)
             self._takes_metrics = False

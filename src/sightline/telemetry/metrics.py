@@ -107,7 +107,7 @@ class _Group:
 
 
 @dataclass(slots=True)
-class _Begun:
+class _OpenExchange:
     """An exchange that has not ended."""
 
     received: Received
@@ -128,7 +128,7 @@ class Metrics:
         self.is_counting = is_counting
         self._since = since
         self._prices = prices
-        self._begun: dict[str, _Begun] = {}
+        self._begun: dict[str, _OpenExchange] = {}
         self._series: dict[str, dict[Labels, _Series]] = {name: {} for name in INSTRUMENTS}
         self._groups: dict[tuple[str, ...], _Group] = {}
         self._is_new = False
@@ -143,7 +143,7 @@ class Metrics:
                 continue
             match fact := entry.fact:
                 case Received():
-                    self._begun[entry.exchange] = _Begun(fact, entry.at)
+                    self._begun[entry.exchange] = _OpenExchange(fact, entry.at)
                 case AttemptStarted():
                     begun = self._begun.get(entry.exchange)
                     if begun is not None:
@@ -172,7 +172,7 @@ class Metrics:
         return append_uncounted
 
     def _count(
-        self, begun: _Begun, end: ExchangeFinished | ExchangeFailed | ExchangeCancelled | Dropped, at: float
+        self, begun: _OpenExchange, end: ExchangeFinished | ExchangeFailed | ExchangeCancelled | Dropped, at: float
     ) -> None:
         attempt, model = begun.attempt, end.model if isinstance(end, ExchangeFinished) else ""
         # If nothing was sent, the name of the model is any text that a client made up: it does not become a label.
@@ -218,7 +218,7 @@ class Metrics:
             one = group.series[key] = self._find(name, labels)
         self._add(one, INSTRUMENTS[name].bounds, value)
 
-    def _count_usage(self, begun: _Begun, usage: Usage | None, answered: tuple[str, ...], group: _Group) -> None:
+    def _count_usage(self, begun: _OpenExchange, usage: Usage | None, answered: tuple[str, ...], group: _Group) -> None:
         if usage is None:
             return
         dollars = self.cost(begun.attempt, begun.received, usage, answered)

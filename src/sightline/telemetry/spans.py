@@ -92,7 +92,7 @@ def _parts(parts: Iterable[Part]) -> Iterator[Json]:
 
 _PARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}.*")
 _OPTIONS = {"max_tokens": "max_tokens", "seed": "seed", "stop": "stop_sequences", "n": "choice.count"}
-_FRACTIONS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
+_FLOAT_OPTIONS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
 """Options that the conventions define as floating-point numbers, even if a client sent an integer."""
 FAULT_EVENT = "gen_ai.client.operation.exception"
 
@@ -231,7 +231,7 @@ def _content(
         values["gen_ai.input.messages"] = _text(input_messages(request))
         options: JsonObject = msgspec.to_builtins(request.options)
         values |= {f"gen_ai.request.{name}": options.get(ours) for ours, name in _OPTIONS.items()}
-        for name in _FRACTIONS:
+        for name in _FLOAT_OPTIONS:
             value = options.get(name)
             values[f"gen_ai.request.{name}"] = float(value) if isinstance(value, int | float) else None
     reply = _reply(spoken, (entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)))

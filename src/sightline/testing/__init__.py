@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from sightline.testing.providers import scripted_provider as scripted_provider
     from sightline.testing.script import ScriptedRound as ScriptedRound
 
-_HOMES = {
+_MODULES = {
     "ScriptedRound": "sightline.testing.script",
     "ServedProvider": "sightline.testing.providers",
     "recorded_provider": "sightline.testing.providers",
     "scripted_provider": "sightline.testing.providers",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'sightline.testing' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

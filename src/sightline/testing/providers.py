@@ -119,7 +119,7 @@ def recorded_provider(archive: str | PathLike[str], *, filter: str = "") -> Iter
     served.check()
 
 
-class _LoudReplay:
+class _TrackingReplay:
     """Answers from the recordings, and remembers the requests and those without an answer."""
 
     def __init__(self, replay: ReplayHandler) -> None:
@@ -151,7 +151,7 @@ async def _serve_recordings(archive: Path, wanted: Expression) -> AsyncIterator[
         await store.settle()
         library = Library(store)
         await library.fill(wanted, now=clock.now())
-        handler = _LoudReplay(ReplayHandler(library, clock, fast=True))
+        handler = _TrackingReplay(ReplayHandler(library, clock, fast=True))
         gateway = Gateway(handler, catalog, lambda _provider: True, clock.monotonic)
         sockets = bind_sockets("127.0.0.1", 0)
 

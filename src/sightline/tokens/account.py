@@ -253,14 +253,14 @@ class Account:
         """All observations and all unread headers."""
         self.quiet_until = 0.0
         self._latest = 0.0
-        self._ahead = 0.0
+        self._clock_offset = 0.0
 
     def time(self, at: float) -> float:
         """Set the time by the machine's clock, and return the account's own time."""
         if at < self._latest:
-            self._ahead += self._latest - at
+            self._clock_offset += self._latest - at
         self._latest = at
-        return at + self._ahead
+        return at + self._clock_offset
 
     @property
     def minute(self) -> SlidingWindow:
@@ -365,7 +365,7 @@ class Account:
 
     def merge(self, other: "Account") -> None:
         """Add the unsaved counts of another account of the same model. Both must have been set to the same time."""
-        ahead = self._ahead - other._ahead
+        ahead = self._clock_offset - other._clock_offset
         self.minute.merge(other.minute.news(), ahead)
         self.day.merge(other.day.news(), ahead)
         self.quiet_until = max(self.quiet_until, other.quiet_until + ahead)
@@ -378,7 +378,7 @@ class Account:
 
     def state(self, provider: str, model: str) -> AccountState:
         """The whole account by the machine's clock, to be stored."""
-        back = self._ahead
+        back = self._clock_offset
         return AccountState(
             provider,
             model,

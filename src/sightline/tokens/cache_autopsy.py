@@ -64,7 +64,7 @@ REASONS: Final[Mapping[Cause, str]] = {
     "evicted": "evicted: nothing in the requests explains it",
 }
 
-_BEFORE, _BEHIND = 24, 56
+_BEFORE, _AFTER = 24, 56
 """How many characters are shown before and after the first difference."""
 
 
@@ -242,7 +242,7 @@ class _Comparison:
 
     def causes(self) -> dict[Cause, int]:
         """Every cause that would have lost something by itself, with what it would have left."""
-        found: dict[Cause, int] = dict.fromkeys(self._elsewhere(), 0)
+        found: dict[Cause, int] = dict.fromkeys(self._routing_causes(), 0)
         alive = self._alive()
         if alive < self.left:
             found["expired"] = alive
@@ -297,7 +297,7 @@ class _Comparison:
             return self.now.marks[-1].pointer
         return ""
 
-    def _elsewhere(self) -> list[Cause]:
+    def _routing_causes(self) -> list[Cause]:
         """Causes that route a request to a place without the previous turn's cache."""
         old, new = self.previous, self.turn
         has_accounts, has_keys = bool(old.organisation and new.organisation), bool(old.key and new.key)
@@ -331,7 +331,7 @@ class _Comparison:
             kept = round(self.before.tokens_before(end.unit, end.pieces) * self.scale) // self.rules.step
             kept = kept * self.rules.step if kept * self.rules.step >= _minimum(self.facts) else 0
         kind = self.before.units[end.unit].kind
-        if kept >= self.left or kind == "model":  # `_elsewhere` compares the models, as sent to the provider
+        if kept >= self.left or kind == "model":  # `_routing_causes` compares the models, as sent to the provider
             return {}
         if kind == "tools" and self._is_reordered(end):
             return {"tools_order": kept}
@@ -387,7 +387,7 @@ class _Comparison:
         at = next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
         start = max(0, at - _BEFORE)
         start += old.find(" ", start, at) + 1 - start if start and " " in old[start:at] else 0  # at a word
-        return len(old[:at].encode("utf-8", "replace")), old[start : at + _BEHIND], new[start : at + _BEHIND]
+        return len(old[:at].encode("utf-8", "replace")), old[start : at + _AFTER], new[start : at + _AFTER]
 
 
 _CONTENT = ("format", "tools", "tools_order", "system", "settings", "messages")

@@ -40,7 +40,7 @@ _LARGEST = 10**12
 _FAR_BELOW, _FAR_ABOVE = 0.4, 2.0
 _HIDDEN_PROMPT = 2_000
 """The most tokens that a provider may add to the prompt unseen: templates, guards, instructions for tools."""
-_WITNESSES = 3
+_MIN_AGREEING = 3
 _ALONE, _A_LITTLE = 4.0, 0.01
 _FEW = 2
 _MOST_SPREAD = 0.5
@@ -141,7 +141,7 @@ def _spread(shares: Sequence[float]) -> float:
     """How far off the next count may be, as a share, given how far off the previous ones were: the largest, and
     somewhat more while there are few. One that is far from all others is set aside."""
     *others, largest = sorted(shares)
-    if len(others) >= _WITNESSES and largest > _ALONE * max(others[-1], _A_LITTLE):
+    if len(others) >= _MIN_AGREEING and largest > _ALONE * max(others[-1], _A_LITTLE):
         largest = others[-1]
     return min(_MOST_SPREAD, largest * (1 + _FEW / len(shares)))
 
@@ -150,7 +150,7 @@ def believable(seen: Sequence[CountObservation]) -> list[CountObservation]:
     """The observations to learn from: without the odd ones, unless those are several and the majority."""
     usual = [each for each in seen if not each.is_odd]
     odd = len(seen) - len(usual)
-    return list(seen) if odd >= _WITNESSES and odd > len(usual) else usual
+    return list(seen) if odd >= _MIN_AGREEING and odd > len(usual) else usual
 
 
 def _line(points: Sequence[tuple[int, int]]) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def is_possible(count: int, thought: int) -> bool:
 
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _LARGEST = 10**12
-_AN_HOUR = 2.0
+_HOUR_WRITE_FACTOR = 2.0
 """The price of a token that is cached for an hour, as a multiple of the input price, if no table has it. Anthropic, the
 only provider that reports these tokens separately, has the same factor for all of its models."""
 
@@ -124,7 +124,7 @@ def cost_of(usage: Usage, prices: Prices | None) -> Cost | None:
         (max(0, usage.input_tokens - cached - written), fresh),
         (cached, fresh if reading is None else reading),
         (written - for_an_hour, fresh if writing is None else writing),
-        (for_an_hour, fresh * _AN_HOUR if keeping is None else keeping),
+        (for_an_hour, fresh * _HOUR_WRITE_FACTOR if keeping is None else keeping),
         (usage.output_tokens, output),
     )
     is_bound = (reading is None and cached > 0) or (keeping is None and for_an_hour > 0)

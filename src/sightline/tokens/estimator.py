@@ -255,7 +255,7 @@ class Estimator(MessageAndToolCounter):
         super().__init__(facts, find_dialect(dialect).tokens, TextCounter(facts))
         self._calibration = calibration
         self._growth: Mapping[TextKind, Ratio] = _NO_GROWTH
-        self._doubting: MessageAndToolCounter | None = None
+        self._nearest_counter: MessageAndToolCounter | None = None
         self._counted_request: CountedRequest | None = None
         self._latest_tools: tuple[tuple[Tool, ...], Estimate] = ((), NOTHING)
 
@@ -266,10 +266,10 @@ class Estimator(MessageAndToolCounter):
         self._growth = growth
         words = growth.get("words")
         if words is None or not words.disproves or not self._texts.is_exact:
-            self._doubting = None
-        elif self._doubting is None:
+            self._nearest_counter = None
+        elif self._nearest_counter is None:
             nearest = replace(self._facts, tokenizer="", nearest_tokenizer=self._facts.tokenizer, template=None)
-            self._doubting = MessageAndToolCounter(nearest, self._rules, TextCounter(nearest))
+            self._nearest_counter = MessageAndToolCounter(nearest, self._rules, TextCounter(nearest))
 
     def text(self, text: str) -> Estimate:
         """Tokens of a text by itself."""
@@ -301,13 +301,13 @@ class Estimator(MessageAndToolCounter):
         """What these messages add to a conversation, by the rules alone, and what they are mostly made of. With a known
         vocabulary, all texts are of one kind: what remains to be learned is how the provider frames them."""
         kind: TextKind = "words" if self._is_exact else kind_of(_texts_in(messages))
-        counter = self._doubting or self
+        counter = self._nearest_counter or self
         return sum_estimates(map(counter.message, messages)), kind
 
     @property
     def _is_exact(self) -> bool:
         """Whether the vocabulary is the model's own, and no count disproves that."""
-        return self._doubting is None and self._texts.is_exact
+        return self._nearest_counter is None and self._texts.is_exact
 
     def continue_from(self, counted: CountedRequest | None) -> None:
         """Set what the provider has counted of the current requests, if anything."""
@@ -335,13 +335,13 @@ class Estimator(MessageAndToolCounter):
 
     def estimate_around_messages(self, request: Request) -> Estimate:
         """The same without the messages."""
-        total = self._once(request) + self.tools(request.tools) + self.output(request.options.format)
+        total = self._fixed_tokens(request) + self.tools(request.tools) + self.output(request.options.format)
         if request.options.previous_response_id is not None or not _STATEFUL.isdisjoint(request.extras):
             unseen = self._facts.context_window or _UNSEEN_HISTORY
             total += Estimate(0, 0, unseen, "history that the provider keeps")
         return total
 
-    def _once(self, request: Request) -> Estimate:
+    def _fixed_tokens(self, request: Request) -> Estimate:
         facts = self._facts
         if (template := facts.template) is not None and self._texts.is_exact:
             roles = [message.role for message in request.messages] or ["user"]

@@ -20,7 +20,7 @@ _PAGES_OF_A_BYTE: Band = (1 / 1_000_000, 1 / 60_000, 1 / 2_000)
 _SECONDS_OF_A_BYTE: Band = (1 / 48_000, 1 / 16_000, 1 / 1_000)
 _SECONDS_OF_FILM_IN_A_BYTE: Band = (1 / 4_000_000, 1 / 250_000, 1 / 20_000)
 _AROUND = 50
-_OUT_OF_SIGHT: Band = (0, 2_000, 200_000)
+_UNKNOWN_FILE: Band = (0, 2_000, 200_000)
 _A_PAGE = re.compile(rb"/Type\s*/Page[^s]")
 
 
@@ -32,7 +32,7 @@ def count_media(source: Source, rules: TokenRules, texts: TextCounter) -> Estima
         case Inline():
             return _inline(source, rules, texts)
         case Link() | FileId():
-            return between(*_OUT_OF_SIGHT, "file of unknown size")
+            return between(*_UNKNOWN_FILE, "file of unknown size")
         case unreachable:
             assert_never(unreachable)
 

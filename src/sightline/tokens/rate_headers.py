@@ -73,7 +73,7 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
 
     Absolute times are compared with the response's own `date`, because the two clocks may differ.
     """
-    if not _tell(tuple(headers)):
+    if not _has_limits(tuple(headers)):
         return ()
     now = http_date(headers.get("date", "")) or at
     found = [*_by_names(headers, now), *_plans(headers, now), *_standard(headers)]
@@ -88,7 +88,7 @@ def allowances(headers: Mapping[str, str], at: float) -> tuple[Allowance, ...]:
 
 
 @lru_cache(maxsize=256)
-def _tell(names: tuple[str, ...]) -> bool:
+def _has_limits(names: tuple[str, ...]) -> bool:
     """Whether headers with these names can contain a limit. Cached, because a provider's responses have the same names
     again and again."""
     return any("limit" in name or _CODEX.fullmatch(name) for name in names)
@@ -97,7 +97,7 @@ def _tell(names: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=256)
 def may_tell(names: tuple[bytes, ...]) -> bool:
     """The same for names as received."""
-    return _tell(tuple(name.decode("latin-1").lower() for name in names))
+    return _has_limits(tuple(name.decode("latin-1").lower() for name in names))
 
 
 def reset_wait(seen: tuple[Allowance, ...], tokens: int) -> float | None:

@@ -18,7 +18,7 @@ READING = ("GET", "HEAD")
 """The methods that change nothing."""
 
 _ENCODER = msgspec.json.Encoder()
-_NOTHING = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
+_SANDBOX_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox")
 
 
 class FaultShown(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class FaultShown(msgspec.Struct, frozen=True):
 
 def data(body: bytes, media_type: bytes) -> WebResponse:
     """Foreign bytes, which a browser must not show as a page of ours."""
-    return WebResponse(200, body, [(b"content-type", media_type), _NOTHING, *GUARDED])
+    return WebResponse(200, body, [(b"content-type", media_type), _SANDBOX_POLICY, *GUARDED])
 
 
 def json(value: object, status: int = 200, headers: Headers | None = None) -> WebResponse:

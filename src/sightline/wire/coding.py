@@ -12,7 +12,7 @@ import zstandard
 from sightline.errors import Code, Fault
 
 LIMIT = 64 * 1024 * 1024
-_PIECE = 1024
+_CHUNK_BYTES = 1024
 """How many bytes are decoded at a time: a zstd block of a few bytes may expand to 128 KiB."""
 
 _LARGEST_WINDOW = 1 << 27
@@ -23,7 +23,7 @@ READABLE = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "identity"})
 """The codings that can be decoded."""
 
 
-class _Undoing(Protocol):
+class _Decompressor(Protocol):
     @property
     def eof(self) -> bool: ...
 
@@ -55,7 +55,7 @@ class Decoding:
         self._coding = coding
         self._limit = limit
         self._size = 0
-        self._undoing: _Undoing | None = None
+        self._undoing: _Decompressor | None = None
         self._head = b""
 
     @property
@@ -72,8 +72,8 @@ class Decoding:
         if self._undoing is None and self._coding == "deflate" and len(data) < 2:
             self._head = data  # the first two bytes show which of its two forms it has
             return b""
-        for start in range(0, len(data), _PIECE):
-            self._take(data[start : start + _PIECE], out)
+        for start in range(0, len(data), _CHUNK_BYTES):
+            self._take(data[start : start + _CHUNK_BYTES], out)
         return b"".join(out)
 
     def _take(self, piece: bytes, out: list[bytes]) -> None:
@@ -117,7 +117,7 @@ class _Brotli:
         return b"".join(pieces)
 
 
-def _begin_decoding(coding: str, head: bytes, limit: int) -> _Undoing:
+def _begin_decoding(coding: str, head: bytes, limit: int) -> _Decompressor:
     if coding == "br":
         return _Brotli(limit)
     if coding == "zstd":

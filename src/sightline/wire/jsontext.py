@@ -41,7 +41,7 @@ def decode(data: bytes | str) -> Json:
     except RecursionError:
         raise _too_deep() from None
     except ValueError:
-        value = _decode_patiently(data)
+        value = _decode_with_stdlib(data)
     if may_be_deep(data):
         _check_levels(value)
     return value
@@ -85,7 +85,7 @@ def _check_levels(value: Json) -> None:
     raise _too_deep()
 
 
-def _decode_patiently(data: bytes | str) -> Json:
+def _decode_with_stdlib(data: bytes | str) -> Json:
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -94,7 +94,7 @@ def _decode_patiently(data: bytes | str) -> Json:
         raise _not_json("invalid UTF-8", *_place(before)) from None
     text = text.removeprefix("\ufeff")
     try:
-        value: Json = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_exact)
+        value: Json = json.loads(text, parse_constant=_refuse, parse_float=_parse_float, parse_int=_parse_int)
         return value
     except RecursionError:
         raise _too_deep() from None
@@ -112,12 +112,12 @@ def _refuse(literal: str) -> NoReturn:
     raise _UnreadableNumber(literal)
 
 
-def _finite(literal: str) -> float:
+def _parse_float(literal: str) -> float:
     value = float(literal)
     return value if math.isfinite(value) else _refuse(literal)
 
 
-def _exact(literal: str) -> int:
+def _parse_int(literal: str) -> int:
     try:
         return int(literal)
     except ValueError:

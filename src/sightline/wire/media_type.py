@@ -34,7 +34,7 @@ _MAGIC: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
 )  # fmt: skip
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
-_ZIPPED: Mapping[str, str] = {
+_ZIP_TYPES: Mapping[str, str] = {
     "docx": f"{_OFFICE}.wordprocessingml.document",
     "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
     "pptx": f"{_OFFICE}.presentationml.presentation",
@@ -44,7 +44,7 @@ _ZIPPED: Mapping[str, str] = {
     "epub": "application/epub+zip",
 }
 
-_WRITTEN: Mapping[str, str] = {
+_TEXT_TYPES: Mapping[str, str] = {
     "c": "text/x-c",
     "cpp": "text/x-c++",
     "css": "text/css",
@@ -76,7 +76,7 @@ _WRITTEN: Mapping[str, str] = {
     "yaml": "application/yaml",
     "yml": "application/yaml",
 }
-_WORDS = frozenset(_WRITTEN.values())
+_WORDS = frozenset(_TEXT_TYPES.values())
 
 _MARKS: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xfe\0\0", "utf-32"),
@@ -91,8 +91,8 @@ def sniff(data: bytes, name: str) -> str:
     suffix = name.rpartition(".")[2].lower() if "." in name else ""
     for pattern, kind in _MAGIC:
         if pattern.match(data):
-            return _ZIPPED.get(suffix, kind) if kind == "application/zip" else kind
-    return _WRITTEN.get(suffix, "text/plain") if _is_text(data) else BINARY
+            return _ZIP_TYPES.get(suffix, kind) if kind == "application/zip" else kind
+    return _TEXT_TYPES.get(suffix, "text/plain") if _is_text(data) else BINARY
 
 
 def is_text(media_type: str) -> bool:

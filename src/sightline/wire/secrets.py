@@ -25,7 +25,7 @@ _RUNS = re.compile(r"\\+|[^\\]", re.DOTALL)
 _ESCAPED = re.compile(r"\\u00|%[2-7]")
 _ESCAPED_WIDELY = re.compile(r"\\u|%[0-9a-fA-F]")
 _TOKEN = re.compile(rb'\\+u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|\\+["/bfnrt]|\\+|[^\\%]|%', re.DOTALL)
-_HALF = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?)\Z")
+_PARTIAL_ESCAPE = re.compile(rb"(?:\\+(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?)\Z")
 _CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _LONGEST_ESCAPE = 8
 """How many bytes one byte of a secret may take, with one or two backslashes for JSON inside JSON."""
@@ -87,7 +87,7 @@ class SecretBytes:
         none has."""
         window = max(0, len(data) - _LONGEST_ESCAPE * max(map(len, self._plain)))
         tail = data[window:]
-        half = _HALF.search(tail)
+        half = _PARTIAL_ESCAPE.search(tail)
         end = len(tail) if half is None else half.start()
         piece = tail[:end]
         starts: Sequence[int] = range(end)
@@ -186,13 +186,13 @@ def _undo_escapes(data: bytes) -> tuple[bytes, Sequence[int]]:
     """The bytes with their escapes undone, and the original position of each resulting byte."""
     decoded, starts = bytearray(), list[int]()
     for token in _TOKEN.finditer(data):
-        plain = _undone(token[0])
+        plain = _unescape_token(token[0])
         decoded += plain
         starts += [token.start()] * len(plain)
     return bytes(decoded), starts
 
 
-def _undone(token: bytes) -> bytes:
+def _unescape_token(token: bytes) -> bytes:
     if token[:1] == b"%":
         return unquote_to_bytes(token)
     mark = token.lstrip(b"\\")

@@ -62,7 +62,10 @@ except (OSError, http.client.HTTPException) as error:
 def curl(call: RequestTemplate) -> str:
     """A shell command that sends the call. It stops with a message if a required variable is not set."""
     before, url = _shell_url(call.url)
-    lines = [f"{_CURL} -X {call.method} {url}", *(_shell_header(name, value) for name, value in _shareable(call))]
+    lines = [
+        f"{_CURL} -X {call.method} {url}",
+        *(_shell_header(name, value) for name, value in _headers_without_secrets(call)),
+    ]
     if _has_body(call):
         text = _printable(call.body)
         if text is None:
@@ -78,7 +81,7 @@ def curl(call: RequestTemplate) -> str:
 
 def python(call: RequestTemplate) -> str:
     """A Python script that sends the call and prints the answer line by line as it arrives."""
-    headers = [f"    {name!r}: {_python(value)},\n" for name, value in _shareable(call)]
+    headers = [f"    {name!r}: {_python(value)},\n" for name, value in _headers_without_secrets(call)]
     if all(name.lower() != "user-agent" for name, _ in call.headers):
         # Several providers reject Python's default user agent.
         headers.append("    'user-agent': 'sightline',\n")
@@ -92,7 +95,7 @@ def python(call: RequestTemplate) -> str:
     )
 
 
-def _shareable(call: RequestTemplate) -> list[tuple[str, TemplateValue]]:
+def _headers_without_secrets(call: RequestTemplate) -> list[tuple[str, TemplateValue]]:
     """The headers with a variable in place of each value that is a secret by its header's name: the output is pasted
     elsewhere, and settings may hold a secret in plain text."""
     headers = list(call.headers)
@@ -127,7 +130,7 @@ def _printf_format(body: bytes) -> str:
     return "'" + (f"\\055{text[1:]}" if text.startswith("-") else text) + "'"
 
 
-def _around(before: str, value: str, after: str) -> str:
+def _quote_around(before: str, value: str, after: str) -> str:
     """Put text around a shell expansion. Text that is special within double quotes is put in single quotes."""
     if _PLAIN.fullmatch(before + after):
         return f'"{before}{value}{after}"'
@@ -140,7 +143,7 @@ def _shell_url(url: TemplateValue) -> tuple[str, str]:
         return "", _quote_shell(url)
     # Addresses often end in a slash, and one expansion cannot both require a value and trim it.
     value = f"${{{url.name}%/}}" if url.suffix.startswith("/") else f"${{{url.name}}}"
-    return f': "${{{url.name}:?}}" && ', _around(url.prefix, value, url.suffix)
+    return f': "${{{url.name}:?}}" && ', _quote_around(url.prefix, value, url.suffix)
 
 
 def _shell_header(name: str, template: TemplateValue) -> str:
@@ -148,7 +151,7 @@ def _shell_header(name: str, template: TemplateValue) -> str:
         return f"-H {_quote_shell(f'{name}: {template}' if template.strip() else f'{name};')}"
     before = f"{name}: {template.prefix}"
     if template.optional:
-        words = _around(before, f"${{{template.name}}}", template.suffix)
+        words = _quote_around(before, f"${{{template.name}}}", template.suffix)
         return f"${{{template.name}:+-H}} ${{{template.name}:+{words}}}"
     return f"-H {_around(before, f'${{{template.name}:?}}', template.suffix)}"
 

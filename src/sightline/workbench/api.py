@@ -59,7 +59,7 @@ def about(
         version=version,
         address=address,
         places=places,
-        models=(*models, *(each for each in _keyless(catalog) if (each.id, each.provider) not in known)),
+        models=(*models, *(each for each in _models_without_key(catalog) if (each.id, each.provider) not in known)),
         providers=tuple(_provider(name, each, has_key) for name, each in catalog.providers.items()),
         clients=tuple(_client(each, address, program) for each in KNOWN_CLIENTS),
         dialects=tuple(filter(None, (_dialect(each, catalog) for each in dialects()))),
@@ -71,7 +71,7 @@ def about(
     )
 
 
-def _keyless(catalog: Catalog) -> Iterator[ModelShown]:
+def _models_without_key(catalog: Catalog) -> Iterator[ModelShown]:
     """Configured models of providers that need no key. It is not known whether such a provider is running, so these
     models are not offered to clients; the user who configured them can choose them."""
     for owner, provider in catalog.providers.items():
@@ -136,9 +136,9 @@ class Providers:
 
     async def list_providers(self) -> tuple[ProviderShown, ...]:
         """The current state of each provider. One that is `ready` without a reason has answered."""
-        return tuple(await asyncio.gather(*(self._one(*each) for each in self.catalog.providers.items())))
+        return tuple(await asyncio.gather(*(self._provider_state(*each) for each in self.catalog.providers.items())))
 
-    async def _one(self, name: str, provider: Provider) -> ProviderShown:
+    async def _provider_state(self, name: str, provider: Provider) -> ProviderShown:
         if provider.embedded:
             why = await self.embedded()
             return ProviderShown(name, ready=not why, why=why)

@@ -31,7 +31,7 @@ MOST_COMPARED: Final = 40
 """How many of the turns that it would have helped an edit is tried on, the newest ones: each requires two bodies."""
 _MOST_BYTES = 8_000_000
 """How many bytes of bodies an edit is tried on at once."""
-_REMEMBERED = 64
+_CACHE_SIZE = 64
 
 _ADVICE: Final[dict[Cause, str]] = {
     "provider": "Stay with one provider for a session: each has its own cache.",
@@ -99,13 +99,13 @@ class CacheAdviser:
 
     def __init__(self, examiner: TurnExaminer) -> None:
         self._examiner = examiner
-        self._known: BoundedCache[tuple[str, ...], tuple[KeepableEdit, ...]] = BoundedCache(_REMEMBERED)
+        self._known: BoundedCache[tuple[str, ...], tuple[KeepableEdit, ...]] = BoundedCache(_CACHE_SIZE)
 
     async def advise(self, examined: Sequence[ExaminedTurn]) -> tuple[CacheAdvice, ...]:
         """What to change, by cause and section, the largest saving first."""
         advice = []
         for (cause, name), group in _groups(examined).items():
-            money = _money_by_an_hour(examined, group) if cause == "expired" else _sum_money(group)
+            money = _savings_with_hour_ttl(examined, group) if cause == "expired" else _sum_money(group)
             if money is not None and money <= 0 and cause == "expired":
                 continue  # if pauses are rare, a lifetime of an hour costs more than it saves
             edits = await self._find_edits(cause, group)
@@ -158,7 +158,7 @@ class CacheAdviser:
 
     async def _load(self, group: Sequence[ExaminedTurn]) -> "list[_Pair]":
         """The turns on which an edit is tried, each with the turn before it, the newest last."""
-        pairs: list[_Pair] = []
+        pairs: list[_TurnPair] = []
         size = 0
         for each in reversed(group[-MOST_COMPARED:]):
             try:
@@ -170,12 +170,12 @@ class CacheAdviser:
             if pairs and size > _MOST_BYTES:
                 break
             before, now = (Draft.of(one.sent, one.spoken, one.model) for one in (old, new))
-            pairs.append(_Pair(each, old, new, TwoTurns(before, now, each.turn.autopsy.pointer)))
+            pairs.append(_TurnPair(each, old, new, TwoTurns(before, now, each.turn.autopsy.pointer)))
         return pairs[::-1]
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _TurnPair:
     """A turn that lost cached tokens, and the turn before it."""
 
     examined: ExaminedTurn
@@ -274,7 +274,7 @@ def _sum_money(group: Iterable[ExaminedTurn]) -> float | None:
     return None if None in known else fsum(money for money in known if money is not None)
 
 
-def _money_by_an_hour(examined: Iterable[ExaminedTurn], group: Sequence[ExaminedTurn]) -> float | None:
+def _savings_with_hour_ttl(examined: Iterable[ExaminedTurn], group: Sequence[ExaminedTurn]) -> float | None:
     """How much less all turns would have cost if every cache write had been for an hour, so that the turns of the group
     had found the cache. None if prices are missing."""
     ids = {each.turn.exchange for each in group}

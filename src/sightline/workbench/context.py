@@ -25,7 +25,7 @@ NAMES: Final = {
 }
 """The label of each kind of section; several kinds may share one."""
 _MCP, _MCP_OF_GEMINI = "mcp__", "mcp_"
-_OWN_OF_OPENCODE: Final = frozenset({"apply_patch", "plan_enter", "plan_exit"})
+_OPENCODE_TOOLS: Final = frozenset({"apply_patch", "plan_enter", "plan_exit"})
 """The tools of opencode itself whose names look like those of an MCP server."""
 
 
@@ -164,7 +164,7 @@ def server_of(tool: str, client: str = "") -> str:
         return tool.removeprefix(_MCP).partition("__")[0]
     if tool.startswith(_MCP_OF_GEMINI):
         return tool.removeprefix(_MCP_OF_GEMINI).partition("_")[0]
-    is_foreign = client.startswith("opencode") and "_" in tool and tool not in _OWN_OF_OPENCODE
+    is_foreign = client.startswith("opencode") and "_" in tool and tool not in _OPENCODE_TOOLS
     return tool.partition("_")[0] if is_foreign else ""
 
 

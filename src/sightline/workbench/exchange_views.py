@@ -64,9 +64,9 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
     happened = [entry.fact for entry in facts]
     sha256, original = body_sha256(happened), original_sha256(happened)
     hashes = shapes.Hashes(
-        _last(fact.sha256 for fact in happened if isinstance(fact, Received)) or _sha256_of_passed(happened),
-        _last(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)) or _sha256_of_passed(happened),
-        _last(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
+        _last_hash(fact.sha256 for fact in happened if isinstance(fact, Received)) or _sha256_of_passed(happened),
+        _last_hash(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)) or _sha256_of_passed(happened),
+        _last_hash(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
     )
     details = shapes.ExchangeDetails(
         losses=tuple(loss for fact in happened if isinstance(fact, Translated) for loss in fact.report),
@@ -76,7 +76,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         thread=shapes.Thread(summary.previous, summary.title, summary.is_side),
         fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
-        transport=_last(fact.transport for fact in happened if isinstance(fact, Received)),
+        transport=_last_hash(fact.transport for fact in happened if isinstance(fact, Received)),
         raw=raw_shown(happened),
     )
     shown: JsonObject = line(summary) | {
@@ -209,7 +209,7 @@ def reply_of(facts: list[FactEntry]) -> bytes:
     return b"".join(entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived))
 
 
-def _last(hashes: Iterable[str]) -> str | None:
+def _last_hash(hashes: Iterable[str]) -> str | None:
     named = [sha256 for sha256 in hashes if sha256]
     return named[-1] if named else None
 

@@ -337,13 +337,13 @@ async def start_replay(exchanges: Exchanges, resender: Resender | None, exchange
     this server answers from the record and sends nothing."""
     replay = await read_body(receive, _Replay, hint=_REPLAY_HINT, status=400)
     if replay.model and replay.body is not UNSET:
-        raise _wrong("model and body cannot be combined")
+        raise _replay_fault("model and body cannot be combined")
     try:
         body = None if replay.body is UNSET else replay.body.encode()
     except UnicodeEncodeError:
-        raise _wrong("the body has half a surrogate pair, which UTF-8 cannot encode") from None
+        raise _replay_fault("the body has half a surrogate pair, which UTF-8 cannot encode") from None
     masks = None if replay.masks is UNSET else replay.masks
-    sender = _need(resender)
+    sender = _require_resender(resender)
     summary = await exchanges.summary(exchange)
     try:
         return {"id": await sender.start(summary, model=replay.model or "", body=body, masks=masks)}
@@ -353,14 +353,14 @@ async def start_replay(exchanges: Exchanges, resender: Resender | None, exchange
         raise
 
 
-def _need(resender: Resender | None) -> Resender:
+def _require_resender(resender: Resender | None) -> Resender:
     if resender is None:
         message = "this server answers from the record and sends nothing"
         raise Fault(Code.USAGE, message, hint="Start `sightline serve` without --replay.", status=409)
     return resender
 
 
-def _wrong(message: str) -> Fault:
+def _replay_fault(message: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, message, hint=_REPLAY_HINT, status=400)
 
 
@@ -379,7 +379,7 @@ class DocumentToOpen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def open_document(resender: Resender | None, receive: Receive) -> JsonObject:
     """Hold the document as a new exchange and return its id. It is translated like a client's request, so the editor
     shows what would be sent. `resender` is None if this server answers from the record and sends nothing."""
-    sender = _need(resender)
+    sender = _require_resender(resender)
     hint = f'Send {{"dialect": "…", "body": "…", "model": "…"}}; dialects: {", ".join(names())}.'
     document = await read_body(receive, DocumentToOpen, hint=hint, status=400)
     if find_dialect(document.dialect) is None:

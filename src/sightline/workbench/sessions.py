@@ -31,7 +31,7 @@ MOST_REQUESTS: Final = 5_000
 """How many of a session's latest requests are shown."""
 MOST_TURNS: Final = 20
 """How many turns' details are read in one call: each may have a body of several megabytes."""
-_ERRAND_SECONDS = 600
+_SIDE_REQUEST_SECONDS = 600
 """A side request belongs to the nearest turn of its session, if it is within so many seconds."""
 _REMEMBERED = 2_000
 _FILE_READERS = frozenset({"read", "read_file", "view", "view_file", "cat", "open_file", "read_many_files"})
@@ -143,7 +143,7 @@ def arrange(summaries: Iterable[Summary]) -> tuple[SessionThread, ...]:
         if thread.above is not None:
             below.setdefault(thread.above.id, []).append(thread)
     total = [0.0]
-    return tuple(_show(thread, below, total) for thread in threads if thread.above is None)
+    return tuple(_render_thread(thread, below, total) for thread in threads if thread.above is None)
 
 
 def _threads(lines: Sequence[Summary]) -> list[_Thread]:
@@ -172,9 +172,9 @@ def _place(thread: _Thread, threads: Sequence[_Thread]) -> None:
         thread.kind = "side"
         turns = [line for other in others for line in other.lines if not line.is_side and not line.origin]
         near = min(turns, key=lambda line: abs(line.at - first.at), default=None)
-        thread.above = near if near is not None and abs(near.at - first.at) <= _ERRAND_SECONDS else None
+        thread.above = near if near is not None and abs(near.at - first.at) <= _SIDE_REQUEST_SECONDS else None
     else:
-        thread.above = _caller(first, others)
+        thread.above = _calling_turn(first, others)
         if thread.above is not None:
             thread.kind = "agent"
 
@@ -185,7 +185,7 @@ that dates a request and the one from which its duration is measured, and a loca
 once."""
 
 
-def _caller(first: Summary, others: Iterable[_Thread]) -> Summary | None:
+def _calling_turn(first: Summary, others: Iterable[_Thread]) -> Summary | None:
     """The turn that had called tools and was waiting for them when this request arrived; the latest of several."""
     waiting = []
     for other in others:
@@ -205,13 +205,13 @@ def _starts_agents(tool: str) -> bool:
     return "agent" in tool.lower() or tool.lower() in ("task", "delegate", "dispatch")
 
 
-def _show(thread: _Thread, below: Mapping[str, list[_Thread]], total: list[float]) -> SessionThread:
+def _render_thread(thread: _Thread, below: Mapping[str, list[_Thread]], total: list[float]) -> SessionThread:
     """A thread with everything below it. `total` is the running sum of the whole session."""
     turns, asked, requests, costs = [], "", len(thread.lines), []
     for line in thread.lines:
         total[0] += line.cost or 0.0
         costs.append(line.cost or 0.0)
-        inner = tuple(_show(each, below, total) for each in below.get(line.id, ()))
+        inner = tuple(_render_thread(each, below, total) for each in below.get(line.id, ()))
         requests += sum(each.requests for each in inner)
         costs += [each.cost for each in inner]
         own = {"asked": "" if line.title == asked else line.title, "total": total[0], "below": inner}

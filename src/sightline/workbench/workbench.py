@@ -99,7 +99,7 @@ _PAGE_HEADERS: Final[Headers] = [
     (b"content-security-policy", POLICY),
     *replies.GUARDED,
 ]
-_FOR_GOOD: Final = (b"cache-control", b"public, max-age=31536000, immutable")
+_IMMUTABLE: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 _HASH_LENGTH: Final = 16
 
 
@@ -139,7 +139,7 @@ class Static:
         if named != tree.hash or media_type is None or body is None:
             return replies.failure(replies.not_found(f"file {name[:200]!r} of the page; load the page again"))
         kept = [header for header in replies.GUARDED if header[0] != b"cache-control"]
-        return WebResponse(200, body, [(b"content-type", media_type), _FOR_GOOD, *kept])
+        return WebResponse(200, body, [(b"content-type", media_type), _IMMUTABLE, *kept])
 
     def _current(self) -> _Tree:
         paths = sorted(path for path in self._folder.rglob("*") if path.suffix in TYPES or path.name == PAGE)
@@ -315,14 +315,14 @@ class Workbench:
         if scope["method"] != "GET":
             return replies.wrong_method(scope["method"])
         if self.access.is_in(scope["query_string"].decode("latin-1")):
-            self._open_soon()
+            self._preload_api()
             return WebResponse(303, b"", [(b"location", b"/"), (b"set-cookie", self.access.cookie), *replies.GUARDED])
         if not self.access.is_granted(scope["headers"]):
             return self._static.nothing()
-        self._open_soon()
+        self._preload_api()
         return self._static.page()
 
-    def _open_soon(self) -> None:
+    def _preload_api(self) -> None:
         """Create the API while the browser loads the page, so that its first call need not wait."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(self.open_api())

@@ -124,7 +124,7 @@ class Runs:
 
     async def decide(self, run: str, body: DecisionsWanted) -> RunShown:
         """Decide about some or all of the calls that wait."""
-        await self._keep(await self._runner.show(run), body)
+        await self._store_rules(await self._runner.show(run), body)
         self._runner.questions.decide(run, {key: _decision(each) for key, each in body.decisions.items()})
         return await self._runner.show(run)
 
@@ -196,10 +196,10 @@ class Runs:
         company = RunParticipants(tools, self._runner.questions, tools.hooks)
         task = loop.create_task(self._runner.resume(run, company, lambda: begun.set_result(None)))
         self._tasks.add(task)
-        task.add_done_callback(self._over)
+        task.add_done_callback(self._on_task_done)
         await wait_started(begun, task)
 
-    async def _keep(self, shown: RunShown, body: DecisionsWanted) -> None:
+    async def _store_rules(self, shown: RunShown, body: DecisionsWanted) -> None:
         """Remember the rules that apply to other runs, but only for tools whose call waits for a decision."""
         waiting = shown.pending.calls if isinstance(shown.pending, ApprovePending) else ()
         names = {call.key: call.name for call in waiting}
@@ -225,7 +225,7 @@ class Runs:
             raise Fault(Code.USAGE, message, hint=f"Resume it there: sightline resume {run}", status=409)
         return [str(name) for name in names]
 
-    def _over(self, task: "asyncio.Task[FinishedRun]") -> None:
+    def _on_task_done(self, task: "asyncio.Task[FinishedRun]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.warning("a resumed run has stopped: %s", error)  # its facts show how far it got

@@ -38,7 +38,7 @@ class ApprovalRule(msgspec.Struct, frozen=True, omit_defaults=True):
     def covers(self, name: str, arguments: JsonObject | str) -> bool:
         """Whether the rule applies to this call. A missing argument matches no pattern."""
         return _fits(self.tool, name) and all(
-            _holds(arguments, place, pattern) for place, pattern in self.arguments.items()
+            _argument_matches(arguments, place, pattern) for place, pattern in self.arguments.items()
         )
 
 
@@ -84,7 +84,7 @@ class AnsweredByHand(msgspec.Struct, frozen=True, omit_defaults=True, tag_field=
 Decision: TypeAlias = Allowed | Denied | AnsweredByHand
 
 
-def _holds(arguments: JsonObject | str, place: str, pattern: str) -> bool:
+def _argument_matches(arguments: JsonObject | str, place: str, pattern: str) -> bool:
     try:
         found = pointer.resolve(arguments, place)
     except Fault:

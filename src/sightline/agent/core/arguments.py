@@ -81,15 +81,15 @@ def _fix_mismatch(value: Json, mismatch: Mismatch) -> tuple[Json, str, bool] | N
     decoded from a string; None if it cannot be fixed."""
     found = pointer.resolve(value, mismatch.pointer)
     for wanted in mismatch.wanted:
-        fits, meant = _meant(found, wanted)
+        fits, meant = _coerce(found, wanted)
         if fits:
             is_inner = wanted in ("object", "array")
             kind = "JSON in a string" if is_inner else "a string" if isinstance(found, str) else "a number"
-            return _with(value, mismatch.pointer, meant), f"{kind} was read as {wanted}", is_inner
+            return _with_value_at(value, mismatch.pointer, meant), f"{kind} was read as {wanted}", is_inner
     return None
 
 
-def _meant(value: Json, wanted: str) -> tuple[bool, Json]:
+def _coerce(value: Json, wanted: str) -> tuple[bool, Json]:
     """Whether the value can be read as this type, and the value as this type."""
     if wanted == "string":
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -119,7 +119,7 @@ def _parse_nested_json(text: str) -> Json:
     return _parse_nested_json(value) if isinstance(value, str) else value
 
 
-def _with(value: Json, place: str, meant: Json) -> Json:
+def _with_value_at(value: Json, place: str, meant: Json) -> Json:
     if not place:
         return meant
     changed = copy.deepcopy(value)
@@ -229,7 +229,7 @@ def check_edited(arguments: JsonObject | str, definition: Definition) -> Accepte
     if definition.schema is not None and isinstance(arguments, dict):
         verdict = validate(definition.schema, arguments)
         if verdict.count:
-            return RefusedArguments(_complaint(definition.name, verdict.mismatches))
+            return RefusedArguments(_mismatch_message(definition.name, verdict.mismatches))
     return AcceptedArguments(arguments)
 
 
@@ -251,14 +251,14 @@ def _check_schema(
     return AcceptedArguments(value, before)
 
 
-def _complaint(name: str, mismatches: tuple[Mismatch, ...]) -> str:
+def _mismatch_message(name: str, mismatches: tuple[Mismatch, ...]) -> str:
     lines = [f"- {each.pointer or 'the arguments'}: {each.message}" for each in mismatches[:MOST_MISMATCHES]]
     if len(mismatches) > MOST_MISMATCHES:
         lines.append(f"- and {len(mismatches) - MOST_MISMATCHES} more")
     return "\n".join([f"The arguments of {name!r} are invalid:", *lines])
 
 
-def _instead(name: str, toolbox: Toolbox) -> str:
+def _suggest_tools(name: str, toolbox: Toolbox) -> str:
     nearest = toolbox.nearest(name)
     return f" Tools that can be called: {', '.join(nearest)}." if nearest else " No tool can be called."
 

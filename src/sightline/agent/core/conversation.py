@@ -53,8 +53,8 @@ def pair_calls(
     out: list[Message] = []
     owed: list[ToolCall] = []
     for message in messages:
-        if owed and not _belongs(message):
-            _pay(out, owed, named=named)
+        if owed and not _is_same_turn(message):
+            _append_missing_results(out, owed, named=named)
             owed = []
         kept = tuple(part for part in message.parts if id(part) not in orphans)
         dropped = [part for part in message.parts if isinstance(part, ToolResult) and id(part) in orphans]
@@ -72,7 +72,7 @@ def pair_calls(
         ]
         owed += unanswered
     if owed:
-        _pay(out, owed, named=named)
+        _append_missing_results(out, owed, named=named)
     return tuple(out), tuple(amendments)
 
 
@@ -99,13 +99,13 @@ def _answers(result: ToolResult, call: ToolCall) -> bool:
     return result.id == call.id if result.id and call.id else result.name == call.name
 
 
-def _belongs(message: Message) -> bool:
+def _is_same_turn(message: Message) -> bool:
     """Whether the message still belongs to the turn that made the calls, or to their results."""
     kind = ToolCall if message.role == "assistant" else ToolResult
     return message.role == "tool" or (bool(message.parts) and all(isinstance(part, kind) for part in message.parts))
 
 
-def _pay(out: list[Message], owed: list[ToolCall], *, named: bool) -> None:
+def _append_missing_results(out: list[Message], owed: list[ToolCall], *, named: bool) -> None:
     parts: tuple[Part, ...] = tuple(
         ToolResult(
             call.id, (Text(NO_RESULT),), call.name if named or not call.id else None, is_error=True, kind=call.kind
@@ -226,13 +226,13 @@ class RunConversation:
             fits = self._check.takes_ids((call.id,))
             fits = fits and (call.id not in before or self._check.takes_ids((call.id,), (call.id,)))
             fits = fits and (call.id not in now or self._check.takes_ids((call.id, call.id)))
-            spelled = call.id if fits else self._fresh(call.id, before.union(now, (each.id for each in calls)))
+            spelled = call.id if fits else self._unused_id(call.id, before.union(now, (each.id for each in calls)))
             if not fits:
                 self.amend("id", f"id {call.id!r} of a call of {call.name!r}", f"it is sent as {spelled!r}")
             now.append(spelled)
         return now
 
-    def _fresh(self, call_id: str, used: set[str]) -> str:
+    def _unused_id(self, call_id: str, used: set[str]) -> str:
         stem = call_id[:_LONGEST_STEM]
         stem = stem if stem and self._check.takes_ids((stem,)) else "call"
         return next(name for n in count(2) if (name := f"{stem}_{n}") not in used)
@@ -252,7 +252,7 @@ class RunConversation:
         self._append(self._turn(kept))
         self._append(Message("tool", settled))
         self._append(Message("user", (*moved, *([Text(context)] if context.strip() else []))))
-        self._relax()
+        self._relax_tool_choice()
 
     def add_words(self, text: str) -> None:
         """Add a text for the model as a message of the user."""
@@ -314,7 +314,7 @@ class RunConversation:
             )
         return tuple(settled), tuple(moved)
 
-    def _relax(self) -> None:
+    def _relax_tool_choice(self) -> None:
         """Set a tool choice that forces calls to auto: otherwise the model would call tools forever."""
         choice = self.request.tool_choice
         if choice is not None and choice.mode in ("required", "named"):

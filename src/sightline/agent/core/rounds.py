@@ -191,14 +191,14 @@ class RunPolicy:
                 pending.cancel(self._cap)
             case approval.Denied(reason, rule, by):
                 pending.deny(reason, self._cap, by)
-                self._grow(rule)
+                self._add_rule(rule)
             case approval.AnsweredByHand(parts, is_error):
                 pending.settle("answered", ToolOutcome(parts, is_error=is_error), self._cap)
             case approval.Allowed(arguments, rule):
                 objection = "" if arguments is None else self._edit(pending, arguments, definition)
                 if objection:
                     return objection
-                self._grow(rule)
+                self._add_rule(rule)
             case unreachable:
                 assert_never(unreachable)
         return ""
@@ -213,7 +213,7 @@ class RunPolicy:
         pending.edit(read.arguments)
         return ""
 
-    def _grow(self, rule: approval.ApprovalRule | None) -> None:
+    def _add_rule(self, rule: approval.ApprovalRule | None) -> None:
         if rule is not None:
             self._policy = self._policy.prepend(rule)
 

@@ -265,13 +265,13 @@ class ToolLoop:
     def _stop(self, reason: CancelReason | None) -> Why:
         """Why the run was stopped. The driver also stops a run whose time is up."""
         self._reason = reason or self._reason
-        late = self._late()
+        late = self._reached_time_limit()
         if late is None:
             return "cancelled"
         self._reached = late
         return "limit"
 
-    def _late(self) -> Reached | None:
+    def _reached_time_limit(self) -> Reached | None:
         """The time limit, if it is reached and cannot be raised."""
         found = find_reached_limit(self.limits, self.spent, ("seconds",))
         return None if found is None or found.raised is not None else found
@@ -395,7 +395,7 @@ class ToolLoop:
         return answer.context
 
     def _finish(self, pending: list[Pending], outcomes: Mapping[str, ToolOutcome]) -> None:
-        late = self._late()
+        late = self._reached_time_limit()
         for each, _ in _open(pending):
             if each.key in outcomes:
                 each.settle("ran", outcomes[each.key], self._plan.cap)

@@ -337,13 +337,13 @@ def truncate(text: str, most: int) -> str:
     """Shorten a text that is too long to its beginning and end, with a note of how much is missing between them."""
     if len(text) <= most:
         return text
-    room = max(0, most - len(_mark(len(text), len(text))))
+    room = max(0, most - len(_truncation_note(len(text), len(text))))
     head = int(room * _HEAD_SHARE)
     tail = room - head
     return f"{text[:head]}{_mark(len(text) - room, len(text))}{text[len(text) - tail :]}"
 
 
-def _mark(missing: int, whole: int) -> str:
+def _truncation_note(missing: int, whole: int) -> str:
     return f"\n[{missing} of {whole} characters are left out here]\n"
 
 

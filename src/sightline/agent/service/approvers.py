@@ -94,7 +94,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Open(Generic[T]):
+class _OpenQuestion(Generic[T]):
     """An open question: `keys` are still undecided, `answers` are the answers so far."""
 
     done: "asyncio.Future[T]"
@@ -112,9 +112,9 @@ class Questions:
 
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
-        self._calls: dict[str, _Open[dict[str, Decision]]] = {}
-        self._limits: dict[str, _Open[bool]] = {}
-        self._interrupted: dict[str, _Open[dict[str, Interrupted]]] = {}
+        self._calls: dict[str, _OpenQuestion[dict[str, Decision]]] = {}
+        self._limits: dict[str, _OpenQuestion[bool]] = {}
+        self._interrupted: dict[str, _OpenQuestion[dict[str, Interrupted]]] = {}
         self._early_answers: dict[str, dict[str, Interrupted]] = {}
 
     # --- asking ---
@@ -154,7 +154,7 @@ class Questions:
                 self._early_answers[run] = dict(answers)
 
     def _add(
-        self, questions: dict[str, _Open[dict[str, T]]], run: str, answers: Mapping[str, T], otherwise: str
+        self, questions: dict[str, _OpenQuestion[dict[str, T]]], run: str, answers: Mapping[str, T], otherwise: str
     ) -> None:
         question = _open(questions, run, otherwise)
         unknown = sorted(set(answers) - question.keys - set(question.answers))
@@ -178,7 +178,7 @@ def _open(questions: "dict[str, _Open[T]]", run: str, otherwise: str) -> "_Open[
 async def _answer_question(questions: "dict[str, _Open[T]]", run: str, keys: set[str], answers: Mapping[str, Any]) -> T:
     done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     known = {key: answer for key, answer in answers.items() if key in keys}
-    question = questions[run] = _Open(done, keys - set(known), dict(known))
+    question = questions[run] = _OpenQuestion(done, keys - set(known), dict(known))
     if known and not question.keys:
         done.set_result(question.answers)  # type: ignore[arg-type] # only questions by key have answers beforehand
     try:

@@ -83,10 +83,10 @@ def _words(what: str, names: Iterable[str]) -> list[str]:
 
 T = TypeVar("T")
 
-_OFTEN = 0.1
+_PAGE_INTERVAL = 0.1
 """Seconds between two announcements of a tool's progress."""
 
-_SELDOM = 1.0
+_LISTENER_INTERVAL = 1.0
 """The same for a listener that gets a line for each."""
 
 
@@ -136,8 +136,8 @@ class RunDriver:
         self._cancellation: Cancellation | None = None
         is_stream = bool(self.standing.began.request.options.stream)
         self._started = engine.clock.monotonic()
-        self._progress_announced = self._started - _OFTEN
-        self._progress_watched = self._started - _SELDOM
+        self._progress_announced = self._started - _PAGE_INTERVAL
+        self._progress_watched = self._started - _LISTENER_INTERVAL
         self._tool_changes = ToolChanges(plan.toolbox, company.tools.definitions)
         self._hook_points = HookPoints(company.hooks, self.log, self.stop_signal)
         self._sender = RoundSender(
@@ -345,10 +345,10 @@ class RunDriver:
         """Announce progress at intervals: a tool may report more than a page can show."""
         self.progress[key] = words
         now = self.engine.clock.monotonic()
-        if now - self._progress_announced >= _OFTEN:
+        if now - self._progress_announced >= _PAGE_INTERVAL:
             self._progress_announced = now
             self.changed()
-        if now - self._progress_watched >= _SELDOM:
+        if now - self._progress_watched >= _LISTENER_INTERVAL:
             self._progress_watched = now
             self.company.on_progress(key, words)
 

@@ -84,7 +84,7 @@ class RoundSender:
     async def ask(self, request: Request, exchange: str, opening: "Opening") -> Replied:
         """Send the request and return the reply. A failure is a reply with a fault. The elapsed time is not set."""
         self._events.clear()
-        way = _Way(self, exchange)
+        way = _RequestProgress(self, exchange)
         sent: Callable[[], None] = _nothing
         try:
             prepared = self.prepare(request)
@@ -92,7 +92,7 @@ class RoundSender:
                 sent = await self.gate.admitted(prepared)
             reply = await self.engine.ask(
                 prepared,
-                on_event=self._hear,
+                on_event=self._on_event,
                 tried=lambda _attempt: sent(),
                 paused=self.paused,
                 session=self.session,
@@ -121,7 +121,7 @@ class RoundSender:
         fault = Fault(Code.CANCELLED, f"the run was stopped: {CANCEL_WORDS[reason]}", hint=hint, reason=reason)
         return msgspec.structs.replace(fold(self._events, self.choice.dialect), fault=fault)
 
-    def _hear(self, event: StreamEvent) -> None:
+    def _on_event(self, event: StreamEvent) -> None:
         self._events.append(event)
         self.on_event(event)
 
@@ -141,7 +141,7 @@ class RoundSender:
 
 
 @dataclass(slots=True)
-class _Way:
+class _RequestProgress:
     """What happens to a request before it is sent: a person may hold, edit and drop it."""
 
     asking: RoundSender

@@ -120,7 +120,7 @@ class Runner:
         known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
         if state != "interrupted":
-            raise _not_left(run, state)
+            raise _not_resumable(run, state)
         standing = run_state_of([each.fact for each in known])
         log = self._log(run, company.on_fact, known)
         choice = self._choice(standing.began)
@@ -277,7 +277,7 @@ def _state(drive: RunDriver) -> State:
     return "waiting" if drive.waits_for is not None or drive.held else "running"
 
 
-def _not_left(run: str, state: State) -> Fault:
+def _not_resumable(run: str, state: State) -> Fault:
     if state == "ended":
         return Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
     hint = "Only a run whose process has ended can be resumed."

@@ -175,7 +175,7 @@ class ToolRunner:
         began = self.log.now()
         outcome = self.log.mask(await self.tools.use(call, lambda words: self.progress(call.key, words)))
         self.log.observe_tool(call, began, outcome)
-        outcome = self.outcomes[call.key] = cap_outcome(_perceptible(outcome, self.facts), self.cap)
+        outcome = self.outcomes[call.key] = cap_outcome(_supported_parts(outcome, self.facts), self.cap)
         verdict = await self.after(number, call, outcome)
         context = [self.contexts.get(call.key, "")]
         if verdict is not None:
@@ -188,7 +188,7 @@ class ToolRunner:
         await self.log.note(ToolFinished(key, outcome, context))
 
 
-def _perceptible(outcome: ToolOutcome, facts: Facts) -> ToolOutcome:
+def _supported_parts(outcome: ToolOutcome, facts: Facts) -> ToolOutcome:
     """Replace the parts that the model is known not to accept: its provider would refuse the whole request."""
     parts: list[ResultPart] = []
     for part in outcome.parts:

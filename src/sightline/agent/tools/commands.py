@@ -16,7 +16,7 @@ from sightline.platform.processes import MARK, READS_ANY_PIPE, ProcessTree, own_
 GRACE_S = 2.0
 """Seconds that a child gets to end after SIGTERM, and its descendants to vanish after SIGKILL."""
 
-_LAST_WORDS = 0.2
+_OUTPUT_GRACE_S = 0.2
 _NUMBERS = count(1)
 
 OutputListener: TypeAlias = Callable[[int, bytes], None]
@@ -31,8 +31,8 @@ class Child(asyncio.SubprocessProtocol):
         self.exit_code: int | None = None
         self._on_output = on_output
         self.mark = mark
-        self._silent = asyncio.Event()
-        self._speaking = {0}
+        self._all_closed = asyncio.Event()
+        self._open_pipes = {0}
         self._pipes: dict[int, asyncio.ReadTransport] = {}
         self._transport: asyncio.SubprocessTransport | None = None
         self._tree: ProcessTree | None = None
@@ -43,7 +43,7 @@ class Child(asyncio.SubprocessProtocol):
         self._transport = cast(asyncio.SubprocessTransport, transport)
         for pipe in (1, 2):
             if (made := self._transport.get_pipe_transport(pipe)) is not None:
-                self._speaking.add(pipe)
+                self._open_pipes.add(pipe)
                 self._pipes[pipe] = cast(asyncio.ReadTransport, made)
         self._tree = ProcessTree.of(self._transport.get_pid(), self.mark)
 
@@ -63,9 +63,9 @@ class Child(asyncio.SubprocessProtocol):
             self._close_pipe(fd)
 
     def _close_pipe(self, pipe: int) -> None:
-        self._speaking.discard(pipe)
-        if not self._speaking:
-            self._silent.set()
+        self._open_pipes.discard(pipe)
+        if not self._open_pipes:
+            self._all_closed.set()
 
     # --- calls of the owner ----------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Child(asyncio.SubprocessProtocol):
 
     async def connect(self, pipe: int, end: int) -> None:
         """Read the child's output from this end of a pipe."""
-        self._speaking.add(pipe)
+        self._open_pipes.add(pipe)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: _Pipe(self, pipe), os.fdopen(end, "rb", buffering=0))
         self._pipes[pipe] = transport
@@ -111,7 +111,7 @@ class Child(asyncio.SubprocessProtocol):
         """Wait until the child has exited and all its output is read, then end its descendants."""
         await self.exited.wait()
         # The child's own output is in the pipe by now; a descendant may hold the pipe open forever.
-        await _within(_LAST_WORDS, self._silent.wait())
+        await _wait_at_most(_OUTPUT_GRACE_S, self._all_closed.wait())
         await self.end()
 
     async def end(self) -> None:
@@ -121,14 +121,14 @@ class Child(asyncio.SubprocessProtocol):
             for is_kill in (False, True):
                 if self._tree is None or not (self._tree.kill() if is_kill else self._tree.terminate()):
                     break
-                await _within(GRACE_S, self._tree.wait_until_gone())
+                await _wait_at_most(GRACE_S, self._tree.wait_until_gone())
             # Closing the transport before asyncio has reaped the child would lose its exit code.
-            await _within(GRACE_S, self.exited.wait())
+            await _wait_at_most(GRACE_S, self.exited.wait())
         finally:
             self.kill()
             self._process.close()
             self.close_pipes()
-        await _within(GRACE_S, self._silent.wait())
+        await _wait_at_most(GRACE_S, self._all_closed.wait())
         self._tree = None
 
     @property
@@ -216,7 +216,7 @@ class _Pipe(asyncio.Protocol):
         self._child.pipe_connection_lost(self._number, exc)
 
 
-async def _within(seconds: float, awaited: Coroutine[object, object, object]) -> None:
+async def _wait_at_most(seconds: float, awaited: Coroutine[object, object, object]) -> None:
     # Not `asyncio.timeout`: in a cancelled task, early versions of Python 3.11 treat its expiry as another
     # cancellation.
     waiting = asyncio.get_running_loop().create_task(awaited)

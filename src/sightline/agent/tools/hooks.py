@@ -49,7 +49,7 @@ class Hook(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"the {self.event} hook `{what}`"
 
 
-class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _HookEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     command: Annotated[str, msgspec.Meta(min_length=1)]
     tools: str = "*"
     timeout_s: Annotated[float, msgspec.Meta(gt=0)] = TIMEOUT
@@ -58,7 +58,7 @@ class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 def hooks_in(text: bytes, where: str) -> tuple[Hook, ...]:
     """Parse a file of hooks: a list of commands for each event."""
     try:
-        lists = msgspec.convert(decode(text), dict[str, list[_Written]])
+        lists = msgspec.convert(decode(text), dict[str, list[_HookEntry]])
     except (*MISFIT, Fault) as error:
         words = error.message if isinstance(error, Fault) else str(error)
         hint = 'Write it like {"before_tool": [{"command": "./check.sh", "tools": "run_*"}]}.'

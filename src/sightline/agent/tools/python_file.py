@@ -151,7 +151,7 @@ class PythonFile:
         self._source = ""
         self._idle: list[WorkerClient] = []
         self._workers: set[WorkerClient] = set()
-        self._seats = asyncio.Semaphore(MOST_WORKERS)
+        self._worker_slots = asyncio.Semaphore(MOST_WORKERS)
         self._is_closed = False
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ class PythonFile:
         """Call a function. Its process is killed on a timeout or cancellation."""
         if all(each.name != call.name for each in self.definitions):
             return unknown(call.name, self.definitions)
-        async with self._seats:
+        async with self._worker_slots:
             try:
                 worker = await self._worker()
             except Fault as fault:

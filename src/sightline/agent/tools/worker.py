@@ -164,7 +164,7 @@ def main() -> None:
     Thread(target=_listen, args=(orders, queue), daemon=True).start()
     own = os.getpid()
     with asyncio.Runner() as runner:
-        bench = _BENCHES[sys.argv[1]](Path(sys.argv[2]), runner)
+        bench = _HOSTS[sys.argv[1]](Path(sys.argv[2]), runner)
         while True:
             answer = bench.answer(queue.get())
             if os.getpid() != own:
@@ -256,7 +256,7 @@ class GraderBench(Bench):
         return ToolOutcome(structured={VALUE: msgspec.to_builtins(value, str_keys=True)})
 
 
-_BENCHES: dict[str, type[Bench]] = {"tools": Bench, "graders": GraderBench}
+_HOSTS: dict[str, type[Bench]] = {"tools": Bench, "graders": GraderBench}
 
 
 if __name__ == "__main__":

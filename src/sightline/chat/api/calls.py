@@ -146,12 +146,16 @@ async def update_preferences(chat: OneChat, wanted: requests.PreferencesWanted) 
     saved = before.saved_filters if wanted.saved_filters is None else wanted.saved_filters
     for each in saved:
         _check_filter(each.name, each.filter)
-    settings = before.settings if wanted.settings is None else _own(wanted.settings, chat.parts.chats.context.settings)
+    settings = (
+        before.settings
+        if wanted.settings is None
+        else _changed_settings(wanted.settings, chat.parts.chats.context.settings)
+    )
     await chat.service.chat.prefer(Preferences(settings, saved))
     return await get_preferences(chat)
 
 
-def _own(settings: JsonObject, configured: ChatSettings) -> JsonObject:
+def _changed_settings(settings: JsonObject, configured: ChatSettings) -> JsonObject:
     """The settings that differ from the configuration; the others follow later changes of it."""
     usual: JsonObject = msgspec.to_builtins(SettingsShown(**msgspec.structs.asdict(configured)))
     return {name: value for name, value in settings.items() if name not in usual or usual[name] != value}

@@ -31,7 +31,7 @@ RASTER: Final[Mapping[str, str]] = {"image/png": "png", "image/jpeg": "jpg", "im
 """Image types that can be shown in the page, with their file suffix. None of them can contain a script."""
 
 _ENDINGS: Final[Mapping[str, str]] = {**RASTER, "application/pdf": "pdf"}
-_MADE_OF_BYTES: Final = ("image", "audio", "video")
+_BINARY_KINDS: Final = ("image", "audio", "video")
 _LONGEST_NAME: Final = 200
 
 
@@ -50,7 +50,7 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
     if not data:
         raise _wrong(f"{name}: the file is empty", "Leave it out, or check that it was saved.")
     claimed, real = wanted.media_type.partition(";")[0].strip().lower(), sniff(data, name)
-    if _is_another(claimed, real):
+    if _has_wrong_type(claimed, real):
         found = "text" if is_text(real) else real
         raise _wrong(
             f"{name}: it claims to be {quote_word(claimed)}, but its bytes are {found}",
@@ -63,13 +63,13 @@ def _part(number: int, wanted: AttachmentWanted) -> Part:
         raise
 
 
-def _is_another(claimed: str, real: str) -> bool:
+def _has_wrong_type(claimed: str, real: str) -> bool:
     """Whether a file is not of the type it claims to be. An image that claims another image type is accepted as what it
     is."""
     if claimed == "image/svg+xml":
         return not is_text(real)
     main = claimed.partition("/")[0]
-    if main in _MADE_OF_BYTES:
+    if main in _BINARY_KINDS:
         return not real.startswith(f"{main}/") or is_text(real)
     return claimed == "application/pdf" and real != claimed
 

@@ -127,7 +127,7 @@ def read_command(text: str) -> ChatCommand | None:
             f"there is no command {quote_word(':' + name.text)}",
             f"{hint + ' ' if hint else ''}There are {names}. Write a value directly after its field: model:name.",
         )
-    rest = _Rest(source, name, words)
+    rest = _RemainingWords(source, name, words)
     command = ChatCommand(text[:place].strip(), Compact(), name.text.lower(), rest.flag(_DRY), rest.flag(_SURE))
     command = replace(command, action=known.read(rest))
     rest.check_empty()
@@ -138,7 +138,7 @@ def read_command(text: str) -> ChatCommand | None:
 
 def check_deletable(filter_text: str, expression: Expression) -> None:
     """Refuse to delete by a filter whose matches change from one moment to the next."""
-    terms = {_MOVING[type(term)] for term in set_terms(expression) if type(term) in _MOVING}
+    terms = {_UNSTABLE_TERMS[type(term)] for term in set_terms(expression) if type(term) in _UNSTABLE_TERMS}
     if terms:
         raise Source(filter_text, 0, "command").wrong(
             0,
@@ -148,11 +148,11 @@ def check_deletable(filter_text: str, expression: Expression) -> None:
         )
 
 
-_MOVING: Mapping[type, str] = {Latest: "r", InContext: "o", OwnTopic: "t"}
+_UNSTABLE_TERMS: Mapping[type, str] = {Latest: "r", InContext: "o", OwnTopic: "t"}
 
 
 @dataclass(slots=True)
-class _Rest:
+class _RemainingWords:
     """The words after a command's name that have not been used yet."""
 
     source: Source
@@ -196,7 +196,7 @@ class _Rest:
         return self.source.wrong(word.start, word.end, message, hint)
 
 
-def _export(rest: _Rest) -> Export:
+def _export(rest: _RemainingWords) -> Export:
     whole = rest.flag("--whole-topics")
     named = rest.take_value("--filename")
     if named is not None and not _is_name(named.text):
@@ -209,13 +209,13 @@ def _export(rest: _Rest) -> Export:
     return Export(to or "json", "" if named is None else named.text, whole)
 
 
-def _tchange(rest: _Rest) -> Tchange:
+def _tchange(rest: _RemainingWords) -> Tchange:
     create = rest.flag("--create")
     path = rest.argument()
     return Tchange(None if path is None else topic_path(path.text), create)
 
 
-def _hud(rest: _Rest) -> Hud:
+def _hud(rest: _RemainingWords) -> Hud:
     word = rest.argument()
     if word is not None and word.text.lower() not in ("on", "off"):
         raise rest.wrong(word, f"{quote_word(word.text)} is neither on nor off", "Write :hud on or :hud off.")
@@ -225,7 +225,7 @@ def _hud(rest: _Rest) -> Hud:
 class _Command(NamedTuple):
     """How a command is parsed, its options, and its purpose."""
 
-    read: Callable[[_Rest], Action]
+    read: Callable[[_RemainingWords], Action]
     options: Sequence[str]
     purpose: str
 

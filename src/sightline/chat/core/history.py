@@ -144,7 +144,7 @@ class ChatHistory:
             self._live_pair(each)
 
         def ask() -> HistoryChange:
-            self._leave(gone)
+            self._remove_live(gone)
             self._deleted.update(gone)
             self._latest = max(self._latest, pair.at)  # even if the clock was set back, a new question comes last
             self._keep(pair, (self._latest, self._next()))
@@ -174,7 +174,7 @@ class ChatHistory:
                 raise Fault(Code.USAGE, message, hint="Stop it first.")
 
         def delete() -> HistoryChange:
-            self._leave(ids)
+            self._remove_live(ids)
             self._deleted.update(ids)
             return HistoryChange(ids)
 
@@ -189,7 +189,7 @@ class ChatHistory:
                     self._pairs[pair.id] = msgspec.structs.replace(pair, topic=ROOT)
                 self._deleted.discard(pair.id)
             back = tuple(pair.id for pair in pairs)
-            self._return(back)
+            self._insert_live(back)
             return HistoryChange(back)
 
         return restore
@@ -206,11 +206,11 @@ class ChatHistory:
         self.topics.get(summary.topic)
 
         def compact() -> HistoryChange:
-            self._leave(summary.summary_of)
+            self._remove_live(summary.summary_of)
             self._summaries.update(dict.fromkeys(summary.summary_of, summary.id))
             self._deleted.discard(summary.id)
             self._keep(summary, (*max(map(self.key, summary.summary_of)), self._next()))
-            self._return((summary.id,))
+            self._insert_live((summary.id,))
             return HistoryChange((*summary.summary_of, summary.id))
 
         return compact
@@ -221,11 +221,11 @@ class ChatHistory:
             raise Fault(Code.USAGE, f"the pair {summary!r} is not a summary", hint="Choose one.")
 
         def expand() -> HistoryChange:
-            self._leave((summary,))
+            self._remove_live((summary,))
             self._deleted.add(summary)
             for each in originals:
                 del self._summaries[each]
-            self._return(originals)
+            self._insert_live(originals)
             return HistoryChange((*originals, summary))
 
         return expand
@@ -251,7 +251,7 @@ class ChatHistory:
                     self._keep(pair, (pair.at, self._next()))
                     fresh.append(pair.id)
                     self._latest = max(self._latest, pair.at)
-            self._return(fresh)
+            self._insert_live(fresh)
             return HistoryChange(is_wide=True)
 
         return take_in
@@ -299,7 +299,7 @@ class ChatHistory:
         self._pairs[pair.id] = pair
         self._keys[pair.id] = key
 
-    def _return(self, ids: Sequence[str]) -> None:
+    def _insert_live(self, ids: Sequence[str]) -> None:
         if len(ids) > _FEW:  # usually there is nothing between them
             start = bisect_left(self._live, min(map(self.key, ids)), key=self.key)
             end = bisect_left(self._live, max(map(self.key, ids)), lo=start, key=self.key)
@@ -308,7 +308,7 @@ class ChatHistory:
         for each in ids:
             insort(self._live, each, key=self.key)
 
-    def _leave(self, ids: Sequence[str]) -> None:
+    def _remove_live(self, ids: Sequence[str]) -> None:
         if len(ids) > _FEW:
             gone = frozenset(ids)
             self._live = [each for each in self._live if each not in gone]

@@ -167,7 +167,7 @@ class Matching:
                 return lambda pair: pair.id in ids
             case AgeTerm() | DateTerm() | FlagTerm():
                 meant = meaning(expression, self.now)
-                return self._slowly(expression) if isinstance(meant, FlagTerm) else self.test(meant)
+                return self._generic_test(expression) if isinstance(meant, FlagTerm) else self.test(meant)
             case TopicTerm():
                 topics = frozenset(
                     topic.id for topic in self.topics if is_filed(expression, self.topics.path(topic.id))
@@ -189,9 +189,11 @@ class Matching:
         if isinstance(term, NumberTerm) and not FIELDS.intersection(SUMS.get(term.field, (term.field,))):
             return lambda _pair: False  # no pair has such a number
         words = plain(term.pattern) if isinstance(term, ContentTerm) else None
-        return self._slowly(term) if words is None or "\n" in words else partial(self.words.hold, fold_case(words))
+        return (
+            self._generic_test(term) if words is None or "\n" in words else partial(self.words.hold, fold_case(words))
+        )
 
-    def _slowly(self, term: Expression) -> Test:
+    def _generic_test(self, term: Expression) -> Test:
         return lambda pair: matches(term, PairSubject(pair, ()), now=self.now)
 
 

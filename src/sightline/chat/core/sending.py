@@ -124,26 +124,26 @@ class _Send:
         plan = self.plan
         if plan.is_too_large:
             fault = prompt_too_large(plan.prompt.tokens, plan.room.limit, plan.room.system + plan.room.tools)
-            self._tell("user_prompt_too_large", error=fault)
+            self._record_telemetry("user_prompt_too_large", error=fault)
             return self._end("failed", fault)
         if plan.settings.preflight_trimming:
             self.trimmed = self.preflight = plan.preflight_count
         if self.preflight:
-            self._tell("preflight")
+            self._record_telemetry("preflight")
         while True:
             if not (yield from self._wait()):
-                self._tell("cancelled")
+                self._record_telemetry("cancelled")
                 return self._end("cancelled")
             match (yield self._attempt()):
                 case Delivered(usage=usage):
-                    self._tell("success", usage=usage)
+                    self._record_telemetry("success", usage=usage)
                     return self._end("delivered")
                 case AttemptRefused() as refused:
                     refusal = self._handle_refusal(refused)
                     if refusal is not None:
                         return self._end("failed", refusal)
                 case Cancelled() | Resumed():
-                    self._tell("cancelled")
+                    self._record_telemetry("cancelled")
                     return self._end("cancelled")
                 case unreachable:
                     assert_never(unreachable)
@@ -153,8 +153,8 @@ class _Send:
         # The calibration alone must not make it too large for the account: it would never be sent, and the calibration
         # never corrected.
         while not (wait := self.quota(self._planned - self.plan.room.learned)).is_over:
-            self._tell("waiting", wait=wait)
-            outcome = yield Pause(wait, self._news())
+            self._record_telemetry("waiting", wait=wait)
+            outcome = yield Pause(wait, self._take_new_telemetry())
             if not isinstance(outcome, Resumed):
                 return False
             if outcome.anyway:
@@ -163,24 +163,26 @@ class _Send:
 
     def _attempt(self) -> Attempt:
         self.attempts += 1
-        self._tell("overflow_retry" if self.retries else "attempt", error=self.overflow)
+        self._record_telemetry("overflow_retry" if self.retries else "attempt", error=self.overflow)
         ids = tuple(item.id for item in self._left)
-        return Attempt(self.plan.prompt_without(self.trimmed), ids, self.attempts, self._planned, self._news())
+        return Attempt(
+            self.plan.prompt_without(self.trimmed), ids, self.attempts, self._planned, self._take_new_telemetry()
+        )
 
     def _handle_refusal(self, outcome: AttemptRefused) -> Fault | None:
         """The Fault that ends the send, or None if a smaller attempt should be made."""
         fault, plan = outcome.fault, self.plan
         if fault.code not in TRIMMED_FOR:
-            self._tell("error", error=fault)
+            self._record_telemetry("error", error=fault)
             return fault
         if not self.retries:
-            self._tell("overflow_initial", error=fault)
+            self._record_telemetry("overflow_initial", error=fault)
         more = self._more_to_trim(fault)
         if not more or self.retries >= plan.settings.max_trim_attempts:
-            self._tell("overflow_exhausted", error=fault)
+            self._record_telemetry("overflow_exhausted", error=fault)
             return overflow_after_trimming(fault, self.trimmed, self.retries)
         if outcome.filter_version not in (None, plan.filter_version):
-            self._tell("filter_changed", error=fault)
+            self._record_telemetry("filter_changed", error=fault)
             return filter_changed(fault)
         self.trimmed += more
         self.retries += 1
@@ -196,7 +198,9 @@ class _Send:
             return 0
         if stated.excess is not None:
             is_hopeless = stated.limit is not None and self.plan.prompt.low > stated.limit
-            return _covering(left, stated.excess / self._scale(stated.requested)) or (0 if is_hopeless else len(left))
+            return _count_covering(left, stated.excess / self._scale(stated.requested)) or (
+                0 if is_hopeless else len(left)
+            )
         if stated.limit is not None:
             room = stated.limit - self._planned + sum(item.tokens for item in left)
             return max(1, count_to_drop([item.tokens for item in left], room))
@@ -236,11 +240,11 @@ class _Send:
             fault,
         )
 
-    def _news(self) -> tuple[SendTelemetry, ...]:
+    def _take_new_telemetry(self) -> tuple[SendTelemetry, ...]:
         since, self.handed_out = self.handed_out, len(self.telemetry)
         return tuple(self.telemetry[since:])
 
-    def _tell(
+    def _record_telemetry(
         self, stage: Stage, *, error: Fault | None = None, usage: Usage | None = None, wait: Wait | None = None
     ) -> None:
         plan, room, settings = self.plan, self.plan.shown, self.plan.settings
@@ -287,7 +291,7 @@ class _Send:
         self.telemetry.append(record)
 
 
-def _covering(items: tuple[Item, ...], tokens: float) -> int:
+def _count_covering(items: tuple[Item, ...], tokens: float) -> int:
     """How many of the first items together have at least this many tokens; 0 if all of them have fewer."""
     for count, item in enumerate(items, 1):
         tokens -= item.estimate.tokens

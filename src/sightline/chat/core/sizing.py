@@ -52,7 +52,7 @@ def messages_of(pair: MessagePair, dialect: str, *, with_rounds: bool = True) ->
     messages: list[Message] = []
     for message in answered:
         has_calls = any(id(part) in rounds for part in message.parts)
-        parts = tuple(part for part in message.parts if _goes(part, dialect, rounds, beside_calls=has_calls))
+        parts = tuple(part for part in message.parts if _is_sent(part, dialect, rounds, beside_calls=has_calls))
         is_beside_nothing = message.role == "user" and not rounds
         if is_beside_nothing or not any(not isinstance(part, Thinking) for part in parts):
             continue
@@ -121,7 +121,7 @@ def _calls_with_results(messages: tuple[Message, ...]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _goes(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: bool) -> bool:
+def _is_sent(part: Part, dialect: str, rounds: frozenset[int], *, beside_calls: bool) -> bool:
     match part:
         case ToolCall() | ToolResult():
             return id(part) in rounds

@@ -73,7 +73,7 @@ class View:
         self.inherited = history.topics.settings_for(ROOT)
         self._room: Room | None = None
         self._figures: Figures | None = None
-        self._held_back = self._given_up = 0
+        self._reserved_tokens = self._dropped_tokens = 0
         self._left_out: dict[str, MessagePair] = {}
         self._needs_list = False
         self._is_selected = False
@@ -121,7 +121,7 @@ class View:
             self._is_selected = False
         if self._is_selected:
             for pair in change.ids:
-                self._look_again(pair)
+                self._update_pair(pair)
 
     # --- what it says
 
@@ -163,7 +163,7 @@ class View:
     def shown_room(self) -> Room:
         """How the limit is divided, given these sizes. The margin includes that of the pairs."""
         room, figures = self.room, self.figures
-        planned = room.system + room.tools + room.margin + self._held_back + self._boundary.cost_included
+        planned = room.system + room.tools + room.margin + self._reserved_tokens + self._boundary.cost_included
         margin = max(0, planned - figures.total)
         return replace(room, system=figures.system, tools=figures.tools, margin=margin)
 
@@ -174,7 +174,7 @@ class View:
 
     def forget_measure(self) -> None:
         """Discard the measurement of the next request, so that it is measured again."""
-        self._figures, self._held_back, self._given_up = None, 0, 0
+        self._figures, self._reserved_tokens, self._dropped_tokens = None, 0, 0
 
     def share(self, whole: Estimate, asked: Estimate) -> bool:
         """Divide the measured size of the next request among its parts. `asked` is the estimate of the question by the
@@ -188,10 +188,10 @@ class View:
         above = whole.high - question + room.user + room.reply - room.limit
         # If the calibration is wrong, a chat still keeps most of its history: the provider itself reports what is too
         # much.
-        given_up = reserve_for_calibration(self._given_up + above, room.limit)
-        if included and given_up > self._given_up and not sizer.by_characters:
-            self._given_up = given_up
-            self._held_back = max(0, room.history - self._boundary.cost_included) + above
+        given_up = reserve_for_calibration(self._dropped_tokens + above, room.limit)
+        if included and given_up > self._dropped_tokens and not sizer.by_characters:
+            self._dropped_tokens = given_up
+            self._reserved_tokens = max(0, room.history - self._boundary.cost_included) + above
             return False
         likely = sum(pieces)
         sizes = {name: _scale(raw[name], share, whole, likely) for name, share in zip(raw, shares, strict=True)}
@@ -214,7 +214,7 @@ class View:
     def start(self) -> int:
         """The boundary: the position of the first visible pair that is sent."""
         self._select()
-        self._boundary.resize(max(0, self.room.history - self._held_back))
+        self._boundary.resize(max(0, self.room.history - self._reserved_tokens))
         return self._boundary.start
 
     @property
@@ -301,7 +301,7 @@ class View:
         position, items = self._position(pair), self.visible
         return position if position < len(items) and items[position].id == pair else None
 
-    def _look_again(self, pair_id: str) -> None:
+    def _update_pair(self, pair_id: str) -> None:
         """Update one pair, which may have appeared, disappeared or changed."""
         place, pair = self._place(pair_id), self.history.get(pair_id)
         is_live = self.history.is_live(pair_id)

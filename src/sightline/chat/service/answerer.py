@@ -145,7 +145,7 @@ class Answerer:
             is_stepping=wanted.step,
         )
         company = self._participants(run, tools, on_event, on_recorded, wanted.went)
-        return answer_result_of(await self._driven(run, self.runner.run(new, company)), run)
+        return answer_result_of(await self._drive(run, self.runner.run(new, company)), run)
 
     async def resume_run(
         self, run: str, begun: Callable[[], None], went: Going, on_event: EventObserver, on_recorded: FactObserver
@@ -163,7 +163,7 @@ class Answerer:
             begun()
 
         company = self._participants(run, tools, on_event, on_recorded, went)
-        ended = await self._driven(run, self.runner.resume(run, company, report_start))
+        ended = await self._drive(run, self.runner.resume(run, company, report_start))
         return replace(answer_result_of(ended, run), seconds=ended.spent.seconds)
 
     async def result_of_run(self, run: str) -> AnswerResult | None:
@@ -178,7 +178,7 @@ class Answerer:
         fault = Fault(Code.CANCELLED, "the run was interrupted", hint="Resume it.", reason="interrupted")
         return AnswerResult(Reply(fault=fault), tuple(messages_of(rounds)), run)
 
-    async def _driven(self, run: str, work: Coroutine[object, object, FinishedRun]) -> FinishedRun:
+    async def _drive(self, run: str, work: Coroutine[object, object, FinishedRun]) -> FinishedRun:
         """Wait for the end of the run. Cancelling leaves the run, so that it can be resumed."""
         running = asyncio.get_running_loop().create_task(work)
         try:

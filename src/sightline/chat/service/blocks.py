@@ -271,7 +271,7 @@ class LiveAnswer:
             case events.TextReceived(part=part, text=text):
                 self._deltas.add(self._block(part), "text", text)
             case events.ThinkingReceived(part=part):
-                self._deltas.add(self._block(part), "thinking", self._thought(event))
+                self._deltas.add(self._block(part), "thinking", self._thinking_delta(event))
             case events.RefusalReceived(part=part, text=text):
                 self._deltas.add(self._block(part), "refusal", text)
             case events.ToolCallBegun(part=part, name=name):
@@ -310,7 +310,7 @@ class LiveAnswer:
             self._parts.sort()
         return self._before + self._parts.index(part)
 
-    def _thought(self, event: events.ThinkingReceived) -> str:
+    def _thinking_delta(self, event: events.ThinkingReceived) -> str:
         piece = event.summary, event.piece
         before = self._pieces.get(event.part, piece)
         self._pieces[event.part] = piece

@@ -155,7 +155,7 @@ class Chats:
         """The chat with this id, opened if necessary. Raises a fault if there is none."""
         await self._close_deleted(chat)
         if chat not in self._open and chat != MAIN:
-            await self._check(chat)
+            await self._require_chat(chat)
         service = self._service(chat)
         await self._close_idle()
         return service
@@ -172,7 +172,7 @@ class Chats:
 
     async def describe(self, chat: str) -> ChatBrief:
         """One chat. Raises a fault if there is none."""
-        await self._check(chat)
+        await self._require_chat(chat)
         return await self._brief(chat, {log.name: log for log in await self._logbook.logs(LOG)})
 
     async def create(self, name: str = "") -> str:
@@ -194,14 +194,14 @@ class Chats:
 
     async def rename(self, chat: str, name: str) -> None:
         """Rename a chat. With an empty name, it is named by its first question."""
-        await self._check(chat)
+        await self._require_chat(chat)
         await self._write_name(chat, name)
         self._announce()
 
     async def delete(self, chat: str) -> None:
         """Delete a chat with all its content; the main chat is empty afterwards. Raises a fault while it waits for an
         answer. The caller has to delete the recorded requests."""
-        await self._check(chat)
+        await self._require_chat(chat)
         service = self._service(chat)
         await service.chat.load()
         if not service.is_idle:
@@ -266,7 +266,7 @@ class Chats:
 
     # --- the logs ---
 
-    async def _check(self, chat: str) -> None:
+    async def _require_chat(self, chat: str) -> None:
         if chat != MAIN and not await self._logbook.lines(NAME_LOG + chat):
             hint = "It may have been deleted in another window. GET /api/chats lists the chats."
             raise Fault(Code.USAGE, f"there is no chat {chat[:80]!r}", hint=hint, status=404)
@@ -342,7 +342,7 @@ class Chats:
         history = await self._history(brief.id)
         for pair in reversed(list(history)):
             if history.words.hold(wanted, pair):
-                found = _around(wanted, f"{pair.user_text}\n{pair.assistant_text}")
+                found = _excerpt(wanted, f"{pair.user_text}\n{pair.assistant_text}")
                 return msgspec.structs.replace(brief, found=found, found_in=pair.id)
         return brief if wanted in fold_case(brief.title) else None
 
@@ -361,7 +361,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1].rstrip()}…"
 
 
-def _around(words: str, text: str) -> str:
+def _excerpt(words: str, text: str) -> str:
     """The text around the first occurrence of these words, on one line."""
     at = fold_case(text).find(words)
     first, last = max(0, at - _BEFORE_HIT), at + len(words) + _AFTER_HIT

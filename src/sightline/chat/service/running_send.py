@@ -36,8 +36,8 @@ from sightline.transport.waiting import Clock, WorkInterrupted, wait_either
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
-_BEGINNINGS: frozenset[Stage] = frozenset({"attempt", "overflow_retry"})
-_BEFORE: frozenset[Stage] = frozenset({"preflight", "waiting", *_BEGINNINGS})
+_ATTEMPT_STAGES: frozenset[Stage] = frozenset({"attempt", "overflow_retry"})
+_STAGES_BEFORE_ATTEMPT: frozenset[Stage] = frozenset({"preflight", "waiting", *_ATTEMPT_STAGES})
 """Stages before an attempt; all others belong to the previous attempt."""
 
 
@@ -62,8 +62,8 @@ class SendTracing:
     def plan_telemetry(self, telemetry: Iterable[SendTelemetry]) -> tuple[JsonObject, ...]:
         """The telemetry of the exchange that is about to begin. The rest is recorded with the previous exchange."""
         telemetry = tuple(telemetry)
-        self.add(each for each in telemetry if each.stage not in _BEFORE)
-        return tuple(self._plain(each) for each in telemetry if each.stage in _BEFORE)
+        self.add(each for each in telemetry if each.stage not in _STAGES_BEFORE_ATTEMPT)
+        return tuple(self._plain(each) for each in telemetry if each.stage in _STAGES_BEFORE_ATTEMPT)
 
     def add(self, telemetry: Iterable[SendTelemetry]) -> None:
         """Record the outcome of the latest exchange, if there was one."""
@@ -79,7 +79,7 @@ class SendTracing:
 
     def _plain(self, telemetry: SendTelemetry) -> JsonObject:
         """The telemetry as JSON. The messages are recorded with their attempt, and not again with its outcome."""
-        if telemetry.stage not in _BEGINNINGS:
+        if telemetry.stage not in _ATTEMPT_STAGES:
             telemetry = msgspec.structs.replace(telemetry, messages=())
         plain: JsonObject = msgspec.json.decode(self._mask(msgspec.json.encode(telemetry).decode()))
         return plain

@@ -149,7 +149,7 @@ class Sends:
                 return False
             await self._check_quiet()
             resumed = ResumedRun(pair, run, self._chat, self._answerer)
-            await self._join(RunJoined(pair, run), pair)
+            await self._append_with_heartbeats(RunJoined(pair, run), pair)
             self._running = resumed
             self._task = asyncio.get_running_loop().create_task(self._over(resumed.run(), resumed.pair))
         await resumed.wait_until_begun()
@@ -227,7 +227,7 @@ class Sends:
     async def _start(
         self, order: SendOrder, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str
     ) -> str:
-        await self._join(fact, pair)
+        await self._append_with_heartbeats(fact, pair)
         underway = RunningSend(order, steps, pair, self._chat, self._answerer)
         self._remembered.put(pair, underway.sent)
         order.looking.last = underway.sent
@@ -235,7 +235,7 @@ class Sends:
         self._task = asyncio.get_running_loop().create_task(self._over(underway.run(first), pair))
         return pair
 
-    async def _join(self, fact: ChatFact, pair: str) -> None:
+    async def _append_with_heartbeats(self, fact: ChatFact, pair: str) -> None:
         """Append the fact with which a pair begins to wait, and start heartbeats for other processes."""
         # Heartbeats first: a process that sees the pair waiting without one considers its sender dead and ends it.
         await self._chat.heartbeats.begin(pair)

@@ -235,7 +235,7 @@ class Views:
             looking.filter = filter or ""
             looking.view.execute(expression, self._chat.now())
         self._views.put(view, looking)
-        await self._settle(looking)
+        await self._refresh(looking)
         return looking
 
     async def get(self, view: str) -> Looking:
@@ -246,7 +246,7 @@ class Views:
         if looking is None:
             hint = "Send it again: PUT /api/chat/views/{view} with its filter, model and topic."
             raise Fault(Code.USAGE, f"the view {view!r} is not there any more", hint=hint, status=404)
-        await self._settle(looking)
+        await self._refresh(looking)
         return looking
 
     def mask_question(self, text: str, attachments: tuple[Part, ...]) -> tuple[str, tuple[Part, ...]]:
@@ -264,7 +264,7 @@ class Views:
         return other
 
     def _new(self, name: str, model: str, topic: str) -> Looking:
-        _, choice = self._at_hand(model, self._chat.history.topics.settings_for(topic))
+        _, choice = self._model_for(model, self._chat.history.topics.settings_for(topic))
         view = self._view(choice)
         view.execute(EVERYTHING, self._chat.now())
         return Looking(name, view, choice)
@@ -273,11 +273,11 @@ class Views:
         sizer, limit = self._models.sizer(choice, self._chat.settings, tools), self._models.limit(choice)
         return View(self._chat.history, sizer, limit, self._chat.settings, now=self._chat.now())
 
-    async def _settle(self, looking: Looking) -> None:
+    async def _refresh(self, looking: Looking) -> None:
         """Count the view for its current model, with its current calibration and the topic's tools."""
         tools = await self._tools(looking)
         view, settings = looking.view, self._chat.settings
-        name, choice = self._at_hand(looking.model, view.inherited)
+        name, choice = self._model_for(looking.model, view.inherited)
         sizer, limit = self._models.sizer(choice, settings, tools), self._models.limit(choice)
         looking.choice = choice
         if (name, sizer, limit) != (view.model, view.sizer, view.room.limit):
@@ -318,7 +318,7 @@ class Views:
             looking.trouble = fault
             return ()
 
-    def _at_hand(self, selected: str, topic: Inherited) -> tuple[str, ModelChoice]:
+    def _model_for(self, selected: str, topic: Inherited) -> tuple[str, ModelChoice]:
         """The model for the next question: the selected one, or else the topic's, that of the newest pair, or the
         default. A model that was not selected may no longer exist; then the default is used."""
         if not selected:

@@ -32,7 +32,7 @@ from sightline.wire.jsontext import encode
 
 _BAR = 20
 _USUAL_COLUMNS = 80
-_SELDOM = 0.1
+_REFRESH_SECONDS = 0.1
 _CLEAR = "\r\x1b[K"
 
 
@@ -46,7 +46,7 @@ class ProgressLine:
 
     def update(self, progress: Progress) -> None:
         now = self._elapsed()
-        is_due = self._last is None or now - self._last >= _SELDOM or progress.done == progress.of
+        is_due = self._last is None or now - self._last >= _REFRESH_SECONDS or progress.done == progress.of
         if self._is_shown and is_due:
             self._last = now
             width = max(1, _columns() - 1)

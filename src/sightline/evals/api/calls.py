@@ -105,7 +105,7 @@ class Reruns:
         if changed is not None:
             failed = shown.standing.failed if keys is None else keys
             names = body.cases or tuple(dict.fromkeys(key[0] for key in failed))
-            return await self._anew(shown, changed, names, body.target)
+            return await self._start_new_run(shown, changed, names, body.target)
         evaluation = self._grown(shown.standing.began)
         await self._start(run, lambda on_progress: evaluation.rerun(run, on_progress, keys=keys))
         return run
@@ -141,7 +141,7 @@ class Reruns:
         now = suite_in(self._evaluation.files, began.file, self._environment)
         return None if now.suite is not None and now.suite.sha256 == began.sha256 else require_suite(now, began.file)
 
-    async def _anew(self, shown: RunSnapshot, suite: Suite, names: Sequence[str], target: str) -> str:
+    async def _start_new_run(self, shown: RunSnapshot, suite: Suite, names: Sequence[str], target: str) -> str:
         began = shown.standing.began
         known = {case.id for case in suite.cases}
         gone = [name for name in names if name not in known]

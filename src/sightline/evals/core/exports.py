@@ -142,7 +142,7 @@ def _outcome(result: CaseResult) -> JsonObject:
     reason = result.observation.error or result.score.reason
     return {
         "execution_status": "execution_error",
-        "error": reason or _SAID[counted],
+        "error": reason or _MESSAGES[counted],
         "failure_stage": stage,
         "failure_reason_code": code,
     }
@@ -153,7 +153,7 @@ _FAILURES = {
     "not_graded": ("evaluator", "evaluator_error"),
     "skipped": ("setup", "dependency_failed"),
 }
-_SAID = {"error": "the target gave no answer", "not_graded": "the answer could not be graded", "skipped": "not run"}
+_MESSAGES = {"error": "the target gave no answer", "not_graded": "the answer could not be graded", "skipped": "not run"}
 
 
 def _scores(score: CaseScore) -> list[Json]:
@@ -305,18 +305,18 @@ def _case(suite: str, result: CaseResult, outcome: str) -> Element:
     if outcome == "failures":
         message = f"score {result.score.score or 0:.3f}" + (f": {result.score.reason}" if result.score.reason else "")
         failure = SubElement(case, "failure", {"message": _clean(message), "type": "quality_failure"})
-        failure.text = _clean(_story(result))
+        failure.text = _clean(_failure_details(result))
     elif outcome == "errors":
         kind = result.observation.error_code or ("error" if result.status == "execution_error" else "not_graded")
         message = result.observation.error or result.score.reason or "not graded"
         error = SubElement(case, "error", {"message": _clean(message), "type": _clean(kind)})
-        error.text = _clean(_story(result))
+        error.text = _clean(_failure_details(result))
     elif outcome == "skipped":
         SubElement(case, "skipped", {"message": _clean(result.score.reason)})
     return case
 
 
-def _story(result: CaseResult) -> str:
+def _failure_details(result: CaseResult) -> str:
     """The failed checks, the exchanges and the answer."""
     lines = [line for score in result.score.scores for line in _failure_lines(score, "")]
     for number, turn in enumerate(result.score.turns, 1):

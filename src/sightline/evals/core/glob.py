@@ -33,11 +33,11 @@ _Steps: TypeAlias = list[tuple[_Characters, int]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Reached:
+class _StateSet:
     """The states reached after some characters, and the known transitions from there by the next character."""
 
     places: frozenset[int]
-    after: dict[str, "_Reached"] = field(default_factory=dict)
+    after: dict[str, "_StateSet"] = field(default_factory=dict)
 
 
 class PathPattern:
@@ -52,8 +52,8 @@ class PathPattern:
         self._steps = steps
         self._free = free
         self._last = last
-        self._first = _Reached(self._with_free((0,)))
-        self._known: dict[frozenset[int], _Reached] = {}
+        self._first = _StateSet(self._with_free((0,)))
+        self._known: dict[frozenset[int], _StateSet] = {}
 
     def matches(self, path: str) -> bool:
         """Whether the pattern matches the whole path."""
@@ -65,10 +65,10 @@ class PathPattern:
             reached = after
         return self._last in reached.places
 
-    def _take(self, reached: _Reached, character: str) -> _Reached:
+    def _take(self, reached: _StateSet, character: str) -> _StateSet:
         steps = (step for place in reached.places for step in self._steps[place])
         places = self._with_free(other for characters, other in steps if characters.have(character))
-        return self._known.setdefault(places, _Reached(places))
+        return self._known.setdefault(places, _StateSet(places))
 
     def _with_free(self, places: Iterable[int]) -> frozenset[int]:
         reached, waiting = set[int](), list(places)

@@ -113,10 +113,10 @@ def _is_wanted(case: Case, options: RunOptions) -> bool:
         return False
     if set(options.exclude_tags) & set(case.tags):
         return False
-    return not options.cases or any(_fits(pattern, case.id) for pattern in options.cases)
+    return not options.cases or any(_matches(pattern, case.id) for pattern in options.cases)
 
 
-def _fits(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     """Whether a pattern matches a name. A name is not a path and has no folders, so `*` matches what `**` does."""
     if pattern == name:
         return True
@@ -351,7 +351,7 @@ class Schedule:
         open_keys = set(left)
         for key in left:
             self._left[key[1]] += 1
-            before = [each for each in self._before(key) if each in open_keys]
+            before = [each for each in self._dependencies(key) if each in open_keys]
             for each in before:
                 self._freed_by.setdefault(each, []).append(key)
             if before:
@@ -379,10 +379,10 @@ class Schedule:
     def failures(self, key: Key) -> tuple[str, ...]:
         """The cases that this one depends on and that were not carried out. A case that was answered but failed, or
         could not be graded, was carried out: cases that depend on it are run, as in AgentV."""
-        results = (self._standing.result(each) for each in self._before(key))
+        results = (self._standing.result(each) for each in self._dependencies(key))
         return tuple(result.case for result in results if result is not None and not has_run(result))
 
-    def _before(self, key: Key) -> Iterable[Key]:
+    def _dependencies(self, key: Key) -> Iterable[Key]:
         case, target, trial = key
         for name in self._standing.cases[case].depends_on:
             trials = self._trials.get((name, target), 0)

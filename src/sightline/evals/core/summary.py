@@ -341,10 +341,10 @@ def _by_grader(results: Sequence[CaseResult]) -> tuple[GraderSummary, ...]:
     for result in results:
         for score in _graders(result):
             by_grader.setdefault((score.name, score.type), []).append((result, score))
-    return tuple(_of_grader(name, kind, scores) for (name, kind), scores in by_grader.items())
+    return tuple(_summarize_grader(name, kind, scores) for (name, kind), scores in by_grader.items())
 
 
-def _of_grader(name: str, kind: str, scores: Sequence[tuple[CaseResult, Score]]) -> GraderSummary:
+def _summarize_grader(name: str, kind: str, scores: Sequence[tuple[CaseResult, Score]]) -> GraderSummary:
     graded = [(result, score.score) for result, score in scores if score.verdict in ("pass", "fail")]
     by_case: dict[str, list[float]] = {}
     groups: dict[str, str] = {}

@@ -262,16 +262,18 @@ class CommandTarget:
                 timeout=_HEALTH_SECONDS,
             )
             if ended.code != 0:
-                raise self._ill(f"its healthcheck ended with {ended.code}: {_words(ended.complaints or ended.output)}")
+                raise self._unhealthy(
+                    f"its healthcheck ended with {ended.code}: {_words(ended.complaints or ended.output)}"
+                )
         if self._cli.healthcheck_url:
             if client is None:
-                raise self._ill("its healthcheck has a URL, and there is nothing to fetch it with")
+                raise self._unhealthy("its healthcheck has a URL, and there is nothing to fetch it with")
             request = HttpRequest("GET", self._cli.healthcheck_url, (), b"")
             async with await client.send(
                 request, Timeouts(first_byte=_HEALTH_SECONDS, idle=_HEALTH_SECONDS)
             ) as response:
                 if response.status >= 400:
-                    raise self._ill(f"its healthcheck answered with status {response.status}")
+                    raise self._unhealthy(f"its healthcheck answered with status {response.status}")
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """Run the program. One that fails or times out yields an answer with an error."""
@@ -336,7 +338,7 @@ class CommandTarget:
     def _failure(self, why: str) -> Fault:
         return Fault(Code.UPSTREAM_ERROR, f"{self.spec.name}: {why}", hint="Run the command by hand to see more.")
 
-    def _ill(self, why: str) -> Fault:
+    def _unhealthy(self, why: str) -> Fault:
         return Fault(Code.CONFIG, f"the target {self.spec.name!r} cannot be used: {why}", hint="Start what it needs.")
 
 

@@ -111,7 +111,7 @@ class CaseScheduler:
                 news.clear()
                 await news.wait()
                 continue
-            result = self._forgone(key)
+            result = self._skip_result(key)
             if result is None:
                 self.log.note(CaseStarted(*key))
                 result = await self._worker.run(key)
@@ -123,7 +123,7 @@ class CaseScheduler:
             if result.status == "execution_error" and self._suite.execution.fail_on_error:
                 self.stop()
 
-    def _forgone(self, key: Key) -> CaseResult | None:
+    def _skip_result(self, key: Key) -> CaseResult | None:
         """The result of a case that is skipped because of its dependencies or its cost limit; None if it runs."""
         case = self.log.standing.cases[key[0]]
         failures = self._schedule.failures(key) if case.on_dependency_failure != "run" else ()

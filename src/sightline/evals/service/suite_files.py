@@ -40,7 +40,7 @@ from sightline.wire.secrets import Redaction
 LONGEST_FILE = 64 << 20
 _MOST_LISTED = 100_000
 _LONGEST_SHOWN = 80
-_PRESENT = b""
+_EXISTS = b""
 
 
 class SuiteFiles:
@@ -87,7 +87,7 @@ class SuiteFiles:
                 return self.read(need.path)
             case "presence":
                 found = self.path(need.path)
-                return _PRESENT if found is not None and _is_file(found, need.path) else None
+                return _EXISTS if found is not None and _is_file(found, need.path) else None
             case "listing":
                 return self._listing(need.path)
 

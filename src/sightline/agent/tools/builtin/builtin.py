@@ -38,7 +38,7 @@ MOST_MEDIA = 2_500_000
 _LONGEST_LINE = 5000
 _HEAD = 8192
 _MOST_LINES = 5
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\0\0", "utf-32-le"),
     (b"\0\0\xfe\xff", "utf-32-be"),
@@ -112,7 +112,9 @@ class FileTools:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise Fault(Code.USAGE, f"{path!r} has more than {MOST_BYTES} bytes, which is too large to edit")
-        mark, codec = next(((mark, codec) for mark, codec in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+        mark, codec = next(
+            ((mark, codec) for mark, codec in _BYTE_ORDER_MARKS if data.startswith(mark)), (b"", "utf-8")
+        )
         try:
             return mark, codec, data[len(mark) :].decode(codec)
         except UnicodeDecodeError:
@@ -125,13 +127,13 @@ def _check(path: str, text: str, old: str, new: str, places: list[int], *, every
     if old == new:
         raise Fault(Code.USAGE, "old_text and new_text are the same", hint="Give the text that replaces it.")
     if not places:
-        raise Fault(Code.USAGE, f"old_text is not in {path!r}", hint=_nearly(text, old))
+        raise Fault(Code.USAGE, f"old_text is not in {path!r}", hint=_whitespace_hint(text, old))
     if len(places) > 1 and not every:
         hint = "Give more of what is around the place that you mean, or set every to true."
         raise Fault(Code.USAGE, f"old_text is in {path!r} {len(places)} times: line {_line_numbers(places)}", hint=hint)
 
 
-def _nearly(text: str, old: str) -> str:
+def _whitespace_hint(text: str, old: str) -> str:
     """A hint at where the same text occurs with different whitespace."""
     wanted = [" ".join(line.split()) for line in old.strip().splitlines()]
     lines = [" ".join(line.split()) for line in text.splitlines()]
@@ -298,7 +300,7 @@ def _is_spelled(command: str) -> bool:
 
 OFFERED_BY_DEFAULT: tuple[BuiltinName, ...] = ("read_file", "list_files", "search_files")
 """Offered if no tool is named. Adding a name here changes the requests of every user who names none."""
-_SIDE_BY_SIDE: frozenset[BuiltinName] = frozenset({"read_file", "list_files", "search_files"})
+_PARALLEL: frozenset[BuiltinName] = frozenset({"read_file", "list_files", "search_files"})
 """They only read, so calls of them may run concurrently."""
 HOSTED: tuple[HostedTool, ...] = ("local_shell", "web_search")
 NAMES: tuple[BuiltinName, ...] = get_args(BuiltinName)
@@ -373,7 +375,7 @@ def _definition(name: str, functions: Mapping[str, Callable[..., object]]) -> De
     hosted = next((each for each in HOSTED if each == name), None)
     if name == "web_search":  # run by the provider
         return Definition(name=name, description="Search the web; the provider does it.", hosted=hosted)
-    found = definition_of(functions[name], is_parallel=name in _SIDE_BY_SIDE)
+    found = definition_of(functions[name], is_parallel=name in _PARALLEL)
     # OpenAI's API defines the arguments; unknown ones of later versions are ignored rather than refused.
     schema = {**(found.schema or {}), "additionalProperties": True} if hosted else found.schema
     return msgspec.structs.replace(found, hosted=hosted, schema=schema)

@@ -58,14 +58,14 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 USUAL = ServerLimits()
 
 
-def _of_the_system() -> ssl.SSLContext:
+def _system_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     if not context.get_ca_certs():
         context.load_verify_locations(certifi.where())  # the system has no certificates of its own
     return context
 
 
-def _directly(_url: str) -> None:
+def _no_proxy(_url: str) -> None:
     """The default: no proxy. The environment's proxy settings are not used, because they would also divert servers on
     this machine."""
 
@@ -75,8 +75,8 @@ class McpNetwork:
     """How remote servers are reached. `context` returns the TLS context of a connection. `proxy` returns the URL of the
     proxy for an address and its authorization header, which may be empty; None for a direct connection."""
 
-    context: Callable[[], ssl.SSLContext] = _of_the_system
-    proxy: Callable[[str], tuple[str, str] | None] = _directly
+    context: Callable[[], ssl.SSLContext] = _system_context
+    proxy: Callable[[str], tuple[str, str] | None] = _no_proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,16 +286,16 @@ class _Entry:
         """The server; empty if it is unclear what kind of server is meant."""
         entry, kind, name = self._entry, self._entry.type, self._path[1]
         if not name.strip():
-            self._wrong("the server has no name", "Give it a short name: its tools are called NAME__TOOL.")
+            self._report("the server has no name", "Give it a short name: its tools are called NAME__TOOL.")
         if kind == "sse":
             hint = 'Use its streamable HTTP address with "type": "http" (most servers have one, often /mcp).'
-            self._wrong("the old SSE transport is not supported", hint)
+            self._report("the old SSE transport is not supported", hint)
         elif kind not in (None, "stdio", *_HTTP):
-            self._wrong(f"the type {quote_word(kind)} is unknown", 'Write "type": "stdio" or "type": "http".')
+            self._report(f"the type {quote_word(kind)} is unknown", 'Write "type": "stdio" or "type": "http".')
         elif (entry.command is None) is (entry.url is None):
-            self._wrong("needs either a command or a url", EXAMPLE)
+            self._report("needs either a command or a url", EXAMPLE)
         elif kind is not None and (kind == "stdio") is (entry.command is None):
-            self._wrong(f"is of type {kind!r} and has no {'command' if kind == 'stdio' else 'url'}", EXAMPLE)
+            self._report(f"is of type {kind!r} and has no {'command' if kind == 'stdio' else 'url'}", EXAMPLE)
         else:
             reached = self._address(entry.url) if entry.url is not None else self._command(entry.command or "")
             hidden = frozenset(self._expansion.values | self._secret)
@@ -315,15 +315,15 @@ class _Entry:
         except ValueError:
             parts, host = urlsplit(""), ""
         if parts.scheme not in ("http", "https") or not host or not url.isascii() or not url.isprintable():
-            self._wrong(f"the url {written!r} is none", 'Write it as "https://host/path".', "url")
+            self._report(f"the url {written!r} is none", 'Write it as "https://host/path".', "url")
         elif parts.scheme == "http" and not is_here(host):
             hint = "Use https: over http anyone on the network path can read the headers and change the tools."
-            self._wrong("is on another machine and not reached by https", hint, "url")
+            self._report("is on another machine and not reached by https", hint, "url")
         self._keep(parts.password or "", parts.query)
         headers = self._table("headers", self._entry.headers)
         for name, value in headers.items():
             if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
-                self._wrong("HTTP cannot carry this header", "Correct its name or its value.", "headers", name)
+                self._report("HTTP cannot carry this header", "Correct its name or its value.", "headers", name)
         return HttpServer(url, headers)
 
     def _table(self, key: str, table: Mapping[str, _Text]) -> dict[str, str]:
@@ -343,13 +343,13 @@ class _Entry:
             text = self._expansion.expand(str(value).lower() if isinstance(value, bool) else str(value))
         except UnfilledError as error:
             hint = "Set the variable, or give it a default: ${NAME:-default}. Only the environment is filled in."
-            self._wrong(str(error), hint, *place)
+            self._report(str(error), hint, *place)
             return ""
         if "\0" in text:
-            self._wrong("there is a null character in it", "Remove it.", *place)
+            self._report("there is a null character in it", "Remove it.", *place)
         return text
 
-    def _wrong(self, message: str, hint: str, *place: str | int) -> None:
+    def _report(self, message: str, hint: str, *place: str | int) -> None:
         path = (*self._path, *place)
         self._reader.report(path, f"{format_path(path)}: {message}", hint)
 

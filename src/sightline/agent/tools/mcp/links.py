@@ -43,7 +43,7 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
         self.lost = asyncio.Event()
         self._inner = inner
         self._bounds = bounds
-        self._telling: set[asyncio.Task[None]] = set()
+        self._notifications: set[asyncio.Task[None]] = set()
         self._opened: deque[float] = deque(maxlen=bounds.reopenings)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -52,8 +52,8 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
             self._count(request)
         if message.get("method") == _CANCELLED:
             task = asyncio.get_running_loop().create_task(self._notify(request))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._notifications.add(task)
+            task.add_done_callback(self._notifications.discard)
             return httpx2.Response(202, request=request)
         try:
             # Only calls may take long, and they have their own limit.
@@ -71,8 +71,8 @@ class McpHttpGuard(httpx2.AsyncBaseTransport):
         return await self._check_response(request, message, response)
 
     async def aclose(self) -> None:
-        if self._telling:
-            await asyncio.wait(self._telling, timeout=self._bounds.notice_s)
+        if self._notifications:
+            await asyncio.wait(self._notifications, timeout=self._bounds.notice_s)
         await self._inner.aclose()
 
     async def _notify(self, request: httpx2.Request) -> None:
@@ -241,7 +241,7 @@ class McpPipes:
         self._waiting: deque[bytes | Overlong] = deque()
         self._more = asyncio.Event()
         self._complaints = Capture(0, _COMPLAINTS)
-        self._stray = ""
+        self._unparsed_line = ""
         self._trouble = ""
 
     def receive(self, fd: int, data: bytes) -> None:
@@ -300,7 +300,7 @@ class McpPipes:
 
     def words(self) -> str:
         """The last line of its stderr, or else a line of its stdout that is not a message."""
-        return last_line_in(self._complaints.text)[:_LONGEST_WORDS] or self._stray
+        return last_line_in(self._complaints.text)[:_LONGEST_WORDS] or self._unparsed_line
 
     def _message(self, line: bytes | Overlong) -> SessionMessage | None:
         if isinstance(line, Overlong):
@@ -308,7 +308,7 @@ class McpPipes:
         try:
             return SessionMessage(_parse_message(line))
         except (ValueError, Fault):
-            self._stray = self._stray or line[:_LONGEST_WORDS].decode(errors="replace").strip()
+            self._unparsed_line = self._unparsed_line or line[:_LONGEST_WORDS].decode(errors="replace").strip()
             found = _ID_FIRST.match(line) if b'"result"' in line else None
             return _error(found, "the answer cannot be read") if found else None
 

@@ -246,7 +246,7 @@ def is_markdown(text: str) -> bool:
 def read_markdown(text: str, name: str = "") -> Gathered:
     """Read the conversation in a text, as one topic with the title of the text, or with this name."""
     gathering = Gathering("markdown")
-    reading = _Reading(name)
+    reading = _MarkdownParser(name)
     for line in text.replace("\r\n", "\n").split("\n"):
         reading.take(line)
     reading.close()
@@ -283,7 +283,7 @@ def _fence_after(fence: str, line: str) -> str:
     return "" if is_end else fence
 
 
-class _Reading:
+class _MarkdownParser:
     """Reads a text into turns. Fenced text is not searched for speakers."""
 
     def __init__(self, name: str) -> None:

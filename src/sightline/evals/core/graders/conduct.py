@@ -80,7 +80,7 @@ def fits(expected: JsonObject, actual: Json, mode: ArgumentsMode) -> bool:
 
 
 @dataclass(slots=True)
-class _Looked:
+class _Checks:
     """The checks so far; `unknown` are the tools whose duration is needed but unknown."""
 
     checks: list[Check] = field(default_factory=list)
@@ -111,21 +111,21 @@ def _trajectory(config: TrajectoryConfig, subject: GradingSubject) -> GraderFind
         return finding_without_score(UNTRACED)
     uses = subject.observation.tools
     if config.mode == "any_order":
-        return _finding(_Looked(checks=_often_enough(config.minimums, uses)))
+        return _finding(_Checks(checks=_check_minimums(config.minimums, uses)))
     expected = [
         msgspec.structs.replace(each, args_match=each.args_match or config.args_match) for each in config.expected or ()
     ]
-    return _finding(_LOOKS[config.mode](expected, uses))
+    return _finding(_COMPARERS[config.mode](expected, uses))
 
 
-def _finding(looked: _Looked) -> GraderFinding:
+def _finding(looked: _Checks) -> GraderFinding:
     held = all(check.passed for check in looked.checks)
     if held and looked.unknown:
         return finding_without_score(f"how long it took is not known of: {', '.join(looked.unknown)}")
     return GraderFinding(score=share(looked.checks) if looked.checks else 1.0, checks=tuple(looked.checks))
 
 
-def _often_enough(minimums: dict[str, int], uses: Sequence[ToolUse]) -> list[Check]:
+def _check_minimums(minimums: dict[str, int], uses: Sequence[ToolUse]) -> list[Check]:
     counts = {name: sum(use.name == name for use in uses) for name in minimums}
     return [
         Check(f"{name} is called at least {least} times", counts[name] >= least, f"{counts[name]} times")
@@ -133,9 +133,9 @@ def _often_enough(minimums: dict[str, int], uses: Sequence[ToolUse]) -> list[Che
     ]
 
 
-def _in_order(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
+def _in_order(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
     """The expected calls in order, with others between them. The next call of a tool counts, whatever its arguments."""
-    looked, at = _Looked(), 0
+    looked, at = _Checks(), 0
     for item in expected:
         found = next((n for n in range(at, len(uses)) if uses[n].name == item.tool), None)
         if found is None:
@@ -150,9 +150,9 @@ def _in_order(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Loo
     return looked
 
 
-def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
+def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
     """Exactly the expected calls, in order."""
-    looked = _Looked()
+    looked = _Checks()
     for at, item in enumerate(expected):
         if at >= len(uses):
             looked.add_miss(item, "there are no more calls")
@@ -165,9 +165,9 @@ def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked
     return looked
 
 
-def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
+def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
     """All expected calls, in any order, each matched by a call of its own."""
-    looked, matches = _Looked(), match_calls(expected, uses)
+    looked, matches = _Checks(), match_calls(expected, uses)
     for at, item in enumerate(expected):
         if at in matches:
             looked.add_match(item, uses[matches[at]], matches[at])
@@ -176,9 +176,9 @@ def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Loo
     return looked
 
 
-def _subset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Looked:
+def _subset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
     """Only expected calls, in any number."""
-    return _Looked(
+    return _Checks(
         checks=[
             Check(f"{use.name} may be called", any(item.is_met_by(use) for item in expected), f"call {at + 1}")
             for at, use in enumerate(uses)
@@ -205,7 +205,7 @@ def match_calls(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> di
     return {at: use for use, at in holder.items()}
 
 
-_LOOKS: dict[str, Callable[[Sequence[ExpectedCall], Sequence[ToolUse]], _Looked]] = {
+_COMPARERS: dict[str, Callable[[Sequence[ExpectedCall], Sequence[ToolUse]], _Checks]] = {
     "in_order": _in_order,
     "exact": _exact,
     "superset": _superset,

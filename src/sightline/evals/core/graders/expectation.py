@@ -317,7 +317,7 @@ def _check_fields(config: FieldsConfig, reader: GraderReader) -> None:
                 reader.tell(f"fields[{index}].formats", f"{each!r} is no format", "It needs YYYY, MM (or MMM) and DD.")
 
 
-def _look(config: FieldsConfig, subject: GradingSubject) -> GraderFinding:
+def _compare_fields(config: FieldsConfig, subject: GradingSubject) -> GraderFinding:
     """Compare each field; a field without an expected value is not counted."""
     expected = reference_data(subject.grading)
     if isinstance(expected, Absent):
@@ -403,4 +403,4 @@ def _data(text: str) -> Json | Absent:
     return ABSENT
 
 
-FIELD_TYPES: GraderTypes = {"field-accuracy": plain_type(FieldsConfig, _look, _check_fields)}
+FIELD_TYPES: GraderTypes = {"field-accuracy": plain_type(FieldsConfig, _compare_fields, _check_fields)}

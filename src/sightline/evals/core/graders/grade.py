@@ -322,12 +322,12 @@ def grade(
         return CaseScore(verdict="not_graded", reason=f"there is no answer: {observation.error}")
     subject = GradingSubject(observation, grading)
     scores: list[Score] = []
-    for grader in graders or _without(grading):
+    for grader in graders or _default_graders(grading):
         scores += [(yield from run_grader(grader, subject))]
     return combine_scores(scores, grading.threshold)
 
 
-def _without(grading: Grading) -> tuple[Grader, ...]:
+def _default_graders(grading: Grading) -> tuple[Grader, ...]:
     wants = bool(grading.expected) or grading.expected_value is not None
     return _JUDGE if wants or (grading.criteria.strip() and not grading.is_turn) else ()
 

@@ -153,7 +153,7 @@ def _from_bounds(words: dict[str, str], path: str, reader: GraderReader) -> tupl
     return tuple(Range(low, high, words[str(low)]) for low, high in zip(bounds, ends, strict=True))
 
 
-def _of(**fields: Json) -> JsonObject:
+def _object_schema(**fields: Json) -> JsonObject:
     """The schema of an object with these fields and no others."""
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
@@ -161,9 +161,9 @@ def _of(**fields: Json) -> JsonObject:
 _TEXT: JsonObject = {"type": "string"}
 _TRUTH: JsonObject = {"type": "boolean"}
 
-FREE: JsonObject = _of(
+FREE: JsonObject = _object_schema(
     reasoning=_TEXT,
-    assertions={"type": "array", "items": _of(text=_TEXT, passed=_TRUTH, evidence=_TEXT)},
+    assertions={"type": "array", "items": _object_schema(text=_TEXT, passed=_TRUTH, evidence=_TEXT)},
     score={"type": "number", "description": "from 0 to 1"},
 )
 """A score with the checks. The reasoning comes first, so that the score follows from it."""
@@ -171,17 +171,17 @@ FREE: JsonObject = _of(
 
 def checklist_schema(criteria: Sequence[Criterion]) -> JsonObject:
     """The schema of an answer that says whether each criterion holds."""
-    return _checks(_of(id=_id(criteria), reasoning=_TEXT, satisfied=_TRUTH))
+    return _checks(_object_schema(id=_id(criteria), reasoning=_TEXT, satisfied=_TRUTH))
 
 
 def points_schema(criteria: Sequence[Criterion]) -> JsonObject:
     """The schema of an answer that gives each criterion points."""
     points: JsonObject = {"type": "integer", "description": f"from 0 to {MOST_POINTS}"}
-    return _checks(_of(id=_id(criteria), reasoning=_TEXT, score=points))
+    return _checks(_object_schema(id=_id(criteria), reasoning=_TEXT, score=points))
 
 
 def _checks(item: JsonObject) -> JsonObject:
-    return _of(checks={"type": "array", "items": item}, overall_reasoning=_TEXT)
+    return _object_schema(checks={"type": "array", "items": item}, overall_reasoning=_TEXT)
 
 
 def _id(criteria: Sequence[Criterion]) -> JsonObject:
@@ -300,13 +300,13 @@ def _object(text: str) -> JsonObject:
         value = decode(bare)
         if not isinstance(value, dict):
             raise MisreadError(f"one JSON object is expected, not {describe_json(value)}")
-        json.loads(bare, object_pairs_hook=_once)
+        json.loads(bare, object_pairs_hook=_reject_duplicate_keys)
     except Fault as fault:
         raise MisreadError(fault.message) from None
     return value
 
 
-def _once(pairs: list[tuple[str, Json]]) -> JsonObject:
+def _reject_duplicate_keys(pairs: list[tuple[str, Json]]) -> JsonObject:
     value = dict(pairs)
     if len(value) != len(pairs):
         keys = [key for key, _ in pairs]

@@ -71,11 +71,11 @@ def is_bounded(pattern: str, flags: re.RegexFlag, text: str) -> bool:
         return False  # a verbose pattern may have comments, which look like anything
     if _FLAGS_INSIDE.search(pattern):
         flags |= re.IGNORECASE | re.DOTALL
-    ways = _ways(pattern, flags, text)
+    ways = _count_paths(pattern, flags, text)
     return ways is not None and ways * (len(text) + 1) * (len(pattern) + 1) <= MOST_STEPS
 
 
-def _ways(pattern: str, flags: re.RegexFlag, text: str) -> float | None:
+def _count_paths(pattern: str, flags: re.RegexFlag, text: str) -> float | None:
     """In how many ways the pattern can continue from one position, None if that is unknown."""
     open_groups = [_Group()]
     atom: str | None = ""  # what a repetition repeats, None if it can match in different ways
@@ -141,14 +141,14 @@ class PhrasesConfig(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
-def _one(what: str, holds: Callable[[str, str], bool]) -> GraderType[PhraseConfig]:
+def _phrase_type(what: str, holds: Callable[[str, str], bool]) -> GraderType[PhraseConfig]:
     def look(config: PhraseConfig, subject: GradingSubject) -> GraderFinding:
         return of_one(f'{what} "{config.value}"', held=holds(subject.text, config.value))
 
     return plain_type(PhraseConfig, look)
 
 
-def _several(
+def _phrases_type(
     what: str, enough: Callable[[list[bool]], bool], folded: Callable[[str], str] = str
 ) -> GraderType[PhrasesConfig]:
     def look(config: PhrasesConfig, subject: GradingSubject) -> GraderFinding:
@@ -164,16 +164,16 @@ def _several(
 
 
 _PHRASES: GraderTypes = {
-    "contains": _one("contains", lambda text, value: value in text),
-    "icontains": _one("contains (in any case)", lambda text, value: value.lower() in text.lower()),
+    "contains": _phrase_type("contains", lambda text, value: value in text),
+    "icontains": _phrase_type("contains (in any case)", lambda text, value: value.lower() in text.lower()),
     # These three ignore spaces around the answer and around the text.
-    "starts-with": _one("starts with", lambda text, value: text.strip().startswith(value.strip())),
-    "ends-with": _one("ends with", lambda text, value: text.strip().endswith(value.strip())),
-    "equals": _one("equals", lambda text, value: text.strip() == value.strip()),
-    "contains-any": _several("contains one of them", any),
-    "contains-all": _several("contains all of them", all),
-    "icontains-any": _several("contains one of them (in any case)", any, str.lower),
-    "icontains-all": _several("contains all of them (in any case)", all, str.lower),
+    "starts-with": _phrase_type("starts with", lambda text, value: text.strip().startswith(value.strip())),
+    "ends-with": _phrase_type("ends with", lambda text, value: text.strip().endswith(value.strip())),
+    "equals": _phrase_type("equals", lambda text, value: text.strip() == value.strip()),
+    "contains-any": _phrases_type("contains one of them", any),
+    "contains-all": _phrases_type("contains all of them", all),
+    "icontains-any": _phrases_type("contains one of them (in any case)", any, str.lower),
+    "icontains-all": _phrases_type("contains all of them (in any case)", all, str.lower),
 }
 
 

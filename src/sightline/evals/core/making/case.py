@@ -173,7 +173,7 @@ def make_case(
     content = _one(conversation, writer, contains) if from_turn is None else _live(conversation, writer, from_turn)
     request = exchanges[-1].request
     metadata = _metadata(request, writer)
-    _tell(conversation, request, writer)
+    _report_omissions(conversation, request, writer)
     case: JsonObject = {"id": slug(name) or "case"}
     if placeholders.variables:
         case["vars"] = dict(placeholders.variables)
@@ -273,7 +273,7 @@ def _metadata(request: Request, writer: CaseWriter) -> JsonObject:
     return {"recorded": recorded} if recorded else {}
 
 
-def _tell(conversation: Conversation, request: Request, writer: CaseWriter) -> None:
+def _report_omissions(conversation: Conversation, request: Request, writer: CaseWriter) -> None:
     if conversation.is_continued:
         writer.leave("the beginning of the conversation", "the provider holds it; the request only names it")
     if conversation.forgotten:

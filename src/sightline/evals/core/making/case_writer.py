@@ -159,7 +159,7 @@ class CaseWriter:
     def messages(self, messages: Iterable[Message]) -> list[JsonObject]:
         """Write the messages. Results become messages of their own. If an assistant continues after a call, or only
         calls, that is added to its previous message, because nothing may come between a call and its result."""
-        made: list[_Spoken] = []
+        made: list[_MessageDraft] = []
         for message in messages:
             made += [self._result(part) for part in message.parts if isinstance(part, ToolResult)]
             spoken = self._collect_parts(message)
@@ -177,8 +177,8 @@ class CaseWriter:
                 made.append(spoken)
         return [each.written for each in made]
 
-    def _collect_parts(self, message: Message) -> "_Spoken":
-        spoken = _Spoken(message.role, name=self.text(message.name or ""))
+    def _collect_parts(self, message: Message) -> "_MessageDraft":
+        spoken = _MessageDraft(message.role, name=self.text(message.name or ""))
         for part in message.parts:
             if isinstance(part, ToolCall):
                 spoken.calls.append(self._call(part))
@@ -204,7 +204,7 @@ class CaseWriter:
                 return self.json(value)
         return self.text(call.arguments)
 
-    def _result(self, result: ToolResult) -> "_Spoken":
+    def _result(self, result: ToolResult) -> "_MessageDraft":
         call = self._calls.get(result.id) or self._guess_call_id(result)
         tool = self._names.get(call) or result.name or ""
         if result.is_error:
@@ -214,7 +214,7 @@ class CaseWriter:
         content = [each for part in result.parts for each in self._part(part)]
         if result.structured is not None:
             content.append(_text_part(self.text(jsontext.encode(result.structured).decode())))
-        return _Spoken("tool", name=tool, call_id=call, content=content)
+        return _MessageDraft("tool", name=tool, call_id=call, content=content)
 
     def _guess_call_id(self, result: ToolResult) -> str:
         """The call that a result without an id answers: the last one of that tool. Empty if there is none."""
@@ -313,7 +313,7 @@ def _text_part(text: str) -> JsonObject:
 
 
 @dataclass(slots=True)
-class _Spoken:
+class _MessageDraft:
     """A message that is being assembled."""
 
     role: Role

@@ -22,7 +22,7 @@ from sightline.evals.core.suite import SuitePlace, SuiteProblem
 from sightline.evals.core.target import SuiteTarget
 from sightline.wire import jsontext
 
-_SPEAK = frozenset({"openai", "azure"})
+_MULTI_API_VENDORS = frozenset({"openai", "azure"})
 """Vendors for which promptfoo's ids name one of several APIs."""
 _PLAIN = frozenset({"chat", "messages"})
 _OTHER_APIS = frozenset(
@@ -213,7 +213,7 @@ class PromptfooProviders:
             message = f"{quote_word(name)} names an API without conversations"
             self.findings.wrong(node, message, f"Write {vendor}:MODEL.")
             return None
-        if ours in _SPEAK and api in WIRE_APIS:
+        if ours in _MULTI_API_VENDORS and api in WIRE_APIS:
             return f"{ours}/{model}", WIRE_APIS[api]
         return f"{ours}/{model if api in _PLAIN else rest}", None
 

@@ -162,7 +162,7 @@ class EditedText:
     def _walk(self, path: Path) -> tuple[Composed, bool]:
         """The collection that contains the last step, and whether it is in flow style."""
         node = self._root
-        flows = _flows(node)
+        flows = _is_flow(node)
         for step in path[:-1]:
             if isinstance(node, SequenceNode) and isinstance(step, int):
                 child = node.value[step]
@@ -176,7 +176,7 @@ class EditedText:
             if child.start_mark.index <= before:
                 raise refusal(path, "it comes from another place by an alias")
             node = child
-            flows = flows or _flows(node)
+            flows = flows or _is_flow(node)
         return node, flows
 
     def _after_colon(self, key: ScalarNode) -> int:
@@ -209,7 +209,7 @@ class EditedText:
             return found.end() if found is not None else start
         if isinstance(node, ScalarNode) and node.style in ("|", ">"):
             return len(self._text[: node.end_mark.index].rstrip())
-        if isinstance(node, ScalarNode) or _flows(node):
+        if isinstance(node, ScalarNode) or _is_flow(node):
             return start if node.start_mark.index == node.end_mark.index else int(node.end_mark.index)
         if isinstance(node, SequenceNode):
             return self._item(node, len(node.value) - 1)[1]
@@ -221,7 +221,7 @@ class EditedText:
         """The value as lines. A list is placed like the old list: at the column of its key, or indented."""
         new = write_yaml(value)
         is_beneath = isinstance(old, SequenceNode) and old.start_mark.column == key.start_mark.column
-        if is_beneath and not _flows(old) and isinstance(value, list):
+        if is_beneath and not _is_flow(old) and isinstance(value, list):
             return YamlLines(new.header, tuple(line.removeprefix(STEP) for line in new.body))
         return new
 
@@ -268,7 +268,7 @@ def refusal(path: Path, why: str) -> Fault:
     return Fault(Code.USAGE, f"{format_path(path) or 'the document'}: {why}", hint="Change the file in an editor.")
 
 
-def _flows(node: Composed) -> bool:
+def _is_flow(node: Composed) -> bool:
     """Whether a node is a collection in flow style."""
     return isinstance(node, CollectionNode) and bool(node.flow_style)
 

@@ -271,7 +271,7 @@ class _Builder:
             raise _Refused(place, path, f"{text} is not a JSON number", "Put it in quotes, or leave it out.")
         if len(text) > _MOST_DIGITS and _INT.fullmatch(text):
             raise self._too_large(place, path)
-        number = _whole(text)
+        number = _parse_int(text)
         if number is not None:
             if not -_LARGEST <= number < _LARGEST:
                 raise self._too_large(place, path)
@@ -297,7 +297,7 @@ class _Builder:
         return _Refused(place, path, message, "Put it in quotes, so that it stays as it is written.")
 
 
-def _whole(text: str) -> int | None:
+def _parse_int(text: str) -> int | None:
     if _INT.fullmatch(text):
         return int(text)
     if _OCTAL.fullmatch(text):

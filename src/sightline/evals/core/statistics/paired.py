@@ -73,7 +73,7 @@ def permutation_test(
     All sums that the signs can produce are counted if there are few, as for verdicts and for scores in steps; otherwise
     signs are drawn, and the observed ones are counted among them.
     """
-    parts = _parts(differences)
+    parts = _common_denominator(differences)
     steps = [round(difference * (parts or _STEPS)) for difference in differences]
     sums = [round(total) for total in sums_of(steps, groups)[0] if total]
     # A sum that is smaller than the observed one only because of rounding counts as equal to it.
@@ -87,7 +87,7 @@ def permutation_test(
     return Permutation((hits + 1) / (resamples + 1), "monte_carlo", resamples)
 
 
-def _parts(differences: Sequence[float]) -> int | None:
+def _common_denominator(differences: Sequence[float]) -> int | None:
     """The common denominator of all differences, which are often shares of trials; None if it is too large."""
     parts = 1
     for difference in differences:
@@ -290,7 +290,7 @@ def describe_difference(paired: Paired | None, first: str, second: str, ends: tu
     return f"{text}: the data cannot tell them apart.{_because(paired)}"
 
 
-def _because(paired: Paired) -> str:
+def _explain_inconclusive(paired: Paired) -> str:
     difference = paired.difference
     if difference.interval is None or paired.smallest is None or least_p(paired.differing) > 1 - LEVEL:
         few = pluralize(paired.differing, "case" if difference.clusters == difference.count else "group")
@@ -304,7 +304,7 @@ def _because(paired: Paired) -> str:
     return text + (f"; about {paired.needed} would be needed for the one seen." if paired.needed else ".")
 
 
-def _stuck(ends: tuple[float, float]) -> str:
+def _describe_ceiling(ends: tuple[float, float]) -> str:
     lowest, highest = ends
     if lowest == highest == 1:
         return ", the highest score there is: these cases are too easy to tell them apart"

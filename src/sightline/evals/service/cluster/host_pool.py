@@ -155,24 +155,24 @@ class RayHostPool:
         await self._reach()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="sightline-ray")
         try:
-            self._ray = await self._apart(self._import_ray)
+            self._ray = await self._in_thread(self._import_ray)
         except ImportError:
             raise _not_installed() from None
         try:
             async with asyncio.timeout(CONNECTED_IN):
-                await self._apart(self._connect)
+                await self._in_thread(self._connect)
         except TimeoutError:
             raise self._unreachable(f"does not accept the connection within {CONNECTED_IN:g} s") from None
-        resources = await self._apart(self._ray.cluster_resources)
-        self.files = await self._apart(lambda: self._ray.put(files))
+        resources = await self._in_thread(self._ray.cluster_resources)
+        self.files = await self._in_thread(lambda: self._ray.put(files))
         size = max(1, int(resources.get("CPU", 1)))
         return min(size, self._address.most or size)
 
     async def start_host(self) -> "RayHost":
         try:
-            return RayHost(self, await self._apart(lambda: self._actor_class().remote()))
+            return RayHost(self, await self._in_thread(lambda: self._actor_class().remote()))
         except (ImportError, AttributeError):  # raised on the cluster, where our class is looked up
-            raise self._without_us() from None
+            raise self._not_installed_there() from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
             # Starting another host would fail too.
             hint = "Finished cases are saved: continue with --resume RUN once it is back."
@@ -184,7 +184,7 @@ class RayHostPool:
             self._actors = self.files = None
             try:
                 async with asyncio.timeout(_LEFT_IN):
-                    await self._apart(self._ray.shutdown)
+                    await self._in_thread(self._ray.shutdown)
             except TimeoutError:
                 pass  # the cluster notices by itself that we are gone
         if self._threads is not None:
@@ -208,12 +208,12 @@ class RayHostPool:
                 loop.call_soon_threadsafe(settle, done)
 
         try:
-            pending = await self._apart(lambda: self._actor_class() and call().future())
+            pending = await self._in_thread(lambda: self._actor_class() and call().future())
             # Ray's own future must not be cancelled: it could not deliver its answer then, and logs an error.
             pending.add_done_callback(came)
             return await answer
         except self._ray.exceptions.RayActorError as error:
-            raise (self._without_us() if _MISSING in str(error) else LostError(_first_line(error))) from None
+            raise (self._not_installed_there() if _MISSING in str(error) else LostError(_first_line(error))) from None
         except self._ray.exceptions.RayTaskError as error:
             raise Fault(Code.CONFIG, f"a host of {self.address} failed: {_last_line(error)}") from None
         except (ConnectionError, self._ray.exceptions.RayError) as error:
@@ -221,7 +221,7 @@ class RayHostPool:
 
     async def kill_actor(self, actor: Any) -> None:
         with suppress(ConnectionError, self._ray.exceptions.RayError):  # it is gone, or will be with the connection
-            await self._apart(lambda: self._actor_class() and self._ray.kill(actor))
+            await self._in_thread(lambda: self._actor_class() and self._ray.kill(actor))
 
     def _actor_class(self) -> Any:
         """Our actor class. Checks the connection first: without one Ray raises errors that cannot be distinguished from
@@ -230,7 +230,7 @@ class RayHostPool:
             raise ConnectionError("the connection is lost")
         return self._actors
 
-    async def _apart(self, work: Callable[[], Any]) -> Any:
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def _reach(self) -> None:
@@ -273,7 +273,7 @@ class RayHostPool:
         hint = "Is it the address of the cluster's Ray Client server? Its machines need the same Ray and Python."
         return Fault(Code.NETWORK, f"the cluster {self.address} {what}", hint=hint)
 
-    def _without_us(self) -> Fault:
+    def _not_installed_there(self) -> Fault:
         ours = self._ours
         hint = f"Install sightline=={ours.sightline} there, for the Python {ours.python} that runs Ray."
         return Fault(Code.CONFIG, f"the machines of {self.address} have no Sightline, or an older one", hint=hint)
