@@ -51,8 +51,8 @@ class BodyTemplate(NamedTuple):
     private: tuple[str, ...]
 
     def fill(self, spelled: list[bytes]) -> RequestTranslation | None:
-        """The translation of a body of the same shape with these texts, in their original encoding; None if it may be
-        different."""
+        """The translation of a body of this shape with these texts, in their original encoding; None if it may
+        differ."""
         texts: list[str] = []
         written: list[bytes] = []
         try:

@@ -1,5 +1,4 @@
-"""Passes over canonical messages that the writers of several dialects apply before they write them in their own
-format."""
+"""Passes over canonical messages that the writers of several dialects apply before they write them."""
 
 import hashlib
 import re
@@ -118,8 +117,7 @@ def with_user_message(messages: tuple[Message, ...], report: Report, dialect: st
 
 
 def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
-    """The messages with an id on every call and result; a result without an id answers the oldest open call of its
-    name."""
+    """The messages with an id on every call and result; a result without one answers its name's oldest open call."""
     if not [part for part in parts_of(messages) if isinstance(part, (ToolCall, ToolResult)) and not part.id]:
         return messages
     waiting: list[ToolCall] = []
@@ -148,8 +146,7 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
 
 
 def _call_for_result(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:
-    """The call that a result answers: the one with its id, whatever its name, or by name only if the result has no
-    id."""
+    """The call that a result answers: the one with its id, whatever its name, or without an id by name."""
     if result.id:
         return next((call for call in reversed(waiting) if call.id == result.id), None)
     return next((call for call in waiting if call.name == (result.name or "")), None)
@@ -193,8 +190,7 @@ _SAFE_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def safe_id(call_id: str, at: str, report: Report, dialect: str) -> str:
-    """The id itself if the dialect takes it, otherwise a stable one that it takes, so that call and result still
-    match."""
+    """The id itself if the dialect takes it, otherwise a stable replacement, so that call and result still match."""
     if _SAFE_ID.fullmatch(call_id):
         return call_id
     report.lose(at, "spelling of a tool call's id", f"{dialect} takes ids of letters, digits, _ and - only", "identity")
@@ -209,8 +205,7 @@ def is_mirrored(message: Message) -> bool:
 
 
 def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
-    """The turns with every late result moved to directly after its call, whatever came in between; each move is
-    reported."""
+    """The turns with every late result moved to follow its call, past anything in between; each move is reported."""
     late, ends = _late(turns)
     if not late:
         return turns

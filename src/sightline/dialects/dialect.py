@@ -33,16 +33,15 @@ from sightline.wire.sse import Frame
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """The dated versions of an API. `header` is the request header that names the version. `refuses` lists, by the
-    version from which they are refused, options and parts that no model takes any more; such options are refused even
-    if they ask for the default."""
+    """The dated versions of an API. `header` is the request header that names the version. `refuses` lists, with the
+    version from which it applies, the options and parts that are refused for every model; the options even if they ask
+    for the default."""
 
     header: str
     refuses: tuple[tuple[str, tuple[Sampler, ...], tuple[PartRule, ...]], ...]
 
     def narrow(self, facts: Facts, headers: Iterable[tuple[str, str]]) -> Facts:
-        """The facts of a model for a request with these headers. If several headers name a version, the last one
-        counts."""
+        """The facts of a model for a request with these headers. The last header that names a version counts."""
         version = ""
         for name, value in headers:
             if name.lower() == self.header:
@@ -92,8 +91,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What the client that reads a reply expects: an id and a model if the provider gave none, and usage only if the
-    client asked for it.
+    """What the reader of a reply expects: an id and a model if the provider gave none, and usage only if requested.
 
     `as_array`: a stream is written as one JSON array, in the dialect that has that form. `request` is the client's own
     request, for a dialect whose replies repeat it. `provider` is the name of the provider that answers; its signatures
@@ -150,11 +148,11 @@ class StreamReading(Protocol):
         ...
 
     def feed(self, frame: Frame) -> list[StreamEvent]:
-        """Read the next frame."""
+        """The events of the next frame."""
         ...
 
     def close(self) -> list[StreamEvent]:
-        """Read the end of the bytes."""
+        """The last events, when the bytes have ended."""
         ...
 
 
@@ -162,17 +160,17 @@ class StreamWriting(Protocol):
     """Takes events and returns bytes; after `Ended` the bytes hold exactly one legal terminal."""
 
     def feed(self, event: StreamEvent) -> bytes:
-        """Write the next event."""
+        """The bytes of the next event."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How to ask a provider for the token count of a request: the path, and which fields of the body it takes (empty:
-    all).
+    """How to ask a provider for the token count of a request.
 
-    `wrapper` is the field that holds the whole request, if there is one; `result` is the field of the count. The
-    gateway serves this path itself only if `is_served`.
+    `path` is the path, and `fields` are the fields of the body that it takes (empty: all). `wrapper` is the field that
+    holds the whole request, if there is one; `result` is the field of the count. The gateway serves this path itself
+    only if `is_served`.
     """
 
     path: str
@@ -184,13 +182,12 @@ class Counting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a dialect is served, by a provider and by the gateway: the paths after the base URL, and the place of the
-    key.
+    """Where a dialect is served, by a provider and by the gateway: the paths after the base URL, and the key's header.
 
     `{model}` in a path is the model's name. `stream_path` is the path for streams, if it is a different one. `version`
     is added to a base URL that does not end in one. `credential` is the header of the key and the word before the key.
-    `embeddings` describes how texts are embedded there, and `stored` how stored replies are requested; None if the API
-    has neither.
+    `embeddings` describes how texts are embedded there, `stored` how stored replies are requested; each is None if the
+    API does not have it.
     """
 
     path: str

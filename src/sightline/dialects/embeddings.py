@@ -23,8 +23,8 @@ _BATCH = ":batchEmbedContents"
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:
-    """The texts to embed. `is_single`: the reply has one vector and not a list. `in_base64`: the client wants the
-    vectors as bytes."""
+    """The texts to embed. `is_single`: the reply has one vector and not a list. `in_base64`: vectors are sent as
+    bytes."""
 
     texts: tuple[str, ...]
     dimensions: int | None = None
@@ -43,8 +43,7 @@ class Embeddings:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsApi:
-    """The path at which an API embeds texts, and how its bodies are read and written. `read_request` takes the path of
-    the request too."""
+    """Where an API embeds texts, and how its bodies are read and written. `read_request` also gets the path."""
 
     path: str
     read_request: Callable[[Json, str], EmbeddingRequest]

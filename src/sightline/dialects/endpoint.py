@@ -119,8 +119,7 @@ def _templates(endpoint: Endpoint) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _model_in(segments: Sequence[str], template: str) -> str | None:
-    """The model that a path of this template names, empty if the template names none; None if the path does not
-    match."""
+    """The model that a path of this template names, empty if the template has none; None if they do not match."""
     before, variable, after = template.partition("{model}")
     parts = before.strip("/").split("/")
     if not variable:
@@ -215,7 +214,7 @@ https://platform.openai.com/docs/api-reference. Clients whose base URL leaves th
 
 
 def _dialect_by_credential(headers: Collection[str]) -> str:
-    """The dialect that alone takes its credential in one of these headers; empty if there is none."""
+    """The dialect that takes its credential in one of these headers, unlike all others; empty if there is none."""
     for spoken, endpoint in _endpoints():
         name = endpoint.credential[0].lower()
         if name != "authorization" and name in headers:

@@ -241,8 +241,7 @@ def is_page(message: str) -> bool:
 
 
 def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers) -> Code:
-    """The code of an error. `words` are the provider's own type and code, `numbers` the figures that its message
-    states."""
+    """The code of an error. `words` are the provider's own type and code, `numbers` the figures in its message."""
     text = "" if is_page(message) else _LINK.sub("", message)
     own = tuple(_BY_WORD[word] for word in words if word in _BY_WORD)
     if status < 400:

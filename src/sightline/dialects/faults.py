@@ -148,8 +148,7 @@ def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> f
 _WRONG_ADDRESS: Final = "There is nothing at this address; check the provider's base_url, its path and its version."
 _WEB_PAGE: Final = "This is a web page and not the API's answer; check base_url, and what stands between you and it."
 _COUNTED: Final = frozenset({Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE, Code.RATE_LIMITED, Code.QUOTA})
-"""The codes whose figures are the tokens of a whole request; for other codes a figure may be bytes, or one option's
-value."""
+"""The codes whose figures are the tokens of a whole request; for others a figure may be bytes or one option's value."""
 
 _TITLE = re.compile(r"<title[^>]*>\s*(.{1,300}?)\s*</title>", re.IGNORECASE | re.DOTALL)
 _READ: Final = 20_000

@@ -107,8 +107,7 @@ def type_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
 
 
 def strict_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
-    """What keeps a schema from being strict: an open object, an optional property, a refused keyword, an untyped
-    value."""
+    """What keeps a schema from being strict: open objects, optional properties, refused keywords, untyped values."""
     for place, node in schema_nodes(schema, at):
         if is_object_schema(node):
             if node.get("additionalProperties") is not False:

@@ -1,5 +1,4 @@
-"""Losses that every translation reports without knowing the two dialects: the fields of a source that are not
-modelled."""
+"""Losses that are found without knowing either dialect: the fields of a source that are not modelled."""
 
 import re
 from collections.abc import Iterator
@@ -93,8 +92,7 @@ def _may_have_extras(messages: tuple[Message, ...]) -> bool:
 
 
 def describe(value: Part | OpaqueTool) -> str:
-    """A few words that describe a part or a tool; one that only its own dialect knows is described by its type
-    there."""
+    """A few words that describe a part or a tool; if only its own dialect knows it, its type there."""
     if not isinstance(value, (Opaque, OpaqueTool)):
         return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
     noun = "part" if isinstance(value, Opaque) else "tool"
@@ -111,8 +109,7 @@ def lose_unknown(part: Opaque, target: str, report: Report) -> None:
 
 
 def lose_call_kind(event: StreamEvent, target: Dialect, report: Report) -> None:
-    """Report a call of a built-in tool, which becomes a function call in every dialect that does not distinguish
-    them."""
+    """Report a call of a built-in tool, which becomes a function call in dialects that do not distinguish them."""
     if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN and not target.keeps_kinds:
         why = f"{target.name} has no such tool; the call is one of a function"
         report.lose(event.at, f"that {event.name!r} is a built-in tool", why, "identity")

@@ -107,7 +107,7 @@ def _grammar_problems(output: JsonObject, at: str) -> Iterator[Problem]:
 
 
 def format_problems(output: JsonObject, at: str) -> Iterator[Problem]:
-    """What is wrong with a schema for the answer; `at` is the place of the object that holds its name and the
+    """What is wrong with a schema for the answer; `at` is the place of the object that holds the name and the
     schema."""
     schema = object_at(output, "schema")
     yield from _name_problems(output.get("name"), at, "name")

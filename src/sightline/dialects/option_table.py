@@ -41,8 +41,7 @@ def fit_openai_ids(options: Options, report: Report, dialect: str) -> Options:
 
 
 def fit_anthropic_id(options: Options, report: Report, dialect: str) -> Options:
-    """The options with `user` as the only id, because Anthropic's API has only one, in a form that it does not
-    refuse."""
+    """The options with a single id, `user`, as Anthropic's API has only one, in a form that it does not refuse."""
     if options.safety_identifier is not None:
         place = options.place("safety_identifier")
         if options.user is None:
@@ -112,8 +111,7 @@ OF_GEMINI: Tiers = {
 
 
 def fit_tier(options: Options, tiers: Tiers, report: Report, dialect: str) -> Options:
-    """Another API's options with the tier under this API's name; if there is none, without the tier, which is
-    reported."""
+    """Another API's options with the tier under this API's name; a tier without one is removed and reported."""
     if options.service_tier is None:
         return options
     tier = options.service_tier.lower()  # Gemini takes its words in upper or lower case
@@ -209,8 +207,7 @@ def write_options(
     skip: frozenset[str] = frozenset(),
     defaults: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    """Put each option in its place in the document, and report the ones that have no place. `skip` are handled
-    elsewhere.
+    """Put each option in its place in the document, and report those that have none. `skip` are handled elsewhere.
 
     `defaults` are options of other dialects with the values that ask for what this API does anyway: losing such an
     option changes no answer.

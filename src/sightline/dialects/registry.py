@@ -72,8 +72,7 @@ def dialects() -> "Iterator[Dialect]":
 
 
 def register(added: "Dialect") -> None:
-    """Add a dialect from outside this package. Call this before requests are served, because lookups by name or path
-    may be cached."""
+    """Add a dialect from outside this package. Call this before requests are served: lookups may be cached."""
     if added.name in _MODULES:
         raise Fault(Code.USAGE, f"the dialect {added.name!r} is built in", hint="Give yours another name.")
     _known[added.name] = added

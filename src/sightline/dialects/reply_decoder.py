@@ -91,13 +91,11 @@ class ReplyDecoder:
 
     @property
     def is_growing(self) -> bool:
-        """Whether the last frame extended a text, and a next frame that differs only in its text would extend it
-        too."""
+        """Whether the last frame extended a text, so that one which differs only in its text would extend it too."""
         return isinstance(self._reader, StreamReader) and self._reader.is_growing
 
     def pass_frames(self, count: int) -> None:
-        """Record that this many frames that extend the text were read elsewhere; requires `is_between` and
-        `is_growing`."""
+        """Record that this many frames were read elsewhere; requires `is_between` and `is_growing`."""
         assert isinstance(self._reader, StreamReader)
         self._reader.pass_frames(count)
         self.count += count

@@ -27,8 +27,7 @@ _PREFIX_BYTES, _CODED_BYTES = _PREFIX.encode(), _CODED.encode()
 """How a wrapped signature begins, as text and in base64, the only form that Google's field takes."""
 
 NEXT = "next"
-"""Used instead of an item id: the signature belongs to the part that follows, because the dialect has no field for it
-there."""
+"""Used instead of an item id: the signature is for the part that follows, which has no field for it in the dialect."""
 
 
 def wrap(signature: str | None, signed_by: str, item: str | None = None) -> str:
@@ -130,7 +129,8 @@ def may_hold_signatures(body: bytes, *, is_coded: bool) -> bool:
 
 
 def without_foreign_signatures(wire: WireDocument, spoken: str, report: Report) -> WireDocument:
-    """A request for a provider of the client's own dialect, with earlier turns made by a provider of another dialect.
+    """Remove foreign signatures from a request for a provider of its client's own dialect, if earlier turns were made
+    by providers of other dialects.
 
     The provider would refuse a signature that is not its own. A thought that another provider signed is removed,
     together with its message if that holds nothing else; a call that another provider signed stays. The provider's own
@@ -158,8 +158,7 @@ def without_foreign_signatures(wire: WireDocument, spoken: str, report: Report) 
 
 
 def _without(wire: WireDocument, gone: dict[str, list[int]]) -> WireDocument:
-    """The document without these list elements. The last ones are removed first, so that the positions of the others
-    stay valid."""
+    """The document without these list elements. They are removed from the end, so that positions stay valid."""
     for place, numbers in reversed(gone.items()):
         above, _, _ = place.rpartition("/")
         whole = wire.get(place)

@@ -66,8 +66,7 @@ class StoredApi:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """What a path asks of stored replies: the reply with this `name`, or all replies if it is empty; `rest` is the path
-    after the name."""
+    """What a path asks of stored replies: the one called `name`, or all if it is empty; `rest` is the path after it."""
 
     dialect: str
     name: str
@@ -126,8 +125,7 @@ def _item(item: JsonObject, name: str) -> JsonObject:
 
 
 def _messages(body: JsonObject, name: str) -> list[JsonObject]:
-    """The messages of a Chat Completions request, each with an id; content in parts is listed separately from its
-    text."""
+    """The messages of a Chat Completions request, each with an id; content in parts is listed beside its text."""
     listed: list[JsonObject] = []
     for number, message in objects_in(body.get("messages")):
         parts = message.get("content")

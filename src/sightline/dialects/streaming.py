@@ -1,13 +1,11 @@
-"""The parts of stream handling that all dialects share: decoding frames, ending exactly once, and ordering events
-without overlaps.
+"""Stream handling that all dialects share: decoding frames, ending exactly once, and ordering events without overlaps.
 
 A dialect supplies a `Machine` that turns one decoded frame into events. The code around it does what no dialect may get
 wrong: a frame that is not JSON or not of the dialect is reported, the finishes come last, nothing is read after the
 end, and bytes that stop without a legal end are a failure and never a short success.
 
 `Sequencer` is for dialects that write one block after another: one choice is kept (the others are a loss), parts are
-renumbered from 0 in the order in which they are written, and events of a later part wait while a tool call is still
-open.
+renumbered from 0 in the order in which they are written, and events of a later part wait while a tool call is open.
 
 `read_frames` is for typed decoders: all frames of a stream as one JSON array, which costs a fifth of decoding each.
 """
@@ -312,8 +310,8 @@ class StreamReader:
         return events
 
     def feed_run(self, frames: Sequence[Frame], start: int) -> tuple[StreamEvent | None, int]:
-        """One event for several frames that only extend a text, and the number of frames; None if the next frame has to
-        be fed by itself."""
+        """One event for several frames that only extend a text, and their number; None if the next must be fed by
+        itself."""
         if self._has_ended or self._growth is None:
             return None, 0
         grown, count = self._growth.read_run(frames, start)

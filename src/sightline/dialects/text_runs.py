@@ -53,8 +53,7 @@ class TextFraming(ABC):
 
 
 class Run(NamedTuple):
-    """A run of frames: where it ends, how many frames it has, their text as one event, and the bytes that were
-    written."""
+    """A run of frames: where it ends, how many frames it has, their text as one event, and the written bytes."""
 
     end: int
     frames: int

@@ -49,8 +49,7 @@ from sightline.wire.jsontext import decode, encode
 
 
 def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts: Facts | None) -> Request:
-    """The request of a client of `source` with what `target` needs to return its reasoning. The request already fits
-    its model.
+    """The request of a client of `source`, with what `target` needs to return its reasoning. It already fits its model.
 
     Whatever this adds has `ADDED` as its place, by which the writers recognise and report it.
     """
@@ -79,8 +78,7 @@ def is_wanted(reasoning: Reasoning) -> bool:
 
 
 def _switch_on(reasoning: Reasoning, facts: Facts | None) -> Reasoning:
-    """An effort alone, as the setting that makes the model think: adaptive thinking, or a budget if it knows only
-    that."""
+    """An effort alone, as what makes the model think: adaptive thinking, or a budget if it has only that."""
     if reasoning.mode is not None or reasoning.budget is not None:
         return reasoning
     modes = None if facts is None else facts.thinking
@@ -102,8 +100,7 @@ def _forces_call(request: Request) -> bool:
 
 
 def _reasons(options: Options, facts: Facts | None) -> bool:
-    """Whether the reply will contain reasoning: it is requested, or the model is known to reason without being
-    asked."""
+    """Whether the reply will contain reasoning: it is requested, or the model is known to reason unasked."""
     if options.reasoning is not None and is_wanted(options.reasoning):
         return True
     return facts is not None and facts.reasoning is True and is_reasoning(options, facts)
@@ -185,13 +182,13 @@ class StreamTranslation:
         return b"" if self._is_verbatim else written
 
     def fail(self, fault: Fault) -> bytes:
-        """The last bytes when the source was interrupted: the target's own form of this error, unless it has already
-        ended."""
+        """The last bytes when the source was interrupted: this error in the target's form, unless it has ended
+        already."""
         return self._write(self._hearing.fail(fault))
 
     @property
     def has_ended(self) -> bool:
-        """Whether the target has had its terminal, so that nothing more needs to be waited for."""
+        """Whether the target has had its terminal, so that there is nothing more to wait for."""
         return self._is_broken or self._hearing.has_ended
 
     @property
@@ -233,8 +230,7 @@ class StreamTranslation:
         return b"".join(out)
 
     def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        """The events up to a frame that cannot be read and so cannot be translated: the stream fails there, and nothing
-        follows."""
+        """The events up to the first frame that cannot be read: the stream fails there, and nothing follows."""
         if self._is_broken:
             return []
         kinds = [type(event) for event in events]

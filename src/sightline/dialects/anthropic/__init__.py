@@ -98,8 +98,7 @@ def _system_problems(body: JsonObject) -> Iterator[Problem]:
 
 
 def _is_user_turn(message: JsonObject) -> bool:
-    """Whether a system message may follow this one: after the user's turn, or after a result of the server's own
-    tools."""
+    """Whether a system message may follow: after the user's turn, or after a result of the server's own tools."""
     if message.get("role") == "user":
         return True
     blocks = objects_in(message.get("content"))
@@ -166,8 +165,7 @@ def _without_order(request: Request) -> Request:
 
 
 def _empty_problems(request: Request) -> Iterator[Problem]:
-    """Empty messages and texts. The last message may be the assistant's without content; `system` may be an empty
-    string."""
+    """Empty messages and texts. The last message, if the assistant's, may have no content; `system` may be empty."""
     last = request.messages[-1] if request.messages else None
     allowed = {"/system"}
     if last is not None and last.role == "assistant":

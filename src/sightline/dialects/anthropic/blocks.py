@@ -155,7 +155,7 @@ def _read_document(block: JsonObject, at: str) -> Document | Opaque:
 
 
 def _read_search_result(block: JsonObject, at: str) -> Opaque:
-    """A search result of the client's own: its text can be sent to any provider, but citing it by number works only
+    """A search result of the client's own: its text can be sent to any provider; citing it by number works only
     here."""
     title, source = block.get("title"), block.get("source")
     head = "\n".join(word for word in (title, source) if isinstance(word, str) and word)

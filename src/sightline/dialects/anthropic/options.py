@@ -34,8 +34,7 @@ _KEYS = replace(JSON_SCHEMA, nodes=JSON_SCHEMA.nodes - {_KEY})
 
 
 def close_objects(schema: JsonObject, at: str, place: str, report: Report) -> JsonObject:
-    """A foreign schema with every object closed. `at` is its place in the source, `place` its place in the written
-    body."""
+    """A foreign schema with every object closed. `at` is its place in the source, `place` in the written body."""
 
     def close(node: JsonObject, path: str) -> JsonObject:
         if not _is_open(node):

@@ -279,8 +279,7 @@ class MessagesMachine(Machine):
 
 
 def _grow(block: _Block, kind: str, delta: JsonObject, at: str) -> None:
-    """Apply a delta to a block that is not modelled: its input arrives as JSON text, other fields as strings to
-    append."""
+    """Apply a delta to an unmodelled block: its input arrives as JSON text, other fields as strings to append."""
     if kind == "input_json_delta":
         block.fragments.append(str_of(delta, "partial_json", at))
         return

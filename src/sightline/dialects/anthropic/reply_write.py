@@ -133,8 +133,7 @@ class _Block:
 
 
 class MessagesWriter(TextFraming):
-    """Takes the events of one reply and returns the bytes of the stream. `frames` are those that were not returned
-    yet."""
+    """Takes the events of one reply and returns the bytes of the stream. `frames` are those not returned yet."""
 
     def __init__(self, client: Client, report: Report) -> None:
         self.frames: list[JsonObject] = []

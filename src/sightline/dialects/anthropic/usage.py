@@ -1,5 +1,4 @@
-"""Reads and writes token counts. The API counts cached and cache-written tokens separately from `input_tokens`; we
-include them."""
+"""Reads and writes token counts. The API counts cache reads and writes beside `input_tokens`; we include them."""
 
 from sightline.dialects.fields import compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject

@@ -70,8 +70,8 @@ def _empty(messages: tuple[Message, ...]) -> list[Problem]:
 
 
 def _pairing(contents: list[Message]) -> list[Problem]:
-    """Calls and results that do not match: every call must be answered in the next content, by id, or by name and order
-    if there are no ids."""
+    """Calls and results that do not match: the next content must answer every call, by id, or without ids by name and
+    order."""
     found: list[Problem] = []
     waiting: list[ToolCall] = []
     for message in contents:

@@ -63,8 +63,7 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
 
 
 def _exhausted(fault: Fault, details: list[JsonObject]) -> Code:
-    """The code of a 429. Google mentions quota and billing in every 429; the limit that was hit tells whether waiting
-    helps."""
+    """The code of a 429. Google mentions quota and billing in every 429; the limit tells whether waiting helps."""
     limits = " ".join(_limits(details))
     if _PER_DAY.search(limits) or _QUOTA_PER_DAY.search(fault.message) or _NO_ALLOWANCE.search(fault.message):
         return Code.QUOTA
@@ -81,8 +80,7 @@ def _limits(details: list[JsonObject]) -> Iterator[str]:
 
 
 def write_error(fault: Fault) -> tuple[int, JsonObject]:
-    """The status and body of a fault; Google's own details are kept, and a waiting time is written as Google writes
-    it."""
+    """The status and body of a fault; Google's own details are kept, and a waiting time has Google's format."""
     status = status_of(fault)
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and provider_fault(status, message).code is not Code.CONTEXT_OVERFLOW:

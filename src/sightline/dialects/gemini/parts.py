@@ -72,8 +72,7 @@ def read_signature(part: JsonObject, at: str) -> Signature:
 
 
 def for_client(signature: str | None, signed_by: str | None, item: str | None = None) -> str | None:
-    """The signature in the form that a reply carries: our own unchanged, another provider's wrapped, None if there is
-    none."""
+    """The signature in the form that a reply carries: our own unchanged, another provider's wrapped; None if none."""
     if signed_by is None or signed_by == NAME:
         return signature
     if signature is None and item is None:
@@ -273,8 +272,7 @@ def _arguments(call: ToolCall, report: Report) -> JsonObject:
 
 
 def media_part(part: Image | Audio | Document, place: str, report: Report, *, same: bool) -> JsonObject | None:
-    """An image, audio or file; None if gemini cannot get or read its bytes. `place` is its place in the written
-    body."""
+    """An image, audio or file; None if gemini cannot get or read its bytes. `place` is where it is written."""
     if same and isinstance(part.source, (Inline, Link)):
         return _as_it_stood(part.source)
     if isinstance(part, Image) and part.detail is not None:
@@ -368,8 +366,7 @@ def pack_thoughts(thoughts: Iterable[Part]) -> str | None:
 
 
 def with_carried_thoughts(messages: list[Message]) -> list[Message]:
-    """The messages with the thoughts that calls carry, each before the text that led to the call, and each only
-    once."""
+    """The messages with the thoughts that calls carry, each once, before the text that led to the call."""
     parts = [part for message in messages for part in message.parts]
     if not any(isinstance(part, ToolCall) and part.signed_by == _MAKER for part in parts):
         return messages

@@ -91,8 +91,7 @@ def write_citations(citations: Sequence[tuple[int, Citation]], texts: Texts, rep
 
 
 def _owner(start: int, texts: Texts) -> tuple[int | None, int, str]:
-    """The part that contains a byte, the part's own first byte, and its text; the last part if the byte is after
-    all."""
+    """The part that contains a byte, its own first byte, and its text; the last part if the byte is after all parts."""
     owner: tuple[int | None, int, str] = (None, 0, "")
     size = 0
     for number, text in texts:
@@ -305,8 +304,7 @@ _KNOWN = both(
 
 
 def read_usage(counts: JsonObject, at: str) -> Usage:
-    """The counts in our terms. The total is derived; the share of tool use stays beside the prompt count that includes
-    it."""
+    """The counts in our terms. The total is derived; the share of tool use is included in the prompt and kept."""
     thoughts = _count(counts, "thoughtsTokenCount", at)
     return Usage(
         input_tokens=_sum(_count(counts, "promptTokenCount", at), _count(counts, _TOOL_USE, at)),

@@ -387,8 +387,7 @@ def _as_it_stood(message: Message, parts: list[Json]) -> Json:
 
 
 def with_joined_thoughts(messages: list[Message], document: Json) -> list[Message]:
-    """The messages with each thought as a whole, directly before the piece that signs it. Pieces may be separate
-    contents."""
+    """The messages with each thought whole, directly before the piece that signs it. Pieces may be whole contents."""
     pieces: dict[str, Part] = {}
     wholes: dict[str, Part] = {}
     for run in _runs(messages):

@@ -203,8 +203,7 @@ _FITS = re.compile(r"[a-zA-Z0-9_-]{1,24}")
 
 
 class CallIds:
-    """The ids of one choice's calls. A generated id is derived from the reply's own id, so that no two turns share
-    it."""
+    """The ids of one choice's calls. Generated ids are derived from the reply's id, so that no two turns share one."""
 
     def __init__(self, choice: int) -> None:
         self._choice = choice
@@ -314,8 +313,7 @@ def _plain(pieces: Json) -> str | None:
 
 
 def read_role(holder: JsonObject, at: str) -> list[StreamEvent]:
-    """Report an unexpected role: a reply is the assistant's, but some servers also send the output of their own
-    tools."""
+    """Report an unexpected role: replies are the assistant's, but some servers send their own tools' output too."""
     role = holder.get("role")
     return [] if role is None or role == "assistant" else [FieldReceived(f"{at}/role", role)]
 

@@ -118,8 +118,8 @@ def read_plain(document: Json, dialect: str) -> Reply | None:
 
 
 def read_started(body: JsonObject, at: str) -> Started:
-    """The id, model and time of a reply; servers that do not know them send an empty string or 0, and some send a
-    fraction of a second."""
+    """The id, model and time of a reply; servers without them send an empty string or 0, some send fractions of a
+    second."""
     created = body.get("created")
     seconds = int(created) if isinstance(created, (int, float)) else 0
     reply_id, model = opt_str(body, "id", at), opt_str(body, "model", at)
@@ -212,8 +212,7 @@ class _Choice:
         self.is_closed = False
 
     def finish(self, word: str, at: str) -> list[StreamEvent]:
-        """The events at the end of the choice; after a legacy `function_call` the same choice may continue with
-        text."""
+        """The events at the end of the choice; after a legacy `function_call` it may continue with text."""
         self.is_closed = word != "function_call"
         if self.has_finished:
             return []
@@ -426,8 +425,7 @@ def _is_bare_error(document: JsonObject) -> bool:
 
 
 def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
-    """The event of a delta whose one field is a piece of text, reasoning or arguments, as nearly all are; None for any
-    other."""
+    """The event of a delta with one piece of text, reasoning or arguments, as nearly all are; None for any other."""
     key, value = next((key, value) for key, value in delta.items() if key != "role" or len(delta) == 1)
     if type(value) is str:
         if not value:

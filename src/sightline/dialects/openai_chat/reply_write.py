@@ -1,5 +1,4 @@
-"""Writes Chat Completions replies: whole, or as chunks while the events arrive, then usage if requested, then
-`[DONE]`."""
+"""Writes Chat Completions replies, whole or as chunks, which end with the usage if requested and `[DONE]`."""
 
 from dataclasses import dataclass, field
 
@@ -112,8 +111,7 @@ def _grow(holder: JsonObject, delta: JsonObject) -> None:
 
 
 def write_head(kind: str, started: Started, client: Client, report: Report) -> JsonObject:
-    """The id, time and model of a reply. They are required, so what neither the reply nor the client knows is made up
-    and reported."""
+    """The id, time and model of a reply. All are required; what is not known is made up and reported."""
     head: JsonObject = {
         "id": started.id or client.id,
         "object": kind,

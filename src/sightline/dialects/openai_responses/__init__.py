@@ -110,8 +110,7 @@ def _input_problems(request: Request) -> list[Problem]:
 
 
 def _pairing_problems(request: Request) -> list[Problem]:
-    """Calls and results that do not match. They may be apart, and a result may answer a call that only the provider
-    has."""
+    """Calls and results that do not match. They may be apart; a call may be known only to the provider."""
     found = pairing_problems(request, adjacent=False)
     if not brings_state(request):
         return found

@@ -85,8 +85,7 @@ def read_arguments(item: JsonObject) -> str | None:
 
 
 def arguments_field(item: JsonObject) -> str | None:
-    """The field of a call's item that holds its action: an object, or a list of actions for a computer. None if there
-    is none."""
+    """The field that holds the action of a call's item: an object, or a list for a computer. None if there is none."""
     for field in BY_CALL[str(item["type"])].fields:
         if isinstance(item.get(field), list if field == "actions" else dict):
             return field

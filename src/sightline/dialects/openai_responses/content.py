@@ -1,5 +1,4 @@
-"""Reads and writes the content of a message or of a tool's output, which is a string or a list of parts; and reasoning
-items.
+"""Reads and writes reasoning items and the content of messages and tool outputs: a string or a list of parts.
 
 A reasoning item is a summary, sometimes the reasoning itself, and the signature, which is bound to the item's id.
 """
@@ -79,8 +78,7 @@ def pieces_of(item: JsonObject, key: str, at: str) -> list[str]:
 
 
 def read_signature(item: JsonObject, at: str) -> tuple[str | None, str, str | None]:
-    """The encrypted reasoning, the dialect that made it, and the id that it is bound to: the item's own for this
-    dialect."""
+    """The encrypted reasoning, the dialect that made it, and what it is bound to: for this dialect, the item itself."""
     encrypted, item_id = opt_str(item, "encrypted_content", at), opt_str(item, "id", at)
     if not encrypted:
         return None, NAME, item_id
@@ -177,8 +175,7 @@ def read_part(value: Json, at: str, text: str = INPUT) -> Part:
 
 
 def _read_text(holder: JsonObject, at: str, kind: str, usual: str) -> Text:
-    """A text. Its extras record any spelling that differs from how we would write it; null stands for an absent
-    field."""
+    """A text. Its extras record any spelling that differs from what we write; null records an absent field."""
     extras = rest(holder, _INPUT_TEXT if kind == INPUT else _OUTPUT_TEXT)
     if kind != usual:
         extras = {**extras, "type": kind}

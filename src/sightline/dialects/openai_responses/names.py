@@ -28,8 +28,8 @@ def is_item_type(kind: Json) -> bool:
 
 
 STRIDE = 1000
-"""A part of an answer is numbered `output_index * STRIDE + content_index`, so that the numbers follow the order of the
-output."""
+"""A part of an answer is numbered `output_index * STRIDE + content_index`, so that numbers follow the output's
+order."""
 
 REDACTED = "redacted"
 """Used instead of an id in a wrapped signature: the block that it replaces has no readable text."""
@@ -92,8 +92,7 @@ _CODES: Mapping[Code, str] = {
     Code.USAGE: "invalid_prompt",
     Code.CONFIG: "invalid_prompt",
 }
-"""The code in a failed reply for each of our codes; any other is a `server_error`, upon which clients send the request
-again."""
+"""The code in a failed reply for each of our codes; the rest are a `server_error`, after which clients retry."""
 
 _ALIASES: Mapping[str, str] = {
     "bio_policy": "invalid_prompt",

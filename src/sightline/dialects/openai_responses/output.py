@@ -410,8 +410,7 @@ class Output:
             self._emit_item_done(item.close(status))
 
     def _close_client_call(self, call: OpenClientCall, status: str) -> None:
-        """Write the item of a built-in tool's call. Arguments that it cannot hold reach the client as a function
-        call."""
+        """Write the item of a built-in tool's call. Arguments that it cannot hold are sent as a function call."""
         item = call.close(status)
         if item is not None:
             self._whole(complete_call(item, f"/output/{len(self.items)}", self._report))

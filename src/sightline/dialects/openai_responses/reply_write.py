@@ -174,8 +174,7 @@ def envelope(reply_id: str | None, model: str | None, created: int | None, clien
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
-    """The reply as a `response`. A failed reply has the status `failed` and keeps what had arrived; if nothing had, it
-    is an error body."""
+    """The reply as a `response`. A failed one has that status and what had arrived; an error body if nothing had."""
     if reply.fault is not None and not _has_begun(reply):
         lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
@@ -349,7 +348,7 @@ class ResponsesStreamWriter(TextFraming):
                 output.call(event)
             case _:
                 if event.part in self._spoken:
-                    # Text is sent before its signature is known, and after it the signature would belong to something
+                    # Text is sent before its signature is known; after it, the signature would belong to something
                     # else.
                     why = f"{NAME} has no field for it on a part that comes in pieces"
                     self._report.lose(self._spoken[event.part], "signature", why, "identity")
@@ -376,8 +375,7 @@ class ResponsesStreamWriter(TextFraming):
         return self._open_output()[1]
 
     def _open_output(self) -> tuple[Envelope, Output]:
-        """The envelope and the output; the first call also writes the events that open a stream. The id is fixed from
-        then on."""
+        """The envelope and the output. The first call fixes the id and writes the events that open a stream."""
         if self._open is None:
             started = self._started
             around = envelope(started.id, started.model, started.created, self._client)

@@ -320,7 +320,7 @@ class ItemWriter:
         return items
 
     def _is_item(self, part: Part) -> TypeGuard[ToolCall | ToolResult | Thinking | Opaque]:
-        """Whether a part is an item of its own; for an opaque value of this dialect its place decides, or else its
+        """Whether a part is an item of its own; the place of an opaque part of this dialect decides, or else its
         type."""
         if not isinstance(part, Opaque):
             return isinstance(part, (ToolCall, ToolResult, Thinking))
@@ -393,8 +393,7 @@ class ItemWriter:
         )
 
     def _client_call(self, call: ToolCall) -> JsonObject | None:
-        """The item of a built-in tool's call; None for any other call, and if its arguments are not an action that the
-        item could hold."""
+        """The item of a built-in tool's call; None for other calls, and if the item cannot hold the arguments."""
         if call.kind not in BY_KIND:
             return None
         item_id = call.item if is_own_item_id(call) else self._item_id(call)

@@ -121,8 +121,7 @@ def read_format(value: Json, at: str) -> OutputFormat | None:
 
 
 def read_reasoning(document: JsonObject) -> Reasoning | None:
-    """Read `reasoning`. Its `mode` is not modelled, so it stays among the extras; an effort of none switches thinking
-    off."""
+    """Read `reasoning`. Its `mode` is not modelled and stays among the extras; effort `none` switches thinking off."""
     holder = opt_object(document, "reasoning", "")
     if holder is None:
         return None

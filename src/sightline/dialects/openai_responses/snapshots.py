@@ -110,7 +110,7 @@ _DEFAULTS: Mapping[str, Json] = {"status": "completed", "truncation": "disabled"
 """The default values of these fields, which carry no information."""
 
 _ENDINGS = ("incomplete", "failed", "cancelled")
-"""The statuses by which a snapshot may contradict the event that contains it."""
+"""The statuses by which a snapshot overrides the event that contains it."""
 
 _STATUSES = ("queued", "in_progress", "completed", *_ENDINGS)
 
@@ -181,8 +181,7 @@ class SnapshotReader:
         return [FieldReceived(at, whole)]
 
     def outcome(self, response: JsonObject, at: str, implied: str | None = None) -> list[StreamEvent]:
-        """Everything that a final snapshot adds: items, usage, fields, and how it ended; `implied` is the status that
-        its event implies."""
+        """Everything that a final snapshot adds: items, usage, fields, and its end; `implied` is its event's status."""
         events: list[StreamEvent] = []
         output = opt_list(response, "output", at)
         items = [as_object(value, f"{at}/output/{position}") for position, value in enumerate(output)]
@@ -196,8 +195,7 @@ class SnapshotReader:
         return events
 
     def _indexes(self, items: list[JsonObject]) -> list[int]:
-        """The index at which each item of a snapshot was read: found by its ids, else by its place if no other item is
-        known there."""
+        """The index at which each item was read: found by its ids, or by its place if no other item is known there."""
         known = [self._index(item, position) for position, item in enumerate(items)]
         taken = {index for index in known if index is not None}
         free = max((len(items), *self._kinds, *taken)) + 1

@@ -146,8 +146,7 @@ def _convert_part(value: Json) -> Part | None:
 
 
 def _bare(part: Part) -> Part:
-    """The part without its place and without the fields that only its own dialect knows, which are reported
-    elsewhere."""
+    """The part without its place and without its dialect's own fields, which are reported elsewhere."""
     match part:
         case ToolResult():
             return msgspec.structs.replace(part, at="", extras={}, parts=tuple(_bare(inner) for inner in part.parts))
@@ -276,8 +275,7 @@ class Calls:
         return self._begin(entry, entry.id or f"call_{self._next - FIRST_CALL}")
 
     def _call_of(self, entry: _Entry) -> _Call | None:
-        """The open call that an entry is about: by its number, by its id, else the last of its name. None if there is
-        none."""
+        """The open call that an entry is about: by number, by id, or the last of its name. None if there is none."""
         if entry.part is not None:
             found = [call for call in self._open if call.part == FIRST_CALL + entry.part]
         elif entry.id:
@@ -312,8 +310,7 @@ def _entry(value: Json, at: str) -> _Entry:
 
 
 def _without_first(entries: list[_Entry], name: str) -> list[_Entry]:
-    """The entries without the first of this name: an announcement without an id belongs to the first call of its
-    name."""
+    """The entries without the first of this name: an announcement without an id belongs to its name's first call."""
     for index, entry in enumerate(entries):
         if entry.name == name:
             return [*entries[:index], *entries[index + 1 :]]

@@ -86,8 +86,7 @@ def read_started(body: JsonObject, at: str) -> Started:
 
 
 def _until_failed(events: list[StreamEvent]) -> list[StreamEvent]:
-    """The events with a failure at the end: it ends the whole reply. The last failure is kept, since it has a
-    message."""
+    """The events with only the last failure, at the end: it ends the whole reply and has a message of its own."""
     failures = [event for event in events if isinstance(event, Failed)]
     if not failures:
         return events

@@ -44,8 +44,7 @@ _ELSEWHERE = frozenset({"model", "messages"})
 
 
 def read_settings(holder: JsonObject) -> Request:
-    """Read everything except model and messages, which a raw request has elsewhere; here those names are unknown
-    fields."""
+    """Read everything except model and messages, which a raw request has elsewhere; here those are unknown fields."""
     known = {key: value for key, value in holder.items() if key not in _ELSEWHERE}
     try:
         read = read_chat({**known, "messages": []})
@@ -232,8 +231,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
 
 
 def _turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages as turns; an item that only its dialect knows stays a message, so that it can become an item
-    again."""
+    """The messages as turns; an item that only its dialect knows stays a message, and so can become an item again."""
     turns: list[Message] = []
     joining: list[Message] = []
     for message in messages:
