@@ -67,7 +67,7 @@ def read_raw_reply(path: str, data: bytes) -> list[StreamEvent]:
 
 
 def dialect_by_prefix(segments: Sequence[str], version: str) -> str:
-    """The dialect whose paths begin like this one, or whose versions match; empty if neither tells."""
+    """The dialect whose paths begin like this one, or whose versions match; empty if there is none."""
     for name, endpoint in _endpoints():
         if segments and endpoint.path.split("/")[1] == segments[0]:
             return name

@@ -1,5 +1,4 @@
-"""A provider's error as a `Fault`: its code by `fault_codes`, and the figures and the waiting time that its text
-states.
+"""A provider's error as a `Fault`: its code by `fault_codes`, and the figures and the waiting time in its text.
 
 A rate limit is not an overflow. Shrinking helps only a request that is itself too large, for the window or for the
 rate; every other error must leave the user's history alone.

@@ -80,7 +80,7 @@ def exchange_in(name: str) -> str:
 
 
 def list_page(items: Sequence[JsonObject], query: Mapping[str, str], *, is_newest_first: bool) -> JsonObject:
-    """The page of a list, oldest item first, that a query asks for with `limit`, `order` and `after`."""
+    """The page of `items`, which are oldest first, that a query asks for with `limit`, `order` and `after`."""
     limit = query.get("limit", str(_USUAL))
     if not limit.isdecimal() or not _FEWEST <= int(limit) <= _MOST:
         hint = f"Give a number from {_FEWEST} to {_MOST}."

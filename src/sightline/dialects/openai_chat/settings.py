@@ -1,5 +1,5 @@
-"""Options, tools and tool choice of Chat Completions, read and written: the place of each option, the two structured
-ones (output format and reasoning), and the legacy `functions`."""
+"""Reads and writes options, tools and tool choice of Chat Completions: plain options by table, the two structured ones
+(output format and reasoning), and the legacy `functions`."""
 
 from collections.abc import Mapping
 

@@ -1,5 +1,4 @@
-"""Options, tools and tool choice of the Responses API, read and written: the place of each option, and the structured
-ones.
+"""Reads and writes options, tools and tool choice of the Responses API: plain options by table, and structured ones.
 
 Tools are flat here; the nested form of Chat Completions is read too. A namespace is read as an opaque tool that holds
 everything except its tools, followed by its tools: its description is written back from there, and is a loss in any
