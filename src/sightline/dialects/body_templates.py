@@ -1,17 +1,17 @@
-"""Requests that differ in nothing but their texts, translated by putting the texts into the translation of another one.
+"""Templates for requests that differ only in their texts: the texts are put into the translation of an earlier request.
 
-A script sends the same request again and again with other words in it: the same settings, the same roles. What a
-translation makes of it, and what it reports, is the same too, but for the words. So a body whose shape has come before
-is not read at all: its texts are spelled anew, between the bytes that were written around them before.
+A script sends the same request again and again with different texts: the same settings, the same roles. The translation
+and its report are then the same too, except for the texts. So a body whose shape was seen before is not parsed at all:
+its texts are encoded again, between the bytes that were written around them before.
 
-What stands around them is learned from a translation of the same body with marks in place of its texts. It is used only
-if the messages are these texts and nothing else, and each mark came out once as a string of its own. A text which a
-translation could look at is left for the full way: a blank one, which some APIs refuse, and one that begins like a line
-for one provider alone. So are tools, because marks for the cache depend on sizes. And the user has to speak last: the
-assistant's last message is trimmed at its end, also where what follows it is left out because it is empty, or moved
-because it is a system message.
+The bytes around the texts are learned by translating the same body with marks in place of its texts. They are used only
+if the messages consist of these texts and nothing else, and each mark came out once as a string of its own. A text that
+a translation could examine is translated in full: a blank one, which some APIs refuse, and one that begins like a line
+meant for one provider only. So are requests with tools, because cache marks depend on sizes. And the last message has
+to be the user's: the assistant's last message is trimmed at its end, even if what follows it is left out because it is
+empty, or moved because it is a system message.
 
-For a request of 1 KB this takes 12 µs in place of 43, in a loop that does nothing else.
+For a request of 1 KB this takes 12 µs instead of 43, in a loop that does nothing else.
 """
 
 import re
@@ -28,7 +28,7 @@ from sightline.model.request import Message, Request, parts_of
 from sightline.wire.jsontext import encode
 
 LARGEST_BODY = 1 << 15
-"""A larger one takes longer to look through than it takes to translate what is no text in it."""
+"""It takes longer to search a larger body for texts than to translate everything else in it."""
 
 _LARGEST_SHAPE = 1 << 12
 _MOST_SHAPES = 4
@@ -39,9 +39,9 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class BodyTemplate(NamedTuple):
-    """A translation without its texts: `pieces` stand around them, and `order` says which text follows each piece but
+    """A translation without its texts: `pieces` surround them, and `order` lists which text follows each piece except
     the last. `said` are the texts in the order of the messages. `private` are the beginnings of texts that the
-    translation looks at."""
+    translation examines."""
 
     pieces: tuple[bytes, ...]
     order: tuple[int, ...]
@@ -51,8 +51,8 @@ class BodyTemplate(NamedTuple):
     private: tuple[str, ...]
 
     def fill(self, spelled: list[bytes]) -> RequestTranslation | None:
-        """The translation of a body of the same shape with these texts, spelled as they came; None where it may be
-        another."""
+        """The translation of a body of this shape with these texts, in their original encoding; None if it may
+        differ."""
         texts: list[str] = []
         written: list[bytes] = []
         try:
@@ -74,7 +74,7 @@ class BodyTemplate(NamedTuple):
 
 
 class BodyTemplates:
-    """The templates of bodies that come from one client, go to one provider and are all translated in the same way."""
+    """The templates of bodies from one client to one provider that are all translated in the same way."""
 
     __slots__ = ("_known", "_seen")
 
@@ -85,8 +85,8 @@ class BodyTemplates:
     def translate(
         self, body: bytes, translate: Callable[[bytes], RequestTranslation], private: tuple[str, ...]
     ) -> RequestTranslation:
-        """What `translate` makes of the body. A shape is learned when it comes for the second time. `private` are the
-        beginnings of texts that `translate` looks at."""
+        """The result of `translate` for this body. A shape is learned when it is seen for the second time. `private`
+        are the beginnings of texts that `translate` examines."""
         if len(body) > LARGEST_BODY or body.find(b'"tools"') >= 0:
             return translate(body)
         pieces = _TEXT.split(body)
@@ -122,7 +122,7 @@ class BodyTemplates:
 def _make_template(
     shape: tuple[bytes, ...], count: int, translate: Callable[[bytes], RequestTranslation], private: tuple[str, ...]
 ) -> BodyTemplate | None:
-    """The template of bodies of this shape; None if what it would be depends on more than their texts."""
+    """The template of bodies of this shape; None if the translation depends on more than their texts."""
     marks = [f"⟨text {number} of a template⟩" for number in range(count)]
     spelled = [encode(mark) for mark in marks]
     marked = [shape[0]]
@@ -151,7 +151,7 @@ def _make_template(
 
 
 def _plain_texts(request: Request) -> list[str]:
-    """The texts of the messages, if they are nothing else and the user speaks last; else none."""
+    """The texts of the messages if these consist only of texts and the last one is the user's; otherwise empty."""
     last = request.messages[-1] if request.messages else None
     if request.tools or last is None or last.role != "user" or not last.parts:
         return []

@@ -1,4 +1,4 @@
-"""Passes over canonical messages that the writers of several dialects need before they can say them their own way."""
+"""Passes over canonical messages that the writers of several dialects apply before they write them."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
 def leading_count(messages: tuple[Message, ...]) -> int:
-    """How many system and developer messages stand before the conversation begins."""
+    """How many system and developer messages precede the conversation."""
     for count, message in enumerate(messages):
         if message.role not in SYSTEM_ROLES:
             return count
@@ -26,7 +26,7 @@ def leading_count(messages: tuple[Message, ...]) -> int:
 
 
 def with_policy(messages: tuple[Message, ...], policy: SystemPolicy, report: Report) -> tuple[Message, ...]:
-    """The messages with system messages where the policy wants them; moving one is reported."""
+    """The messages with system messages where the policy wants them; each move is reported."""
     if policy == "in_place":
         return messages
     count = leading_count(messages)
@@ -43,7 +43,7 @@ def with_policy(messages: tuple[Message, ...], policy: SystemPolicy, report: Rep
 
 
 def _merge_leading(leading: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
-    """System messages as one: the first one's role, the parts of all."""
+    """Merge system messages into one, with the role of the first and the parts of all."""
     if len(leading) < 2:
         return leading
     extras: JsonObject = {}
@@ -60,7 +60,7 @@ def _merge_leading(leading: tuple[Message, ...], report: Report) -> tuple[Messag
 
 
 def without_private_lines(request: Request, source: Dialect, report: Report) -> Request:
-    """The request without the lines of its system prompt that only the provider of `source` is meant to read."""
+    """The request without the lines of its system prompt that only the provider of `source` should read."""
     beginnings = source.unread.private_lines
     count = leading_count(request.messages) if beginnings else 0
     parts = (part for message in request.messages[:count] for part in message.parts)
@@ -88,7 +88,7 @@ _SAID_IN_WORDS: frozenset[type[Part]] = frozenset({Opaque, ToolResult})
 
 
 def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tuple[Message, ...]:
-    """The messages with words in place of parts that the target does not know and that can be said in words."""
+    """The messages with text in place of parts that the target does not know and that can be expressed as text."""
 
     def as_text(part: Part) -> Part:
         if isinstance(part, ToolResult) and Opaque in map(type, part.parts):
@@ -108,7 +108,7 @@ def with_words(messages: tuple[Message, ...], report: Report, target: str) -> tu
 
 
 def with_user_message(messages: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
-    """The messages with at least one to answer: where all are system messages, the last one becomes the user's."""
+    """The messages with at least one to answer: if all are system messages, the last one becomes the user's."""
     if not messages or any(message.role not in SYSTEM_ROLES for message in messages):
         return messages
     *others, last = messages
@@ -146,18 +146,18 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
 
 
 def _call_for_result(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:
-    """The call that a result answers: its id says which, whatever its name, and the name only where it has no id."""
+    """The call that a result answers: the one with its id, whatever its name, or without an id by name."""
     if result.id:
         return next((call for call in reversed(waiting) if call.id == result.id), None)
     return next((call for call in waiting if call.name == (result.name or "")), None)
 
 
 def as_turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages with items joined that other dialects hold as one message.
+    """Join items that other dialects hold as one message.
 
-    Some wires hold a turn as several items (reasoning, words, one call each), others as one message. An assistant
-    message that is only an item joins its neighbour; so does a tool result the one before it. Whole messages of one
-    role that follow each other stay apart, as their author wrote them.
+    Some APIs hold a turn as several items (reasoning, text, one call each), others as one message. An assistant message
+    that is only an item joins its neighbour; a tool result joins the one before it. Whole messages of the same role
+    that follow each other stay separate, as their author wrote them.
     """
     turns: list[Message] = []
     for message in messages:
@@ -182,7 +182,7 @@ def _is_item(message: Message) -> bool:
 
 
 def plain_text(parts: tuple[Part, ...]) -> str:
-    """The words of these parts, as one string."""
+    """The text of these parts, as one string."""
     return "".join(part.text for part in parts if isinstance(part, Text))
 
 
@@ -190,7 +190,7 @@ _SAFE_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def safe_id(call_id: str, at: str, report: Report, dialect: str) -> str:
-    """The id itself where the dialect takes it, else a stable one that it takes, so that call and result still meet."""
+    """The id itself if the dialect takes it, otherwise a stable replacement, so that call and result still match."""
     if _SAFE_ID.fullmatch(call_id):
         return call_id
     report.lose(at, "spelling of a tool call's id", f"{dialect} takes ids of letters, digits, _ and - only", "identity")
@@ -205,7 +205,7 @@ def is_mirrored(message: Message) -> bool:
 
 
 def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
-    """The turns with every late result moved behind its call, whatever came in between; each move is reported."""
+    """The turns with every late result moved to follow its call, past anything in between; each move is reported."""
     late, ends = _late(turns)
     if not late:
         return turns
@@ -224,7 +224,7 @@ def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tu
 
 
 def _late(turns: tuple[Message, ...]) -> tuple[dict[int, list[Part]], dict[int, int]]:
-    """The results that came late, by the turn that they answer, and where the answers of each turn end."""
+    """The late results, by the turn that they answer, and where the results of each turn end."""
     late: dict[int, list[Part]] = {}
     ends: dict[int, int] = {}
     owner_of: dict[str, int] = {}
@@ -251,7 +251,7 @@ def _late(turns: tuple[Message, ...]) -> tuple[dict[int, list[Part]], dict[int, 
 
 
 def _answer(out: list[Message], parts: tuple[Part, ...]) -> None:
-    """Append results to the last message, in one message with the results that are there already."""
+    """Append results: to the last message if that holds results already, otherwise as a new message."""
     if out[-1].role == "tool":
         out[-1] = msgspec.structs.replace(out[-1], parts=(*out[-1].parts, *parts))
     else:

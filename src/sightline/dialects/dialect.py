@@ -1,8 +1,10 @@
-"""What a dialect is: one record of pure functions and facts, in both directions, because we are client and server.
+"""The `Dialect` record: one provider's API as pure functions and facts, for reading and for writing, because the
+gateway is both a client and a server of it.
 
-Everything that differs between provider APIs is a field of `Dialect`; no other package compares a dialect's name. What
-every dialect must decide has no default, so that a missing entry is a type error and not a failure at run time. What
-most of them have alike, or only one of them has, has a default: a dialect's record says how it differs.
+Everything that differs between provider APIs is a field of `Dialect`; no other package compares a dialect's name.
+Fields that every dialect must decide have no default, so that a missing entry is a type error and not a failure at run
+time. Fields that most dialects share, or that only one of them needs, have a default: a dialect's record shows how it
+differs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,14 +33,15 @@ from sightline.wire.sse import Frame
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """`header` names the version, a date; `refuses` are the options and the parts that are refused from a version on,
-    whatever the model and also where an option says what happens anyway."""
+    """The dated versions of an API. `header` is the request header that names the version. `refuses` lists, with the
+    version from which it applies, the options and parts that are refused for every model; the options even if they ask
+    for the default."""
 
     header: str
     refuses: tuple[tuple[str, tuple[Sampler, ...], tuple[PartRule, ...]], ...]
 
     def narrow(self, facts: Facts, headers: Iterable[tuple[str, str]]) -> Facts:
-        """The facts of a model that is asked with these headers; of two that name a version the last one counts."""
+        """The facts of a model for a request with these headers. The last header that names a version counts."""
         version = ""
         for name, value in headers:
             if name.lower() == self.header:
@@ -59,22 +62,22 @@ class ApiVersions:
 SystemPolicy = Literal["in_place", "merge_leading", "merge_all"]
 CachePolicy = Literal["auto", "off"]
 Paths: TypeAlias = tuple[tuple[str, ...], ...]
-"""Paths of keys below a value; the first that leads somewhere is used."""
+"""Paths of keys below a value; the first path that leads to something is used."""
 Band: TypeAlias = tuple[float, float, float]
-"""The least, the usual and the most of a figure that a provider does not publish."""
+"""The lowest, the usual and the highest value of a figure that a provider does not publish."""
 CacheGroup = Literal["format", "tools", "system", "settings"]
 _NO_QUIRKS = Quirks()
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How a request is to be written, beyond what it says: settings of the provider that will read it.
+    """Settings for writing a request: what the provider that will read it needs, beyond the request itself.
 
-    `quirks` are the provider's. `max_tokens` is used where the dialect demands a limit and the request sets none.
-    `facts` are those of the model that will read it: what it refuses is left out of a translation. None: nothing is
-    known of it. With `states_tools` a Responses request says that it has no tools. `cache`: an agent's request gets
-    marks of what is to be cached, in a dialect that needs them, if its own dialect has none. `provider` is its name,
-    empty if it may be any.
+    `quirks` are the provider's. `max_tokens` is used if the dialect requires a limit and the request sets none. `facts`
+    are those of the model: what the model refuses is left out of a translation. They are None if nothing is known about
+    the model. With `states_tools`, a Responses request without tools states that it has none. `cache`: an agent's
+    request gets cache marks in a dialect that needs them, if its own dialect has none. `provider` is the provider's
+    name, empty if it may be any.
     """
 
     system: SystemPolicy = "in_place"
@@ -88,11 +91,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What the reader of a reply expects: identity where the provider gave none, and usage only if it asked.
+    """What the reader of a reply expects: an id and a model if the provider gave none, and usage only if requested.
 
-    `as_array` says that a stream is to be one JSON array, in the dialect that has that form. `request` is the reader's
-    own, for a dialect whose replies repeat it. `provider` is who answers: its signatures are given back to it alone.
-    `reply_id` is the id that a translated reply gets in place of the provider's.
+    `as_array`: a stream is written as one JSON array, in the dialect that has that form. `request` is the client's own
+    request, for a dialect whose replies repeat it. `provider` is the name of the provider that answers; its signatures
+    are sent back only to it. `reply_id` is the id that a translated reply gets in place of the provider's.
     """
 
     include_usage: bool = True
@@ -110,7 +113,7 @@ class Client:
 class Problem:
     """Something in a request that the API rejects (`error`) or handles badly (`warning`), and its place.
 
-    `rule` names the rule that is broken where an edit can mend it.
+    `rule` names the broken rule if an edit can fix it.
     """
 
     pointer: str
@@ -121,12 +124,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """What a dialect says of those of its fields that are not modelled.
+    """What a dialect knows about those of its fields that are not modelled.
 
-    The loss of `bookkeeping` changes nothing that is read later; with `echoes` a reply repeats its request;
-    `containers` hold modelled fields too, so that only their unknown members are lost; `stateful` fields refer to
-    messages which the provider keeps. A line of a system prompt that begins with one of `private_lines` is for the
-    provider alone, and no model is meant to read it.
+    Losing `bookkeeping` changes nothing that is read later. `echoes` are fields in which a reply repeats its request.
+    `containers` hold modelled fields too, so that only their unknown members are lost. `stateful` fields refer to
+    messages that the provider stores. A line of a system prompt that begins with one of `private_lines` is meant for
+    the provider only, not for any model.
     """
 
     bookkeeping: frozenset[str] = frozenset()
@@ -137,7 +140,7 @@ class Unread:
 
 
 class StreamReading(Protocol):
-    """Frames in, events out; the events end with exactly one `Ended`."""
+    """Reads frames and returns events; the events end with exactly one `Ended`."""
 
     @property
     def is_complete(self) -> bool:
@@ -145,29 +148,29 @@ class StreamReading(Protocol):
         ...
 
     def feed(self, frame: Frame) -> list[StreamEvent]:
-        """Take the next frame."""
+        """The events of the next frame."""
         ...
 
     def close(self) -> list[StreamEvent]:
-        """The bytes have ended."""
+        """The last events, when the bytes have ended."""
         ...
 
 
 class StreamWriting(Protocol):
-    """Events in, bytes out; after `Ended` the bytes hold exactly one legal terminal."""
+    """Takes events and returns bytes; after `Ended` the bytes hold exactly one legal terminal."""
 
     def feed(self, event: StreamEvent) -> bytes:
-        """Take the next event."""
+        """The bytes of the next event."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How a provider is asked for the tokens of a request: the path, and which of the body's fields it takes (none:
-    all).
+    """How to ask a provider for the token count of a request.
 
-    `wrapper` is the field that holds the whole request, if there is one; `result` is the field of the count. Unless
-    `is_served`, the gateway has no such path.
+    `path` is the path, and `fields` are the fields of the body that it takes (empty: all). `wrapper` is the field that
+    holds the whole request, if there is one; `result` is the field of the count. The gateway serves this path itself
+    only if `is_served`.
     """
 
     path: str
@@ -179,11 +182,12 @@ class Counting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a dialect is served, at a provider and here: the paths behind a base URL, and where the key goes.
+    """Where a dialect is served, by a provider and by the gateway: the paths after the base URL, and the key's header.
 
-    `{model}` in a path is the model's name. `stream_path` is the path for streams, if it is another. `version` is
-    added to a base URL that does not end in one. `credential` is the header of the key and the word before the key.
-    `embeddings` is how texts are embedded there, `stored` how replies are asked for again, None where they are not.
+    `{model}` in a path is the model's name. `stream_path` is the path for streams, if it is a different one. `version`
+    is added to a base URL that does not end in one. `credential` is the header of the key and the word before the key.
+    `embeddings` describes how texts are embedded there, `stored` how stored replies are requested; each is None if the
+    API does not have it.
     """
 
     path: str
@@ -198,7 +202,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """One model under the name by which it is asked for."""
+    """A model under the name that clients use for it."""
 
     id: str
     provider: str
@@ -209,7 +213,7 @@ KEEP_ALIVE_COMMENT = b": held\n\n"
 
 
 def comment_keep_alive(_headers: Mapping[str, str]) -> bytes:
-    """A comment, which is what the standard of server-sent events has for it."""
+    """A comment: the keep-alive that the standard for server-sent events provides."""
     return KEEP_ALIVE_COMMENT
 
 
@@ -223,8 +227,8 @@ def list_models(models: Sequence[ListedModel]) -> JsonObject:
 
 
 def state_fault(field: str) -> Fault:
-    """The fault of a request that refers to a conversation which another provider keeps. The code is the one upon
-    which clients of the Responses API send their whole history again."""
+    """The fault of a request that refers to a conversation stored by another provider. Clients of the Responses API
+    react to its code by sending their whole history again."""
     return Fault(
         Code.INVALID_REQUEST,
         f"{field} is not known to the provider of this request; send the whole conversation",
@@ -235,7 +239,7 @@ def state_fault(field: str) -> Fault:
 
 
 def has_mirrored_part(message: Message) -> bool:
-    """Whether it holds a piece of something that is read as a whole elsewhere."""
+    """Whether the message holds a piece of something that is read as a whole elsewhere."""
     return Opaque in map(type, message.parts) and any(
         isinstance(part, Opaque) and part.mirrored for part in message.parts
     )
@@ -243,8 +247,9 @@ def has_mirrored_part(message: Message) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LimitHeaders:
-    """How clients of a dialect read an account's rate limits: a `template` of the header's name with `{role}` (limit,
-    remaining, reset) and `{counted}`, which is one of `counted`; `reset` says how a time is written."""
+    """The headers in which clients of a dialect read an account's rate limits. `template` is the header's name with
+    `{role}` (limit, remaining, reset) and `{counted}`, which is one of `counted`; `reset` is the format of a reset
+    time."""
 
     template: str
     counted: frozenset[str]
@@ -253,17 +258,17 @@ class LimitHeaders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """How clients of this dialect are recognised, and what they expect of a server beyond replies.
+    """How clients of this dialect are recognised, and what they expect of a server besides replies.
 
-    A client is one of this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
-    version fits `versions`. `raw_paths` fits the beginnings, without a slash in front, of paths that are of this API
-    alone and that no dialect serves. `keep_alive` is the frame that keeps a waiting stream open, given the client's
-    headers by lower-case name. `streams_array` says by the query whether a stream is to be one JSON array.
-    `beta_header` is the one in which they ask for features that are not in the API yet.
-    `tries_websocket`: clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list
-    of models, `show_model` one of them. `request_id` is the header, in lower case, by which they know a request later;
-    `limits` are those that tell of the account's rate limits, None where they read none.
-    `state_fault` refuses a request that refers to state of another provider; its argument is the field that does so.
+    A client belongs to this dialect if it sends one of `headers`, the query parameter `key_parameter`, or a path whose
+    version matches `versions`. `raw_paths` matches the beginnings, without a leading slash, of paths that belong only
+    to this API and that no dialect serves. `keep_alive` returns the frame that keeps a waiting stream open, given the
+    client's headers by lower-case name. `streams_array` tells from the query whether a stream is written as one JSON
+    array. `beta_header` is the header in which clients ask for features that are not in the API yet. `tries_websocket`:
+    clients begin with a WebSocket and fall back to HTTP on status 426. `list_models` writes the list of models,
+    `show_model` one of them. `request_id` is the header, in lower case, by which clients refer to a request later.
+    `limits` are the headers with the account's rate limits, None if clients read none. `state_fault` refuses a request
+    that refers to state of another provider; its argument is the field that does so.
     """
 
     headers: frozenset[str] = frozenset()
@@ -295,17 +300,17 @@ class LeafPaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Editing:
-    """How an edit is written into a request of this dialect, and what an edit entails.
+    """How an edit is written into a request of this dialect, and what else an edit changes.
 
     `container` is the member that holds the conversation, `parts_key` the member of an item that holds its parts.
-    `roles` are the values of `role` for the roles that a message can be given; an item without one may be given one
-    if `adds_role`. `text_part` writes a part that holds a text, for a role; `respell_part` writes an existing part
-    again when its message gets another role.
+    `roles` are the values of `role` for the roles that a message can be given; an item without a role may be given one
+    if `adds_role`. `text_part` writes a text part for a role; `respell_part` rewrites an existing part when its message
+    gets another role.
 
-    Unless `reads_items_alone`, an item is read by what other items hold, and any edit reads the whole document again;
-    `is_linked` says the same of one message. With `drops_reasoning` an item of reasoning is deleted with what it led
-    to. With `alternates` no two turns of the model may follow each other. `signature_keys` are the keys that end a
-    thought which is sent in pieces; the pieces are deleted together.
+    Unless `reads_items_alone`, the meaning of an item depends on other items, and any edit reads the whole document
+    again; `is_linked` says the same of one message. With `drops_reasoning`, a reasoning item is deleted together with
+    what it led to. With `alternates`, no two turns of the model may follow each other. `signature_keys` are the keys
+    that end a thought which is sent in pieces; the pieces are deleted together.
     """
 
     container: str
@@ -324,14 +329,15 @@ class Editing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRules:
-    """What the API demands of a request or grants it, where the writers of requests have to know.
+    """What the API requires of a request or allows in it, as far as the writers of requests have to know.
 
     `needs_max_tokens`: a request must limit its reply. `needs_tools_for_calls`: calls in the conversation are refused
-    unless the request offers tools. `needs_result_names`: a tool result names its function; elsewhere its id says
-    which call it answers. `needs_declared_properties`: a schema that requires an unknown property is refused.
-    `takes_model_media`: pictures and sound that a model made can be sent back. `names_last_reply`: a request can name
-    the last reply by its id instead of repeating the conversation. `may_hide_length`: some servers report a reply as
-    complete although its limit cut it off. `codes_signatures`: what stands in place of a signature has to be base64.
+    unless the request offers tools. `needs_result_names`: a tool result names its function; in other APIs its id
+    identifies the call that it answers. `needs_declared_properties`: a schema that requires an undeclared property is
+    refused. `takes_model_media`: images and audio that a model made can be sent back. `names_last_reply`: a request can
+    name the last reply by its id instead of repeating the conversation. `may_hide_length`: some servers report a reply
+    as complete although it was truncated at its limit. `codes_signatures`: whatever replaces a signature has to be
+    base64.
     """
 
     needs_max_tokens: bool = False
@@ -346,12 +352,12 @@ class RequestRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRules:
-    """How many tokens a provider of this dialect counts for what it does not count as text.
+    """How many tokens a provider of this dialect counts for content that it does not count as text.
 
-    `page` is one of a document, `second` one of sound; `json_share` scales JSON that the provider turns into text its
-    own way. `call`, `result` and `picture` are added around each of these. Without `frames_system` a system message
-    has no frame. `has_chat_tools`: tools cost the catalogue's `chat_tools_tokens` where that is known. Without
-    `shows_schema` an output schema only constrains the answer and is not part of the prompt.
+    `page` is for one page of a document, `second` for one second of audio. `json_share` scales JSON that the provider
+    converts to text in its own way. `call`, `result` and `picture` are added for each of these. Without
+    `frames_system`, a system message has no frame. `has_chat_tools`: tools cost the catalogue's `chat_tools_tokens` if
+    that is known. Without `shows_schema`, an output schema only constrains the answer and is not part of the prompt.
     """
 
     page: Band = (0, 900, 4500)
@@ -367,11 +373,11 @@ class TokenRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheDiagnosis:
-    """Where a provider says itself why its cache missed, in replies to requests that ask for it.
+    """Where a provider reports why its cache missed, in replies to requests that ask for the reason.
 
-    The object at `path` is in the whole reply, or in the `holder` of an event of a stream. It has the reason under one
-    of the keys `reason`, the first that is there, and the tokens that were missed under `tokens`. `meanings` are the
-    causes of `tokens.cache_autopsy` that a reason may be.
+    The object at `path` is in the whole reply, or in the `holder` of a stream event. It has the reason under the first
+    of the keys `reason` that exists, and the number of missed tokens under `tokens`. `meanings` maps a reason to the
+    causes of `tokens.cache_autopsy` that it may be.
     """
 
     holder: str
@@ -383,20 +389,22 @@ class CacheDiagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRules:
-    """In which order a provider caches a prompt before its messages, and whether only marked prefixes are cached.
+    """The order in which a provider caches what precedes the messages of a prompt, and how its cache works.
 
-    What is cached without marks is cached in steps of so many tokens. `lifetime` is for how many seconds after its last
-    use a prefix is kept, by what a mark or a request asks for; without an entry for "" the provider does not say.
+    With `needs_marks`, only marked prefixes are cached; without, prefixes are cached in steps of `step` tokens.
+    `lifetime` is for how many seconds after its last use a prefix is kept, by what a mark or a request asks for;
+    without an entry for "", the provider does not document it.
 
-    A request may have `most_marks`; with more, the first ones count, or the last ones with `keeps_last_marks`. A mark
-    finds what was written at most `lookback` blocks before it, or anywhere before it without one. `mark_field` is the
-    field of a marked part, where a dialect does not read marks as parts of their own. `only_marked` is where a request
-    says that nothing else than its marks is cached, and the value that says so.
+    A request may have `most_marks`; of more, the first ones count, or the last ones with `keeps_last_marks`. A mark
+    finds what was written at most `lookback` blocks before it, or anywhere before it if that is None. `mark_field` is
+    the field of a marked part, for a dialect that does not read marks as parts of their own. `only_marked` is the path
+    and the value by which a request states that nothing but its marks is cached.
 
-    With `omits_zero` a reply does not say that nothing was read from the cache. `named_by` are the fields of a request
-    that name a cache. `accounts` are the headers of a reply that name the account whose cache it is; `versions` and
-    `betas` are headers of a request on which the cache may depend. `place_marks` says what to set where in a body
-    (None: to take away), so that its marks ask for this lifetime, or are placed anew without one.
+    With `omits_zero`, a reply does not report that nothing was read from the cache. `named_by` are the fields of a
+    request that name a cache. `accounts` are the headers of a reply that name the account which owns the cache;
+    `versions` and `betas` are headers of a request on which the cache may depend. `place_marks` returns the places in a
+    body and the values to set there (None: remove) so that its marks ask for the given lifetime; without a lifetime the
+    marks are placed anew.
     """
 
     order: tuple[CacheGroup, ...] = ("format", "tools", "system")
@@ -419,9 +427,9 @@ class CacheRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainTexts:
-    """Reads bodies that are little but texts, at a fraction of the cost: the texts of a request's messages, with the
-    role of each, and the words of a reply, with its id where a later request can name it by that. They return None for
-    any other body, and say what the full readers say."""
+    """Readers for bodies that contain little besides texts, at a fraction of the cost of the full readers: the texts of
+    a request's messages, each with its role, and the text of a reply, with its id if a later request can name the reply
+    by it. They return None for any other body; otherwise their results equal those of the full readers."""
 
     request: Callable[[bytes], list[tuple[str, list[str]]] | None]
     reply: Callable[[bytes], str | None]
@@ -429,8 +437,8 @@ class PlainTexts:
 
 
 class PlainStream(NamedTuple):
-    """Reads streams of the most frequent kind once they have ended, at a fraction of the cost. `begins` tells whether
-    one begins like this; `read` reads all of it, and returns None for any other stream."""
+    """Reads complete streams of the most frequent kind, at a fraction of the cost. `begins` checks whether a stream
+    begins like one; `read` reads all of it, and returns None for any other stream."""
 
     begins: Callable[[bytes], bool]
     read: Callable[[bytes], Reply | None]
@@ -440,26 +448,28 @@ class PlainStream(NamedTuple):
 class Dialect:
     """One provider's API as values.
 
-    `read_request` reads the body of a request, and `write_request` writes one for a target; what it cannot say goes
+    `read_request` reads the body of a request, and `write_request` writes one for a target; what it cannot express goes
     into the report. `read_reply` reads a whole reply as the events of a stream, which end with `Finished` and `Ended`,
-    and `write_reply` writes one for a client. `stream_reader` makes what is fed the bytes of one stream and gives its
-    events, `stream_writer` what is given events and gives bytes. `read_error` reads an answer that is an error, by its
-    status, body and headers; `write_error` says a fault as a status and a body. Each `at` of a value is the pointer to
-    its place in the document. Fields that are not known are kept in `extras`, and written only into the same dialect.
+    and `write_reply` writes one for a client. `stream_reader` makes an object that takes the frames of one stream and
+    returns events; `stream_writer` makes one that takes events and returns bytes. `read_error` reads an error response
+    from its status, body and headers; `write_error` writes a fault as a status and a body. The `at` of each value is
+    the pointer to its place in the document. Unknown fields are kept in `extras`, and written only into the same
+    dialect.
 
     `read_plain` reads a whole reply of the most frequent kind at once, and returns None for any other, which
-    `read_reply` reads; `read_ending` only how such a reply ended, its model and its counts, from its bytes;
-    `plain_stream` reads a stream of the most frequent kind; `plain_texts` reads words alone. `problems` are what the
-    API rejects; `vendor_problems` are what the vendor's own server refuses in a document, while other servers of the
-    dialect may take it. `owns_frame` recognises a frame of this dialect's streams. `error_event` is the event name
-    without which clients do not see a stream's frame as an error.
+    `read_reply` reads. `read_ending` reads from the bytes of such a reply only how it ended, its model and its counts.
+    `plain_stream` reads a stream of the most frequent kind; `plain_texts` reads only texts. `problems` finds what the
+    API rejects; `vendor_problems` finds what the vendor's own server refuses in a document although other servers of
+    the dialect may take it. `owns_frame` recognises a frame of this dialect's streams. `error_event` is the event name
+    without which clients do not recognise a frame of a stream as an error.
 
-    `model_in_path`: the URL, not the body, names the model. `ends_with_bytes`: nothing but the end of its bytes ends a
-    stream. `begins_with_count`: a stream begins with the tokens of its request, which are estimated where the provider
-    has not counted yet. `carries_parts`: it takes parts of other dialects whole. `keeps_kinds`: it distinguishes calls
-    of built-in tools from those of functions. `endpoint` is None for a dialect that no provider serves. `operation` is
-    its name in OpenTelemetry's conventions for generative AI. `reasoning` is how the dialect says how much to reason;
-    `versions` are those of the API, where a header names one. `support` is what our own requests can say in it.
+    `model_in_path`: the URL, not the body, names the model. `ends_with_bytes`: only the end of its bytes ends a stream.
+    `begins_with_count`: a stream begins with the token count of its request, which is estimated if the provider has not
+    counted yet. `carries_parts`: the dialect takes parts of other dialects unchanged. `keeps_kinds`: it distinguishes
+    calls of built-in tools from calls of functions. `endpoint` is None for a dialect that no provider serves.
+    `operation` is its name in OpenTelemetry's conventions for generative AI. `reasoning` is how the dialect states how
+    much to reason; `versions` are the versions of the API, if a header names them. `support` is what our own requests
+    can express in it.
     """
 
     name: str

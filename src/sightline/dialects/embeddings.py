@@ -1,4 +1,4 @@
-"""Embeddings: the requests of OpenAI's API and of Google's as one value, and the vectors of their answers.
+"""Embeddings: the requests of OpenAI's API and of Google's as one value, and the vectors of their replies.
 
 OpenAI's `/embeddings` takes one text or several; Google's `:embedContent` takes one content and `:batchEmbedContents` a
 list of such requests. https://platform.openai.com/docs/api-reference/embeddings, https://ai.google.dev/api/embeddings
@@ -23,8 +23,8 @@ _BATCH = ":batchEmbedContents"
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:
-    """The texts to embed. `is_single` says that the answer has one vector and not a list; `in_base64` that the client
-    takes vectors as bytes."""
+    """The texts to embed. `is_single`: the reply has one vector and not a list. `in_base64`: vectors are sent as
+    bytes."""
 
     texts: tuple[str, ...]
     dimensions: int | None = None
@@ -35,7 +35,7 @@ class EmbeddingRequest:
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """The vectors in the order of the texts, and the tokens of the prompt where they were counted."""
+    """The vectors in the order of the texts, and the token count of the prompt, None if it was not counted."""
 
     vectors: tuple[tuple[float, ...], ...]
     tokens: int | None = None
@@ -43,8 +43,7 @@ class Embeddings:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsApi:
-    """Where an API embeds texts, and how its bodies are read and written. A request is read with the path that it came
-    to."""
+    """Where an API embeds texts, and how its bodies are read and written. `read_request` also gets the path."""
 
     path: str
     read_request: Callable[[Json, str], EmbeddingRequest]
@@ -57,7 +56,7 @@ class EmbeddingsApi:
 
 
 def read_openai_request(document: Json, _path: str) -> EmbeddingRequest:
-    """The request of an OpenAI client; a fault where it is none, or gives tokens in place of texts."""
+    """Read the request of an OpenAI client. Raises a fault if it is not a request, or gives tokens instead of texts."""
     body = as_object(document, "")
     given = body.get("input")
     texts = [given] if isinstance(given, str) else given
@@ -79,13 +78,13 @@ def read_openai_request(document: Json, _path: str) -> EmbeddingRequest:
 
 
 def write_openai_request(request: EmbeddingRequest, model: str) -> JsonObject:
-    """The body for OpenAI's path."""
+    """The request body for OpenAI's path."""
     body: JsonObject = {"model": model, "input": list(request.texts), "encoding_format": "float"}
     return body if request.dimensions is None else body | {"dimensions": request.dimensions}
 
 
 def read_openai_reply(document: Json) -> Embeddings:
-    """The vectors of OpenAI's answer."""
+    """The vectors of OpenAI's reply."""
     body = as_object(document, "")
     items = [as_object(item, f"/data/{n}") for n, item in enumerate(as_list(body.get("data"), "/data"))]
     places = [n if (index := _count(item.get("index"))) is None else index for n, item in enumerate(items)]
@@ -95,7 +94,7 @@ def read_openai_reply(document: Json) -> Embeddings:
 
 
 def write_openai_reply(embeddings: Embeddings, request: EmbeddingRequest, model: str) -> JsonObject:
-    """The answer for an OpenAI client."""
+    """The reply for an OpenAI client."""
     data: list[Json] = []
     for index, vector in enumerate(embeddings.vectors):
         packed = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
@@ -108,7 +107,7 @@ def write_openai_reply(embeddings: Embeddings, request: EmbeddingRequest, model:
 
 
 def read_gemini_request(document: Json, path: str) -> EmbeddingRequest:
-    """The request of a Google client."""
+    """Read the request of a Google client."""
     is_batch = path.rstrip("/").endswith(_BATCH)
     body = as_object(document, "")
     requests = as_list(body.get("requests"), "/requests") if is_batch else [body]
@@ -127,7 +126,7 @@ def read_gemini_request(document: Json, path: str) -> EmbeddingRequest:
 
 
 def _text(content: Json, at: str, report: Report) -> str:
-    """The text of a content; what else is in it is lost."""
+    """The text of a content; anything else in it is reported as lost."""
     if isinstance(content, str):
         return content
     parts = content.get("parts") if isinstance(content, dict) else None
@@ -142,7 +141,7 @@ def _text(content: Json, at: str, report: Report) -> str:
 
 
 def write_gemini_request(request: EmbeddingRequest, model: str) -> JsonObject:
-    """The body for Google's `:batchEmbedContents`."""
+    """The request body for Google's `:batchEmbedContents`."""
     name = f"models/{model.removeprefix('models/')}"
     more: JsonObject = {} if request.dimensions is None else {"outputDimensionality": request.dimensions}
     requests: list[Json] = [{"model": name, "content": {"parts": [{"text": text}]}, **more} for text in request.texts]
@@ -150,7 +149,7 @@ def write_gemini_request(request: EmbeddingRequest, model: str) -> JsonObject:
 
 
 def read_gemini_reply(document: Json) -> Embeddings:
-    """The vectors of Google's answer, to one request or to several."""
+    """The vectors of Google's reply, to one request or to several."""
     body = as_object(document, "")
     found = body.get("embeddings")
     items = [body.get("embedding")] if found is None else as_list(found, "/embeddings")
@@ -159,21 +158,21 @@ def read_gemini_reply(document: Json) -> Embeddings:
 
 
 def write_gemini_reply(embeddings: Embeddings, request: EmbeddingRequest, _model: str) -> JsonObject:
-    """The answer for a Google client."""
+    """The reply for a Google client."""
     vectors: list[Json] = [{"values": list(vector)} for vector in embeddings.vectors]
     body: JsonObject = {"embedding": vectors[0]} if request.is_single and vectors else {"embeddings": vectors}
     return body if embeddings.tokens is None else body | {"usageMetadata": {"promptTokenCount": embeddings.tokens}}
 
 
 class _RawCounts(msgspec.Struct, rename={"metadata": "usageMetadata"}):
-    """Where the answers of both APIs have their counts; all else in them is skipped."""
+    """The fields in which the replies of both APIs have their counts; everything else is skipped."""
 
     usage: JsonObject | None = None
     metadata: JsonObject | None = None
 
 
 def read_raw_usage(data: bytes) -> Usage | None:
-    """The counts in an answer that no dialect reads: embeddings, compactions, images. None where it has none."""
+    """The token counts in a reply that no dialect reads: embeddings, compactions, images. None if it has none."""
     try:
         found = msgspec.json.decode(data, type=_RawCounts)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,6 +1,5 @@
 """Where a dialect is served: the call that takes a body to a provider (URL, headers, the place of the key), and which
-dialect a request to a server is of, by its path or else by what only clients of one dialect send.
-"""
+dialect a request to the gateway is written in, by its path or else by what only clients of one dialect send."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -21,8 +20,8 @@ from sightline.wire.jsontext import decode, encode
 
 @dataclass(frozen=True, slots=True)
 class PathMatch:
-    """A path at which a dialect is served. `model` is what the path says of it; `counts`: it asks for the tokens of a
-    request."""
+    """A path at which a dialect is served. `model` is the model that the path names; `counts`: the path asks for the
+    token count of a request."""
 
     dialect: str
     model: str = ""
@@ -31,7 +30,7 @@ class PathMatch:
 
 
 def match_path(segments: Sequence[str]) -> PathMatch | None:
-    """The dialect that is served at this path, which is given behind its version, decoded."""
+    """The dialect that is served at this path, given as decoded segments after the version; None if there is none."""
     for name, endpoint in _endpoints():
         for template, is_stream, counts in _templates(endpoint):
             model = _model_in(segments, template)
@@ -41,7 +40,7 @@ def match_path(segments: Sequence[str]) -> PathMatch | None:
 
 
 def match_stored(path: str) -> StoredCall | None:
-    """What a path, percent-encoded as it came, asks of stored replies; None where it is for something else."""
+    """What a path, percent-encoded as it arrived, asks of stored replies; None if it is for something else."""
     segments = [unquote(segment) for segment in path.split("/") if segment]
     while segments and re.fullmatch(r"v\d+[a-z0-9]*", segments[0]):
         del segments[0]
@@ -54,21 +53,21 @@ def match_stored(path: str) -> StoredCall | None:
 
 
 def has_readable_reply(path: str) -> bool:
-    """Whether the answer at a path that no dialect serves is read all the same, to be shown and counted."""
+    """Whether the response at a path that no dialect serves is read nevertheless, to be shown and counted."""
     from sightline.dialects.gemini.interactions import is_interaction  # no dialect is loaded before it is needed
 
     return is_interaction(path)
 
 
 def read_raw_reply(path: str, data: bytes) -> list[StreamEvent]:
-    """The events of an answer that passed as it came; none where it is not understood."""
+    """The events of a response that was passed through unchanged; empty if its format is not known."""
     from sightline.dialects.gemini.interactions import read_interaction
 
     return read_interaction(data) if has_readable_reply(path) else []
 
 
 def dialect_by_prefix(segments: Sequence[str], version: str) -> str:
-    """The dialect whose paths begin like this one, or have such a version; empty where that says nothing."""
+    """The dialect whose paths begin like this one, or whose versions match; empty if there is none."""
     for name, endpoint in _endpoints():
         if segments and endpoint.path.split("/")[1] == segments[0]:
             return name
@@ -76,7 +75,7 @@ def dialect_by_prefix(segments: Sequence[str], version: str) -> str:
 
 
 def dialect_by_version(version: str) -> str:
-    """The dialect of whose API alone this is a version; empty where there is none."""
+    """The dialect whose API is the only one with this version; empty if there is none."""
     found = (
         each.name for each in provider_dialects() if each.clients.versions and each.clients.versions.fullmatch(version)
     )
@@ -96,7 +95,7 @@ def dialect_by_client(headers: Collection[str], query: str) -> str:
 
 
 def dialect_of_model_paths() -> str:
-    """The dialect whose paths name a model and what it is asked for (`models/MODEL:generateContent`)."""
+    """The dialect whose paths name a model and an operation (`models/MODEL:generateContent`)."""
     return next((each.name for each in provider_dialects() if each.model_in_path), DEFAULT)
 
 
@@ -106,7 +105,7 @@ def provider_dialects() -> Iterator[Dialect]:
 
 
 def _endpoints() -> Iterator[tuple[str, Endpoint]]:
-    """The names of these dialects, each with where it is served."""
+    """The names of the dialects that providers serve, each with its endpoint."""
     return ((each.name, each.endpoint) for each in dialects() if each.endpoint is not None)
 
 
@@ -120,7 +119,7 @@ def _templates(endpoint: Endpoint) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _model_in(segments: Sequence[str], template: str) -> str | None:
-    """The model that a path of this template names, empty where the template has none; None if it does not fit."""
+    """The model that a path of this template names, empty if the template has none; None if they do not match."""
     before, variable, after = template.partition("{model}")
     parts = before.strip("/").split("/")
     if not variable:
@@ -136,7 +135,7 @@ _JSON = ("content-type", "application/json")
 
 
 def call_to(provider: Provider, spoken: str, model: str, body: bytes, *, stream: bool) -> RequestTemplate:
-    """A request of this dialect, with the provider's own headers and query; the provider is known to speak it."""
+    """A request of this dialect with the provider's own headers and query. The provider must speak the dialect."""
     endpoint = endpoint_of(spoken)
     path = endpoint.stream_path if stream and endpoint.stream_path else endpoint.path
     accept = "text/event-stream" if stream else "application/json"
@@ -144,7 +143,7 @@ def call_to(provider: Provider, spoken: str, model: str, body: bytes, *, stream:
 
 
 def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> RequestTemplate:
-    """The request that asks how many tokens a request of this dialect has; the provider is known to count them."""
+    """The request that asks for the token count of a request of this dialect. The provider must support counting."""
     counting = counting_of(spoken)
     document = decode(body)
     if isinstance(document, dict) and counting.fields:
@@ -155,14 +154,14 @@ def count_call(provider: Provider, spoken: str, model: str, body: bytes) -> Requ
 
 
 def embeddings_call(provider: Provider, spoken: str, model: str, body: bytes) -> RequestTemplate:
-    """The request that embeds texts in the API of this dialect; it is known to do so."""
+    """The request that embeds texts in the API of this dialect, which must have embeddings."""
     embeddings = endpoint_of(spoken).embeddings
     assert embeddings is not None
     return _call(provider, spoken, embeddings.path, model, body, "application/json")
 
 
 def read_token_count(spoken: str, answer: Json) -> int:
-    """The number in the answer to such a request."""
+    """The number in the response to a count request."""
     field = counting_of(spoken).result
     count = whole_number(answer.get(field)) if isinstance(answer, dict) else None
     if count is None:
@@ -171,7 +170,7 @@ def read_token_count(spoken: str, answer: Json) -> int:
 
 
 def address(provider: Provider, spoken: str, tail: str, version: str = "") -> TemplateValue:
-    """Where a path of this dialect stands at the provider; `version` is one that a client named itself."""
+    """The provider's URL for a path of this dialect; `version` is one that the client named itself."""
     endpoint = endpoint_of(spoken)
     if endpoint.version and version:
         endpoint = replace(endpoint, version=version)
@@ -182,8 +181,8 @@ _NAMES_VERSION = re.compile(r"/+(?:(?:upload|download|batch|resumable)/+)?v\d+[a
 
 
 def raw_address(provider: Provider, tail: str) -> TemplateValue:
-    """Where a path of a provider's API, with its query, stands that is passed on as it came. A version at the end of
-    the base URL gives way to one that the path names, wherever its API puts that (`/upload/v1beta/files`)."""
+    """The provider's URL for a path, with its query, that is passed through unchanged. A version at the end of the base
+    URL gives way to one that the path names, wherever its API puts that (`/upload/v1beta/files`)."""
     root = provider.base_url.rstrip("/")
     if _NAMES_VERSION.match(tail):
         root = _VERSION.sub("", root)
@@ -191,8 +190,8 @@ def raw_address(provider: Provider, tail: str) -> TemplateValue:
 
 
 def dialect_by_api(path: str, headers: Collection[str], query: str) -> str:
-    """The dialect to whose API a path belongs that no dialect serves, by its version, else by the client; empty where
-    the path is none of an API."""
+    """The dialect whose API has this path, which no dialect serves, by its version or else by the client; empty if the
+    path belongs to no API."""
     segments = [segment for segment in path.split("/") if segment]
     first = segments[0] if segments else ""
     for each in provider_dialects():
@@ -210,12 +209,12 @@ _COLLECTIONS = frozenset(
         "fine_tuning", "images", "moderations", "realtime", "skills", "threads", "uploads", "vector_stores", "videos",
     }
 )  # fmt: skip
-"""The first words of paths of OpenAI's API that are known for it even without a version: https://platform.openai.com/
-docs/api-reference. A client whose base URL leaves the version out asks for these."""
+"""The first words of paths of OpenAI's API that are recognised even without a version:
+https://platform.openai.com/docs/api-reference. Clients whose base URL leaves the version out ask for these."""
 
 
 def _dialect_by_credential(headers: Collection[str]) -> str:
-    """The dialect whose clients alone show who they are in one of these headers."""
+    """The dialect that takes its credential in one of these headers, unlike all others; empty if there is none."""
     for spoken, endpoint in _endpoints():
         name = endpoint.credential[0].lower()
         if name != "authorization" and name in headers:
@@ -224,15 +223,15 @@ def _dialect_by_credential(headers: Collection[str]) -> str:
 
 
 def credential(provider: Provider, spoken: str) -> tuple[str, str]:
-    """The header in which this provider takes a key, and what stands before the key."""
+    """The header in which this provider takes a key, and the prefix of the key."""
     if provider.key_header:
         return provider.key_header, "Bearer " if provider.key_header.lower() == "authorization" else ""
     return endpoint_of(spoken).credential
 
 
 def in_path(model: str) -> str:
-    """The model's name as a piece of a path, also where it was given with the collection that it belongs to. A name
-    that would lead to another path is refused, because the provider's key would go there too."""
+    """The model's name as a piece of a path, without the collection that it may have been given with. A name that would
+    lead to another path is refused, because the provider's key would be sent there too."""
     name = model.removeprefix("models/")
     if not name or can_stray(name):
         hint = "Give the name that the provider uses."
@@ -264,7 +263,7 @@ def _call(provider: Provider, spoken: str, path: str, model: str, body: bytes, a
         headers.append((name, Variable(provider.key_env, prefix, help=provider.key_help)))
     headers.extend(provider.headers.items())
     headers.extend((name, Variable(variable, optional=True)) for name, variable in provider.env_headers.items())
-    # What is configured stands instead of what is usual: no header is sent twice.
+    # A configured header replaces the usual one: no header is sent twice.
     last = {name.lower(): (name, value) for name, value in headers}
     tail = path.replace("{model}", in_path(model)) if "{model}" in path else path
     if provider.query:

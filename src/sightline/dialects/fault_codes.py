@@ -1,9 +1,9 @@
-"""Codes of errors: the status and the hint of each, and one classifier for all providers, from an error's status, the
-provider's own words and its sentences to a `Code`.
+"""Error codes: the status and the hint of each, and one classifier for all providers, which derives a `Code` from an
+error's status, the provider's own words for it and its message.
 
-The status is trusted first, because a sentence may repeat what a user wrote: no sentence turns a 401, a 402, a 429 or
-a 5xx into an overflow. Then the provider's own type and code. Sentences decide where those two leave it open, which is
-mostly under 400. Addresses are not read, since a link to a billing page says nothing about a bill.
+The status is trusted first, because a message may repeat what a user wrote: no message turns a 401, a 402, a 429 or a
+5xx into an overflow. Next come the provider's own type and code. The message decides if those two leave the code open,
+mostly for status 400. URLs are ignored, since a link to a billing page says nothing about a bill.
 """
 
 import re
@@ -35,7 +35,7 @@ STATUS: Mapping[Code, int] = {
     Code.CONFIG: 400,
     Code.LOCAL_UNAVAILABLE: 503,
 }
-"""The HTTP status of a fault that has none of its own."""
+"""The HTTP status of a fault that has no status of its own."""
 
 HINTS: Mapping[Code, str] = {
     Code.INVALID_REQUEST: "Change the request as the message says; sending it again unchanged cannot help.",
@@ -60,11 +60,11 @@ HINTS: Mapping[Code, str] = {
     Code.CONFIG: "Correct sightline.toml at the named place; `sightline config check` shows all that is wrong with it.",
     Code.LOCAL_UNAVAILABLE: "Run `sightline doctor`, or use a provider that you have a key for.",
 }
-"""What a person can do about a fault of this code."""
+"""What a user can do about a fault with this code."""
 
 
 def status_of(fault: Fault) -> int:
-    """The status that a client gets: the provider's own where it gave one, else the code's."""
+    """The status that a client gets: the provider's if it gave one, otherwise the code's."""
     if fault.code is Code.CONTEXT_OVERFLOW:
         return STATUS[fault.code]
     if fault.status is not None and fault.status >= 400:
@@ -96,7 +96,7 @@ _OVERFLOW = _any(
 )
 _REQUEST_TOO_LARGE = _any(r"request too large")
 _OVERSIZED = _any(r"request too large", r"too large for\b")
-"""These speak of size without saying in what it is measured."""
+"""Phrases about size that do not state its unit."""
 
 _OPTION = _any(
     r"(?:unknown|unrecogni[sz]ed|unsupported|unexpected) (?:request )?(?:parameter|field|name|option|argument|keyword)",
@@ -173,7 +173,7 @@ _BUSY = _any(
 _RATE = _any(r"\brate[ _-]limit", r"too many requests")
 
 NOT_FOUND: Final = frozenset({"not_found_error", "NOT_FOUND", "NotFoundError", "not_found"})
-"""The words by which APIs say that something is missing, be it a model or the address."""
+"""The words by which APIs report that something is missing, whether a model or the URL."""
 
 _WORDS: Mapping[Code, tuple[str, ...]] = {
     Code.CONTEXT_OVERFLOW: ("context_length_exceeded", "model_context_window_exceeded", "exceed_context_size_error"),
@@ -206,13 +206,13 @@ _WORDS: Mapping[Code, tuple[str, ...]] = {
     ),
     Code.CANCELLED: ("CANCELLED",),
 }
-"""What APIs call an error, in its type, its code or its status, besides our own codes."""
+"""The names that APIs give an error in its type, its code or its status, besides our own codes."""
 _BY_WORD: Mapping[str, Code] = {
     **{code.value: code for code in Code},
     **{word: code for code, words in _WORDS.items() for word in words},
 }
 _VAGUE: Final = frozenset({Code.INVALID_REQUEST, Code.UPSTREAM_ERROR})
-"""What the words of an API amount to when it has none for the case."""
+"""The codes of the general words that APIs use if they have none for the case."""
 
 _BY_STATUS: Mapping[int, Code] = {
     401: Code.AUTH,
@@ -232,16 +232,16 @@ _IMPLIED: Mapping[Code, int] = {
     Code.OVERLOADED: 503,
     Code.TIMEOUT_IDLE: 504,
 }
-"""The status that a word stands for where an error came without one, as in a stream."""
+"""The status that a word implies if an error has none, as in a stream."""
 
 
 def is_page(message: str) -> bool:
-    """Whether this is a web page, and so the words of something that stands before the API."""
+    """Whether this is a web page, and so was not written by the API but by something in front of it."""
     return _PAGE.match(message) is not None
 
 
 def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers) -> Code:
-    """The code of an error. `words` are the provider's own type and code, `numbers` what its sentences state."""
+    """The code of an error. `words` are the provider's own type and code, `numbers` the figures in its message."""
     text = "" if is_page(message) else _LINK.sub("", message)
     own = tuple(_BY_WORD[word] for word in words if word in _BY_WORD)
     if status < 400:
@@ -261,7 +261,7 @@ def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers)
         is_counted = _OVERSIZED.search(text) and re.search(r"\btokens?\b", text, re.IGNORECASE)
         return Code.CONTEXT_OVERFLOW if is_counted or _OVERFLOW.search(text) else Code.REQUEST_TOO_LARGE
     if status == 429:
-        # A 429 is a rate limit unless it is about money, or says that this one request is larger than the rate.
+        # A 429 is a rate limit unless it is about money, or states that this one request is larger than the rate.
         is_larger = numbers.excess is not None or _OVERSIZED.search(text)
         if _REQUEST_TOO_LARGE.search(text) or (is_larger and _PER_TIME.search(text)):
             return Code.REQUEST_TOO_LARGE_FOR_RATE
@@ -292,7 +292,7 @@ def _server_error_code(status: int, message: str, decisive: Code | None) -> Code
 
 
 def _bad_request_code(message: str) -> Code | None:
-    """What the sentences of a 400 say, the most telling first."""
+    """The code that the message of a 400 suggests, the most specific phrases first; None if it suggests none."""
     if _OVERSIZED.search(message) and _PER_TIME.search(message):
         return Code.REQUEST_TOO_LARGE_FOR_RATE
     for phrases, code in (
@@ -311,7 +311,8 @@ def _bad_request_code(message: str) -> Code | None:
 
 
 def _unclear(status: int, message: str, words: tuple[str, ...]) -> Code:
-    """Sentences about load are believed only where the provider has no word of its own: it would have one for that."""
+    """The code for an error that neither its status nor specific words decide. Phrases about load are believed only if
+    the provider gave no word of its own: it would have one for that."""
     if status >= 400:
         return Code.INVALID_REQUEST
     if words:

@@ -1,7 +1,7 @@
-"""A provider's error as a `Fault`: its code by `fault_codes`, and the figures and the wait that its text states.
+"""A provider's error as a `Fault`: its code by `fault_codes`, and the figures and the waiting time in its text.
 
-A rate limit is not an overflow. Only a request that is itself too large, for the window or for the rate, can be helped
-by making it smaller; everything else must leave a person's history alone.
+A rate limit is not an overflow. Shrinking helps only a request that is itself too large, for the window or for the
+rate; every other error must leave the user's history alone.
 """
 
 import re
@@ -19,21 +19,21 @@ _SCALES: Mapping[str, int] = {"k": 1_000, "m": 1_000_000}
 _FIGURE = r"~?(?P<{}>\d{{1,3}}(?:,\d{{3}})+|\d{{1,12}}(?:\.\d{{1,3}})?)\s?(?P<{}_scale>[km](?![a-z]))?"
 
 _SENTENCES: Final = (
-    # The prompt and the reply apart, neither of which is the sum
+    # Prompt and reply separately; neither is the sum
     r"exceed context limit: <a> \+ <b> > <limit>",
     r"is too large: <b>.{0,40}maximum context length is <limit> tokens and your request has <a> input",
     r"must be <= ?<limit>\. given: <a> `?inputs`? tokens and <b>",
     r"passed <a> input tokens and requested <b> output tokens.{0,60}context length is (?:only )?<limit>",
     r"context length is <limit> tokens\W.{0,20}requested <b> output tokens and your prompt contains "
     r"(?:at least )?<a> input",
-    # The limit before what was asked for
+    # The limit before the requested figure
     r"maximum (?:context|prompt|model) length (?:is|of) <limit>(?: tokens)?.{0,40}?"
     r"(?:requested(?: about)?|resulted in|(?:has|contains)) <requested>",
     r"limit of <limit> tokens.{0,20}resulted in <requested>",
     r"\blimit:? <limit>, (?:used:? [\d,.]+, )?requested:? <requested>",
     r"token limit:? <limit> \(requested:? <requested>",
     r"less than <limit> tokens\. given:? <requested>",
-    # What was asked for before the limit
+    # The requested figure before the limit
     r"too long: <requested> tokens > <limit> maximum",
     r"too long: <requested> tokens exceeds max context window of <limit>",
     r"too long: <requested>, model maximum context length: <limit>",
@@ -50,7 +50,7 @@ _SENTENCES: Final = (
     r"input length <requested> exceeds context length <limit>",
     r"first <requested> tokens when .{0,80}context length of only <limit>",
     r"has <requested> tokens, but the configured context size is <limit>",
-    # One of them alone
+    # Only one of the two
     r"requested up to <requested> tokens, but can only afford <limit>",
     r"exceeded (?:max )?context length by <excess> tokens",
     r"rate limit .{0,60}\bof <limit> (?:input |output )?tokens per min",
@@ -61,22 +61,22 @@ _SENTENCES: Final = (
     r"context window of <limit>",
     r"range of input length should be \[\d, <limit>\]",
 )
-"""How providers say what was asked for and what is allowed, with `<name>` where a figure stands."""
+"""How providers state what was requested and what is allowed, with `<name>` in place of each figure."""
 
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    """The sentences, compiled for the first error: that takes 20 milliseconds, and most commands see none."""
+    """The sentences, compiled at the first error: that takes 20 milliseconds, and most commands see no error."""
     figured = (re.sub(r"<(\w+)>", lambda name: _FIGURE.format(name[1], name[1]), text) for text in _SENTENCES)
     return tuple(re.compile(text, re.IGNORECASE | re.DOTALL | re.ASCII) for text in figured)
 
 
 _NUMBER_FIELDS: Final = (("n_ctx", "n_prompt_tokens"),)
-"""The limit and what was asked for, where a body has fields for them."""
+"""The names of the fields for the limit and the requested figure, in bodies that have them."""
 
 
 def numbers_of(message: str, details: Json = None) -> Numbers:
-    """What the words and the error object state."""
+    """The figures that the message or the error object states."""
     if isinstance(details, dict):
         for limit, requested in _NUMBER_FIELDS:
             stated = Numbers(limit=_whole(details.get(limit)), requested=_whole(details.get(requested)))
@@ -121,16 +121,16 @@ _FIELDS: Final = ("retry_after", "resets_in_seconds")
 
 
 def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> float | None:
-    """The seconds to wait, or None where none is given.
+    """The seconds to wait, or None if the error states no time.
 
-    A header that names a time is read against the answer's own `date`; without one it says nothing, because the
-    provider's clock is not ours.
+    A header that names a time of day is compared with the response's own `date`; without that header it is ignored,
+    because the provider's clock is not ours.
     """
     seconds = retry_after({name.lower(): value for name, value in headers.items()})
     if seconds is not None:
         return seconds
     if match := _AGAIN.search(message):
-        # `7m12s`, `11.054s`, `28ms`, `1 hour and 5 minutes`: the sum of its pieces.
+        # `7m12s`, `11.054s`, `28ms`, `1 hour and 5 minutes`: the sum of the pieces.
         total = 0.0
         for piece in _EACH.finditer(match[1]):
             unit = piece[2].lower()
@@ -147,11 +147,11 @@ def wait_of(message: str, headers: Mapping[str, str], details: Json = None) -> f
 _WRONG_ADDRESS: Final = "There is nothing at this address; check the provider's base_url, its path and its version."
 _WEB_PAGE: Final = "This is a web page and not the API's answer; check base_url, and what stands between you and it."
 _COUNTED: Final = frozenset({Code.CONTEXT_OVERFLOW, Code.REQUEST_TOO_LARGE_FOR_RATE, Code.RATE_LIMITED, Code.QUOTA})
-"""The codes whose figures are the tokens of a whole request; elsewhere a figure may be bytes, or one option's value."""
+"""The codes whose figures are the tokens of a whole request; for others a figure may be bytes or one option's value."""
 
 _TITLE = re.compile(r"<title[^>]*>\s*(.{1,300}?)\s*</title>", re.IGNORECASE | re.DOTALL)
 _READ: Final = 20_000
-"""So much of an error's text is looked at; what a provider has to say stands at its beginning."""
+"""How many characters of an error's text are examined; what a provider has to say is at the beginning."""
 
 
 def provider_fault(
@@ -162,13 +162,13 @@ def provider_fault(
     details: Json = None,
     headers: Mapping[str, str] | None = None,
 ) -> Fault:
-    """The fault that a provider's error amounts to. `words` are its own type and code, the most telling first."""
+    """The fault for a provider's error. `words` are its own type and code, the most specific first."""
     known_words = tuple(word for word in words if isinstance(word, str))
     start = message[:_READ]
     numbers = numbers_of(start, details)
     code = code_of(status, start, known_words, numbers)
     if status < 400 and NOT_FOUND & set(known_words):
-        status = 404  # said in an error that came without a status of its own
+        status = 404  # reported in an error that has no status of its own
     return Fault(
         code,
         _readable_message(message) or f"the provider answered with status {status} and no message",
@@ -181,7 +181,7 @@ def provider_fault(
 
 
 def _readable_message(message: str) -> str:
-    """The provider's words, of a web page its title."""
+    """The provider's message; for a web page, its title."""
     title = _TITLE.search(message, 0, _READ) if is_page(message) else None
     return message if title is None else f"{' '.join(title[1].split())} (a web page)"
 

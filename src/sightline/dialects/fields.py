@@ -1,6 +1,5 @@
-"""Typed access to foreign JSON: a wrong shape becomes a `Fault` that names the pointer of the offending value. Data
-URLs are read into bytes and media type.
-"""
+"""Typed access to foreign JSON: a wrong shape becomes a `Fault` with the pointer of the offending value. Data URLs are
+read into bytes and media type."""
 
 import math
 import re
@@ -22,7 +21,7 @@ def from_url(url: str) -> Inline | Link:
 
 
 def to_url(source: Inline | Link) -> str:
-    """The URL that says the same."""
+    """The URL for this source."""
     return source.url if isinstance(source, Link) else f"data:{source.media_type};base64,{source.data}"
 
 
@@ -79,7 +78,7 @@ def as_str(value: Json, at: str) -> str:
 
 
 def str_of(holder: JsonObject, key: str, at: str) -> str:
-    """The string under this key, which must be there."""
+    """The string under this key, which must exist."""
     value = holder.get(key)
     if type(value) is not str:
         raise wrong(value, f"{at}/{key}", "a string")
@@ -87,7 +86,7 @@ def str_of(holder: JsonObject, key: str, at: str) -> str:
 
 
 def word_of(holder: JsonObject, key: str) -> str:
-    """The string under this key; an empty one where there is none."""
+    """The string under this key; empty if there is none."""
     value = holder.get(key)
     return value if type(value) is str else ""
 
@@ -102,13 +101,13 @@ def opt_str(holder: JsonObject, key: str, at: str) -> str | None:
 
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?([eE][+-]?\d+)?\s*", re.ASCII)
 _MOST = 2**53
-"""A float beyond this does not say which whole number it is."""
+"""Floats beyond this do not identify a whole number."""
 
 
 def any_number(value: Json) -> int | float | None:
-    """The number that a value is, None if it is none.
+    """The value as a number, or None if it is not one.
 
-    Protocol buffers' JSON (Gemini) has numbers in quotes too, and many servers take them.
+    Protocol buffers' JSON (Gemini) also has numbers in quotes, and many servers take them.
     """
     if type(value) is int or type(value) is float:
         return value
@@ -121,7 +120,7 @@ def any_number(value: Json) -> int | float | None:
 
 
 def whole_number(value: Json) -> int | None:
-    """The whole number that a value is, in any spelling: 64, 64.0, 6.4E1 and "64" are the same."""
+    """The value as a whole number, in any spelling: 64, 64.0, 6.4E1 and "64" are the same. None if it is not one."""
     number = any_number(value)
     if type(number) is float and number.is_integer() and abs(number) <= _MOST:
         return int(number)
@@ -169,36 +168,36 @@ _NOTHING: JsonObject = {}
 
 
 def objects_in(value: Json) -> list[tuple[int, JsonObject]]:
-    """The objects of a list with their positions; of anything else, none."""
+    """The objects of a list with their positions; empty for anything else."""
     return [(index, each) for index, each in enumerate(value) if type(each) is dict] if type(value) is list else []
 
 
 def object_at(value: Json, *keys: str) -> JsonObject:
-    """The object that lies under these keys, one in the other; an empty one where there is none."""
+    """The object under these nested keys; an empty one if there is none."""
     for key in keys:
         value = value.get(key) if type(value) is dict else None
     return value if type(value) is dict else {}
 
 
 def rest(holder: JsonObject, known: frozenset[str]) -> JsonObject:
-    """The fields that we do not model."""
+    """The fields that are not modelled."""
     if holder.keys() <= known:
         return _NOTHING
     return {key: value for key, value in holder.items() if key not in known}
 
 
 def nest_extras(extras: JsonObject, key: str, inner: JsonObject) -> JsonObject:
-    """Unread fields of an inner object, kept below its key."""
+    """The extras with the unread fields of an inner object added under its key."""
     return {**extras, key: inner} if inner else extras
 
 
 def compact(holder: JsonObject) -> JsonObject:
-    """The same without the fields that are None."""
+    """The object without the fields that are None."""
     return {key: value for key, value in holder.items() if value is not None}
 
 
 def merge(document: JsonObject, extras: JsonObject) -> JsonObject:
-    """Put unmodelled fields back, into nested objects too; what is already there stays."""
+    """Put unmodelled fields back, also into nested objects; fields that are already there stay."""
     for key, value in extras.items():
         present = document.get(key)
         if type(present) is dict and type(value) is dict:

@@ -1,8 +1,8 @@
-"""JSON Schemas in requests: walking them, what an API that reads them refuses, and a form that strict mode takes.
+"""JSON Schemas in requests: walking them, what APIs refuse in them, and the form that strict mode takes.
 
-What OpenAI's strict mode refuses is said in another way: every property is required and may be null instead, an object
-has no others, `anyOf` is written for `oneOf`, a `default` is left out (not every server of OpenAI's models takes it).
-What has no other way, such as an object with any keys, cannot be strict.
+What OpenAI's strict mode refuses is expressed differently: every property is required and may be null instead, an
+object has no additional properties, `anyOf` replaces `oneOf`, a `default` is left out (not every server of OpenAI's
+models takes it). A schema that cannot be expressed differently, such as an object with any keys, cannot be strict.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,19 +17,19 @@ from sightline.model.request import FunctionTool, Request, SchemaFormat, Tool
 from sightline.wire.pointer import join
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
-"""The types that JSON Schema has."""
+"""The types of JSON Schema."""
 
 SCHEMA_TYPE, CLOSED, REQUIRED, UNTYPED = "schema_type", "closed_object", "required_properties", "untyped"
 KEYWORD = "strict_keyword"
-"""The rules that an edit can mend."""
+"""The rules whose violations an edit can fix."""
 
 _DEPTH = 100
-"""A schema nested deeper than this is not looked at, and stays as it is, below that level."""
+"""A schema nested deeper than this is neither checked nor changed below that level."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaKeys:
-    """The keys below which a schema holds others: by name, in a list, or one."""
+    """The keys below which a schema holds other schemas: by name, in a list, or a single one."""
 
     maps: frozenset[str]
     lists: frozenset[str]
@@ -42,24 +42,24 @@ JSON_SCHEMA = SchemaKeys(
     frozenset({"items", "additionalProperties", "not", "if", "then", "else"}),
 )
 SchemaRule = Callable[[JsonObject, str], JsonObject]
-"""One node of a schema and its path -> the node as it is to be."""
+"""A node of a schema and its path -> the node as it should be."""
 
-# What is not among the keywords of "Supported schemas" (developers.openai.com, "Structured model outputs", 2026-11) is
-# answered with "'allOf' is not permitted", "'uniqueItems' is not permitted" and the like. A `default` is taken by
-# OpenAI today and was not before; Azure still refuses it.
+# OpenAI answers keywords that are not among those of "Supported schemas" (developers.openai.com, "Structured model
+# outputs", 2026-11) with "'allOf' is not permitted", "'uniqueItems' is not permitted" and the like. OpenAI takes a
+# `default` today and did not before; Azure still refuses it.
 NOT_STRICT = (
     *("allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "prefixItems"),
     *("patternProperties", "propertyNames", "unevaluatedProperties", "minProperties", "maxProperties"),
     *("unevaluatedItems", "contains", "minContains", "maxContains", "uniqueItems"),
 )
-"""Keywords that strict mode refuses and that have no other spelling; `oneOf` has one, `anyOf`."""
+"""Keywords that strict mode refuses and that cannot be expressed differently; `oneOf` can, as `anyOf`."""
 
 _TYPED = frozenset({"type", "anyOf", "oneOf", "$ref", "enum", "const"})
-"""A schema without any of these may be anything, which strict mode cannot keep to."""
+"""A schema without any of these allows any value, which strict mode cannot enforce."""
 
 
 def schema_nodes(schema: JsonObject, at: str, depth: int = 0) -> Iterator[tuple[str, JsonObject]]:
-    """A schema and every schema within it, each with its place; never values such as defaults and enums."""
+    """A schema and every schema within it, each with its pointer; never values such as defaults and enums."""
     yield at, schema
     if depth >= _DEPTH:
         return
@@ -107,7 +107,7 @@ def type_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
 
 
 def strict_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
-    """What keeps a schema from being strict: an open object, an optional property, a keyword, a value of any type."""
+    """What keeps a schema from being strict: open objects, optional properties, refused keywords, untyped values."""
     for place, node in schema_nodes(schema, at):
         if is_object_schema(node):
             if node.get("additionalProperties") is not False:
@@ -123,7 +123,7 @@ def strict_problems(schema: JsonObject, at: str) -> Iterator[Problem]:
 
 
 def _true_schema_places(node: JsonObject, at: str) -> Iterator[str]:
-    """The places of the schemas right within this one that are `true`, which is anything."""
+    """The places of the direct subschemas that are `true`, which allows anything."""
     properties = node.get("properties")
     if isinstance(properties, dict):
         yield from (join(at, "properties", name) for name, inner in properties.items() if inner is True)
@@ -132,12 +132,12 @@ def _true_schema_places(node: JsonObject, at: str) -> Iterator[str]:
 
 
 def is_untyped(node: JsonObject) -> bool:
-    """Whether a schema does not say what its values are."""
+    """Whether a schema does not state the type of its values."""
     return not _TYPED.intersection(node) and not any(key in node for key in NOT_STRICT)
 
 
 def or_null(schema: Json) -> Json:
-    """The same or null: what strict mode has for a property that may be left out."""
+    """The schema with null allowed: how strict mode expresses a property that may be left out."""
     if not isinstance(schema, dict):
         return schema
     null: JsonObject = {"type": "null"}
@@ -159,8 +159,8 @@ def or_null(schema: Json) -> Json:
 
 
 def fit_strict(value: FunctionTool | SchemaFormat, report: Report, dialect: str) -> bool | None:
-    """Whether OpenAI can keep to the schema of another dialect, whose rules may be milder."""
-    # What was not read anywhere is our own, and is made valid where it is composed.
+    """Whether OpenAI can enforce the schema of another dialect, whose rules may be milder."""
+    # A schema without a place was not read from a request but is our own, and is made valid where it is composed.
     if value.strict and value.schema and value.at and any(strict_problems(value.schema, "")):
         why = f"{dialect} keeps only to schemas whose objects are closed and require every property"
         report.lose(value.at, "strict", why, "option")
@@ -175,19 +175,19 @@ def is_object_schema(node: JsonObject) -> bool:
 
 
 def optional_properties(node: JsonObject) -> list[str]:
-    """The properties that an object may do without."""
+    """The properties that are not required."""
     properties, required = node.get("properties"), node.get("required")
     kept = required if isinstance(required, list) else []
     return [name for name in properties if name not in kept] if isinstance(properties, dict) else []
 
 
 _NOT_AT_ROOT = ("anyOf", "oneOf", "enum")
-"""The root of a strict schema is an object and nothing else."""
+"""The root of a strict schema must be a plain object."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrictSchema:
-    """The schema, what was changed where, or `obstacle`: the place and the reason why it cannot be strict."""
+    """The schema, the changes with their places, or `obstacle`: the place and the reason why it cannot be strict."""
 
     schema: JsonObject
     changes: tuple[tuple[str, str], ...] = ()
@@ -195,7 +195,7 @@ class StrictSchema:
 
 
 def strict_schema(schema: JsonObject) -> StrictSchema:
-    """The schema as strict mode takes it. Pointers are from its own root."""
+    """The schema in the form that strict mode takes. Pointers are relative to its root."""
     making = _Making()
     making.obstacles += [(f"/{key}", f"its root has {key}") for key in _NOT_AT_ROOT if key in schema]
     made = making.object({"type": "object", **schema}, "")
@@ -210,7 +210,7 @@ class _Making:
     obstacles: list[tuple[str, str]] = field(default_factory=list)
 
     def any(self, value: Json, at: str) -> Json:
-        """Any schema below the root."""
+        """Convert any schema below the root."""
         if not isinstance(value, dict):
             if value is True:
                 self.obstacles.append((at, "it may be anything"))
@@ -224,9 +224,9 @@ class _Making:
         return self._plain(value, at)
 
     def object(self, value: JsonObject, at: str) -> JsonObject:
-        """A schema of an object: closed, with every property required."""
+        """Convert the schema of an object: closed, with every property required."""
         others, has_names = value.get("additionalProperties"), bool(value.get("properties"))
-        # Beside names, "others are allowed" is the usual default and says little; alone it means a map.
+        # With named properties, "others are allowed" is the usual default and means little; without any it means a map.
         if others not in (None, False) and not (others is True and has_names):
             self.obstacles.append((f"{at}/additionalProperties", "it is an object with any keys"))
         made = self._plain(value, at)
@@ -252,7 +252,7 @@ class _Making:
         return {**made, "properties": properties, "required": list(properties), "additionalProperties": False}
 
     def _plain(self, value: JsonObject, at: str) -> JsonObject:
-        """Every schema inside of this one."""
+        """Convert every schema inside this one."""
         made: JsonObject = {}
         for key, inner in value.items():
             place = join(at, key)
@@ -279,7 +279,7 @@ WHY = "strict schemas require it"
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where a dialect has what belongs to a tool, and the schema of the answer."""
+    """Where a dialect has the fields of a tool, and the schema of the answer."""
 
     tool: str
     output: str
@@ -292,8 +292,9 @@ _PLACES: Mapping[str, _Places] = {
 
 
 def with_strict_schemas(request: Request, dialect: str, report: Report) -> Request:
-    """The request with its strict schemas made valid, each change reported as an addition. One that cannot be made so
-    is not strict any more, which is reported as a loss. What was read from this dialect stays as it was written."""
+    """The request with its strict schemas made valid, each change reported as an addition. A schema that cannot be made
+    valid is no longer strict, which is reported as a loss. A request that was read from this dialect stays as it was
+    written."""
     places = _PLACES.get(dialect)
     if places is None or request.dialect == dialect:
         return request

@@ -1,4 +1,4 @@
-"""What no other dialect can carry, found without knowing either: the fields of a source that are not modelled."""
+"""Losses that are found without knowing either dialect: the fields of a source that are not modelled."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from sightline.wire.pointer import join
 
 
 class UnreadLosses:
-    """Reports the fields that only their own dialect knows; `unread` is what that dialect says of them."""
+    """Reports the fields that only their own dialect knows; `unread` is what that dialect knows about them."""
 
     def __init__(self, unread: Unread, target: str, report: Report) -> None:
         self._unread = unread
@@ -26,7 +26,7 @@ class UnreadLosses:
         self._report = report
 
     def of_request(self, request: Request) -> None:
-        """All of a request's."""
+        """Report all such fields of a request."""
         extras = dict(request.extras)
         for key in extras.keys() & self._unread.stateful:
             del extras[key]
@@ -41,7 +41,7 @@ class UnreadLosses:
             self._lose(value.at, value.extras, "option")
 
     def of_reply(self, reply: Reply) -> None:
-        """All of a reply's."""
+        """Report all such fields of a reply."""
         for choice in reply.choices:
             self._lose_in_parts(choice.parts)
         for field in reply.unmodelled:
@@ -50,7 +50,7 @@ class UnreadLosses:
             lose_counts(reply.usage, self._target, self._report)
 
     def of_field(self, at: str, value: Json) -> None:
-        """One field of a reply or of a stream."""
+        """Report one field of a reply or of a stream."""
         if value is None or value in ([], {}, ""):
             return
         key = at.rpartition("/")[2]
@@ -68,7 +68,7 @@ class UnreadLosses:
 
     def _lose(self, at: str, extras: JsonObject, severity: Severity) -> None:
         for key, value in extras.items():
-            if value is None:  # a null says what absence says
+            if value is None:  # a null means the same as absence
                 continue
             if isinstance(value, dict) and key in self._unread.containers:
                 self._lose(join(at, key), value, severity)
@@ -81,8 +81,8 @@ _EXTRAS = attrgetter("extras")
 
 
 def _may_have_extras(messages: tuple[Message, ...]) -> bool:
-    """Whether any of these, their parts or the parts of their results has a field that is not modelled. Most have none,
-    and in C it takes a tenth of the time to find that out."""
+    """Whether any message, its parts or the parts of its results has a field that is not modelled. Most have none, and
+    checking that in C takes a tenth of the time."""
     parts = parts_of(messages)
     inner = list(chain.from_iterable([part.parts for part in parts if type(part) is ToolResult]))
     cited = [part for part in chain(parts, inner) if type(part) is Text and part.citations]
@@ -92,7 +92,7 @@ def _may_have_extras(messages: tuple[Message, ...]) -> bool:
 
 
 def describe(value: Part | OpaqueTool) -> str:
-    """What a part or a tool is, in a few words: one that only its dialect knows by the type that it has there."""
+    """A few words that describe a part or a tool; if only its own dialect knows it, its type there."""
     if not isinstance(value, (Opaque, OpaqueTool)):
         return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
     noun = "part" if isinstance(value, Opaque) else "tool"
@@ -103,20 +103,20 @@ def describe(value: Part | OpaqueTool) -> str:
 
 
 def lose_unknown(part: Opaque, target: str, report: Report) -> None:
-    """Report a part that only its own dialect knows, unless its content stands elsewhere too."""
+    """Report a part that only its own dialect knows, unless its content is elsewhere too."""
     if not part.mirrored:
         report.lose(part.at, describe(part), f"{target} does not know it", "content")
 
 
 def lose_call_kind(event: StreamEvent, target: Dialect, report: Report) -> None:
-    """Report a call of a built-in tool, which is a function's call in every dialect that cannot tell them apart."""
+    """Report a call of a built-in tool, which becomes a function call in dialects that do not distinguish them."""
     if isinstance(event, ToolCallBegun) and event.kind in BUILT_IN and not target.keeps_kinds:
         why = f"{target.name} has no such tool; the call is one of a function"
         report.lose(event.at, f"that {event.name!r} is a built-in tool", why, "identity")
 
 
 def thinking_words(part: Thinking) -> str:
-    """The words of some reasoning as one text: its summary, and the reasoning itself where that says something else."""
+    """The text of some reasoning: its summary, and the reasoning itself if that differs."""
     summary = "\n\n".join(part.summary)
     return part.text if summary in ("", part.text) else f"{summary}\n\n{part.text}"
 
@@ -127,7 +127,7 @@ def lose_pieces(at: str, target: str, report: Report) -> None:
 
 
 def lose_finish(finished: Finished, target: str, report: Report) -> None:
-    """Report what the finish words of a dialect do not say that knows no pause and no finer words."""
+    """Report what is lost in a dialect that has no pause and only coarse finish words."""
     if finished.finish == "pause":
         report.lose(finished.at, "pause of the turn", f"{target} knows no pause", "option")
     if finished.stop_sequence is not None:
@@ -138,13 +138,13 @@ def lose_finish(finished: Finished, target: str, report: Report) -> None:
 
 
 def lose_choices(reply: Reply, target: str, report: Report) -> None:
-    """Report the answers behind the first, for a dialect that has one in a reply."""
+    """Report the choices after the first, for a dialect that has only one in a reply."""
     for choice in reply.choices[1:]:
         report.lose(_place(choice), "another choice", f"{target} has one choice in a reply", "content")
 
 
 def lose_partial(reply: Reply, target: str, report: Report) -> None:
-    """Report what had arrived of a reply that failed, for a dialect whose error body holds nothing but the error."""
+    """Report what had arrived of a failed reply, for a dialect whose error body holds only the error."""
     why = f"an error of {target} holds nothing else"
     for name, place in reply.places.items():
         report.lose(place, name, why, "identity")
@@ -158,12 +158,12 @@ def lose_partial(reply: Reply, target: str, report: Report) -> None:
 
 
 def _place(choice: Choice) -> str:
-    """A choice stands where its finish stands."""
+    """The place of a choice, which is that of its finish."""
     return choice.finish_at.rpartition("/")[0]
 
 
 def lose_counts(usage: Usage, target: str, report: Report) -> None:
-    """Report the finer counts of a provider."""
+    """Report the detailed counts of a provider."""
     for key, value in usage.extras.items():
         for name in value if isinstance(value, dict) else ("",):
             place = join(usage.at, key, name) if name else join(usage.at, key)

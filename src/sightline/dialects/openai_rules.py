@@ -1,4 +1,4 @@
-"""What OpenAI's own servers refuse in a request of Chat Completions or Responses, while other servers of these APIs
+"""What OpenAI's own servers refuse in a request of Chat Completions or Responses, although other servers of these APIs
 often take it: tools, schemas, grammars and the ranges of options (developers.openai.com, API reference, 2026-11)."""
 
 import re
@@ -12,7 +12,7 @@ from sightline.dialects.validity import TOOL_NAME
 from sightline.model.json import Json, JsonObject
 
 TOOL_FORM, GRAMMAR, RANGE = "tool_form", "grammar_syntax", "range"
-"""The rules that an edit can mend."""
+"""The rules whose violations an edit can fix."""
 
 SYNTAXES = ("lark", "regex")
 RANGES: Mapping[str, tuple[int, int]] = {
@@ -29,7 +29,7 @@ _NOT_AT_ROOT = ("oneOf", "anyOf", "allOf", "enum", "not")
 
 
 def option_problems(body: JsonObject, tiers: Tiers) -> Iterator[Problem]:
-    """Options out of their range."""
+    """Options whose values are out of range, too long or unknown."""
     for name, (least, most) in RANGES.items():
         value = body.get(name)
         if type(value) in (int, float) and not least <= value <= most:  # type: ignore[operator] # it is a number
@@ -45,7 +45,7 @@ def option_problems(body: JsonObject, tiers: Tiers) -> Iterator[Problem]:
 
 
 def tool_problems(tools: Json, at: str, *, is_nested: bool) -> Iterator[Problem]:
-    """What is wrong with a list of tools. `is_nested`: a tool's fields stand under its kind, as in Chat Completions."""
+    """What is wrong with a list of tools. `is_nested`: a tool's fields are under its kind, as in Chat Completions."""
     for index, tool in objects_in(tools):
         place, kind = f"{at}/{index}", tool.get("type")
         if kind in KINDS:
@@ -98,7 +98,7 @@ def _parameter_problems(schema: JsonObject, at: str, *, is_strict: bool) -> Iter
 def _grammar_problems(output: JsonObject, at: str) -> Iterator[Problem]:
     if output.get("type") != "grammar":
         return
-    inner = output.get("grammar")  # Chat Completions has one level more
+    inner = output.get("grammar")  # Chat Completions has one more level
     holder, place = (inner, f"{at}/grammar") if isinstance(inner, dict) else (output, at)
     syntax = holder.get("syntax")
     if syntax not in SYNTAXES:
@@ -107,7 +107,8 @@ def _grammar_problems(output: JsonObject, at: str) -> Iterator[Problem]:
 
 
 def format_problems(output: JsonObject, at: str) -> Iterator[Problem]:
-    """What is wrong with a schema for the answer, `at` being the object that holds its name and itself."""
+    """What is wrong with a schema for the answer; `at` is the place of the object that holds the name and the
+    schema."""
     schema = object_at(output, "schema")
     yield from _name_problems(output.get("name"), at, "name")
     yield from type_problems(schema, f"{at}/schema")
@@ -118,21 +119,21 @@ def format_problems(output: JsonObject, at: str) -> Iterator[Problem]:
 
 
 def call_problems(call: JsonObject, at: str) -> Iterator[Problem]:
-    """A call of a function that could never have been offered under its name."""
+    """A call of a function whose name no tool could have had."""
     yield from _name_problems(call.get("name"), at, "name of a call")
 
 
 _CACHE_LIFETIME = {"": 300.0, "in_memory": 300.0, "30m": 1800.0, "24h": 86_400.0}
 """For how many seconds a prompt is cached, by what the request asks for. The usual cache is cleared after 5 to 10
-minutes without use, and after an hour in any case: from 5 minutes on, a miss is most likely that. Later models keep it
-longer, which is `cache_lifetime` in the catalogue."""
+minutes without use, and after an hour in any case: from 5 minutes on, that is the most likely cause of a miss. Later
+models keep it longer, which is `cache_lifetime` in the catalogue."""
 
 
 def cache_rules(diagnosis: CacheDiagnosis | None = None) -> CacheRules:
     """How OpenAI caches prompts ("Prompt caching", developers.openai.com, 2026-11).
 
     Models before GPT-5.6 cache any prefix, in steps of 128 tokens. Later ones cache at marks: one of their own at the
-    end of the newest message, unless the request says `explicit`, and up to three that a request has.
+    end of the newest message, unless the request asks for `explicit`, and up to three marks of the request.
     """
     return CacheRules(
         step=128,

@@ -1,6 +1,5 @@
-"""Options by table: which canonical option is where in a dialect. What a dialect has no row for is a loss. Service
-tiers and ids of end users have values that each API spells its own way.
-"""
+"""Options by table: where a dialect has each canonical option. An option without a row is a loss. Service tiers and
+end-user ids have values that each API spells in its own way."""
 
 import hashlib
 import re
@@ -16,7 +15,7 @@ from sightline.model.report import Report, Severity
 from sightline.model.request import Options
 
 USER_ID = "user_id"
-"""The rule for ids that must not name a person."""
+"""The rule for ids that must not identify a person."""
 
 OPENAI_LIMITS = {"user": 64, "safety_identifier": 128}
 _ANTHROPIC_LIMIT = 256
@@ -25,7 +24,7 @@ _PHONE = re.compile(r"\+?[\d\s().-]{7,}")
 
 
 def fit_stops(options: Options, most: int, report: Report, dialect: str) -> Options:
-    """The options with no more stop texts than the API takes."""
+    """The options with no more stop sequences than the API takes."""
     for text in (options.stop or ())[most:]:
         report.lose(options.place("stop"), f"stop sequence {text!r}", f"{dialect} takes {most}", "option")
     return options if options.stop is None else msgspec.structs.replace(options, stop=options.stop[:most])
@@ -42,7 +41,7 @@ def fit_openai_ids(options: Options, report: Report, dialect: str) -> Options:
 
 
 def fit_anthropic_id(options: Options, report: Report, dialect: str) -> Options:
-    """The options with the one id that Anthropic's API has as `user`, and as none that it refuses."""
+    """The options with a single id, `user`, as Anthropic's API has only one, in a form that it does not refuse."""
     if options.safety_identifier is not None:
         place = options.place("safety_identifier")
         if options.user is None:
@@ -65,12 +64,12 @@ def fit_anthropic_id(options: Options, report: Report, dialect: str) -> Options:
 
 
 def looks_like_a_person(user_id: str) -> bool:
-    """Whether an id is an e-mail address or a phone number, as far as Anthropic looks."""
+    """Whether an id looks like an e-mail address or a phone number, as far as Anthropic checks."""
     return bool(_E_MAIL.search(user_id) or _PHONE.fullmatch(user_id))
 
 
 def hash_id(user_id: str) -> str:
-    """What is sent in place of an id: the same each time, and no name."""
+    """The hash that is sent in place of an id: the same each time, and not a name."""
     return hashlib.sha256(user_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -80,7 +79,7 @@ def _hash(options: Options, name: str, value: str, why: str, report: Report) -> 
 
 
 Tiers = Mapping[str, str | None]
-"""A tier under any API's name -> its name in one API; None where it says what happens anyway."""
+"""A tier under any API's name -> its name in one API; None if that API does so by default."""
 
 _OPENAI: Tiers = {
     **{word: word for word in ("auto", "default", "flex", "priority", "scale", "fast")},
@@ -98,7 +97,7 @@ OF_ANTHROPIC: Tiers = {
     "standard": "standard_only",
     "unspecified": None,
 }
-# OpenAI serves `fast` as priority and says so in its replies.
+# OpenAI serves `fast` as priority and reports it so in its replies.
 OF_GEMINI: Tiers = {
     "auto": None,
     "unspecified": None,
@@ -112,10 +111,10 @@ OF_GEMINI: Tiers = {
 
 
 def fit_tier(options: Options, tiers: Tiers, report: Report, dialect: str) -> Options:
-    """Another API's options with the tier under this one's name; without it, and reported, where there is none."""
+    """Another API's options with the tier under this API's name; a tier without one is removed and reported."""
     if options.service_tier is None:
         return options
-    tier = options.service_tier.lower()  # Gemini takes its words in any case
+    tier = options.service_tier.lower()  # Gemini takes its words in upper or lower case
     if tiers.get(tier) is None:
         if tier in tiers:
             lose_default(options, "service_tier", report, dialect)
@@ -155,7 +154,7 @@ KINDS: Mapping[str, Kind] = {
     "stream": "bool",
     "include_usage": "bool",
 }
-"""The options that are plain values; `format` and `reasoning` have shapes and are read by each dialect itself."""
+"""The options that are plain values; `format` and `reasoning` are structured and are read by each dialect itself."""
 
 IDENTITY = frozenset(
     {"user", "safety_identifier", "metadata", "store", "include", "cache_key", "stream", "include_usage"}
@@ -173,21 +172,21 @@ _EXPECTED: Mapping[Kind, tuple[str, tuple[type, ...]]] = {
 
 Path = tuple[str, ...]
 Table = Mapping[str, tuple[Path, ...]]
-"""Canonical option -> the paths at which the dialect may have it; the first is the one we write."""
+"""Canonical option -> the paths at which the dialect may have it; the first is the one that is written."""
 
 
 def same_names(*names: str) -> Table:
-    """The rows of options that a dialect has at the top, under the names that we have for them."""
+    """The rows of options that a dialect has at the top level under their canonical names."""
     return {name: ((name,),) for name in names}
 
 
 def read_options(document: JsonObject, table: Table) -> tuple[dict[str, object], dict[str, str]]:
-    """The table's options that the document sets, and the pointer of each."""
+    """The options of the table that the document sets, and the pointer of each."""
     found: dict[str, object] = {}
     places: dict[str, str] = {}
     for name, paths in table.items():
         for path in paths:
-            if path[0] not in document:  # as most of them
+            if path[0] not in document:  # true of most of them
                 continue
             value = _value_at(document, path)
             if value is not None and name not in found:
@@ -208,10 +207,10 @@ def write_options(
     skip: frozenset[str] = frozenset(),
     defaults: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    """Put each option in its place in the document; report the ones that have none. `skip` are handled elsewhere.
+    """Put each option in its place in the document, and report those that have none. `skip` are handled elsewhere.
 
-    `defaults` are options of other dialects with the values that say what this API does anyway: losing such a one
-    changes no answer.
+    `defaults` are options of other dialects with the values that ask for what this API does anyway: losing such an
+    option changes no answer.
     """
     for name in KINDS:
         value = getattr(options, name)
@@ -229,12 +228,12 @@ def write_options(
 
 
 def lose_default(options: Options, name: str, report: Report, dialect: str) -> None:
-    """Report an option that says what the API does anyway."""
+    """Report the loss of an option that asks for what the API does by default."""
     report.lose(options.place(name), name, f"{dialect} does so by default", "identity")
 
 
 def lose_option(options: Options, name: str, report: Report, dialect: str) -> None:
-    """Report an option that the dialect cannot say."""
+    """Report the loss of an option that the dialect does not have."""
     if name == "previous_response_id":
         report.lose(options.place(name), name, "the conversation so far is with the provider alone", "content")
         return
@@ -243,16 +242,16 @@ def lose_option(options: Options, name: str, report: Report, dialect: str) -> No
 
 
 def top_level_keys(table: Table) -> frozenset[str]:
-    """The top-level keys that the table reads wholly."""
+    """The top-level keys whose whole value the table reads."""
     return frozenset(path[0] for paths in table.values() for path in paths if len(path) == 1)
 
 
 def set_path(document: JsonObject, path: Path, value: Json) -> None:
-    """Set a value below the root, making the objects on the way."""
+    """Set a value below the root, creating the objects on the way."""
     *parents, last = path
     for key in parents:
         step = document.setdefault(key, {})
-        if not isinstance(step, dict):  # a path never runs through a scalar that we wrote
+        if not isinstance(step, dict):  # a path never leads through a scalar that we wrote
             raise wrong(step, "/" + "/".join(path), "an object")
         document = step
     document[last] = value
@@ -284,5 +283,5 @@ def _check_kind(value: Json, kind: Kind, at: str) -> object:
 
 
 def options_of(found: Mapping[str, object], places: dict[str, str]) -> Options:
-    """The options value of what was read; `read_options` has checked each type."""
+    """The options that were read, as an `Options` value; `read_options` has checked each type."""
     return msgspec.structs.replace(Options(), **found, places=places)

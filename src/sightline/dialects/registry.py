@@ -1,9 +1,9 @@
-"""The dialects by name. A new one is a folder beside this file and one line here, or lives in another package.
+"""The dialects by name. A new dialect is a folder beside this file and one line here, or part of another package.
 
 A dialect of another package is found through an entry point of the group `sightline.dialects`, whose name is that of
-the dialect and whose value is the module or object that holds its `DIALECT`, or it is given to `register`. Nothing is
-loaded before it is needed: a program that asks for one dialect does not import the others, and entry points are read
-only when a name is unknown or all names are wanted.
+the dialect and whose value is the module or object that holds its `DIALECT`; or it is passed to `register`. Nothing is
+loaded before it is needed: a program that uses one dialect does not import the others, and entry points are read only
+when a name is unknown or all names are requested.
 """
 
 from collections.abc import Collection, Iterator
@@ -33,17 +33,17 @@ NAMES: Final = tuple(_MODULES)
 """The built-in dialects."""
 
 _SERVED: Final = tuple(name for name in NAMES if name != "raw")
-"""Those of them that providers speak; the raw schema is only for documents."""
+"""The built-in dialects that providers speak; the raw schema is only for documents."""
 
 DEFAULT: Final = "openai-chat"
-"""The dialect of clients and scripts that do not show which one they speak; most servers understand it."""
+"""The dialect of clients and scripts that give no sign of which one they speak; most servers understand it."""
 
 _known: "dict[str, Dialect]" = {}
-"""Those that were loaded or registered."""
+"""The dialects that were loaded or registered."""
 
 
 def dialect(name: str) -> "Dialect":
-    """The dialect of this name; a fault if there is none."""
+    """The dialect of this name. Raises a fault if there is none."""
     found = _known.get(name) or find_dialect(name)
     if found is None:
         raise Fault(Code.USAGE, f"unknown dialect {name!r}", hint=f"Known dialects: {', '.join(names())}.")
@@ -60,20 +60,19 @@ def find_dialect(name: str) -> "Dialect | None":
 
 
 def names() -> tuple[str, ...]:
-    """All names: built-in, of other packages, registered."""
+    """All names: built-in, from other packages, and registered."""
     return tuple(dict.fromkeys((*NAMES, *_entry_points(), *_known)))
 
 
 def dialects() -> "Iterator[Dialect]":
-    """All dialects, the built-in ones first. Each is loaded when the iteration comes to it, so that a search that ends
-    early loads no more than it looked at."""
+    """All dialects, the built-in ones first. Each is loaded when the iteration reaches it, so that a search that ends
+    early loads only the ones it visited."""
     yield from map(dialect, NAMES)
     yield from map(dialect, names()[len(NAMES) :])
 
 
 def register(added: "Dialect") -> None:
-    """Add a dialect from outside this package. Do so before requests are served: what was found by name or path may be
-    remembered."""
+    """Add a dialect from outside this package. Call this before requests are served: lookups may be cached."""
     if added.name in _MODULES:
         raise Fault(Code.USAGE, f"the dialect {added.name!r} is built in", hint="Give yours another name.")
     _known[added.name] = added
@@ -85,7 +84,7 @@ def unregister(name: str) -> None:
 
 
 class _ProviderDialects(Collection[str]):
-    """The names of all dialects that a provider can speak. A configuration that names built-in ones alone loads no
+    """The names of all dialects that a provider can speak. A configuration that names only built-in ones loads no
     dialect and reads no entry points, which would take longer than reading the file."""
 
     def __contains__(self, name: object) -> bool:
@@ -107,7 +106,7 @@ def _is_served(name: str) -> bool:
 
 
 def kind_of_hosted_tool(tool: "OpaqueTool") -> "HostedTool | None":
-    """Which of the tools that an API has by itself this is, in whatever dialect; None for any other."""
+    """The kind of an API's own hosted tool, in whatever dialect; None for any other tool."""
     found = find_dialect(tool.dialect)
     forms = {} if found is None else found.support.hosted_tools
     return next((kind for kind, form in forms.items() if form == tool.value), None)
@@ -115,6 +114,6 @@ def kind_of_hosted_tool(tool: "OpaqueTool") -> "HostedTool | None":
 
 @cache
 def _entry_points() -> "dict[str, EntryPoint]":
-    from importlib.metadata import entry_points  # slow to import, and seldom needed
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     return {entry.name: entry for entry in entry_points(group=GROUP)}

@@ -1,4 +1,4 @@
-"""From the bytes of an answer to its events, while it arrives and however it was split."""
+"""Decodes the bytes of a response into events while they arrive, however they were split."""
 
 from functools import cached_property
 
@@ -12,23 +12,23 @@ from sightline.wire.partial_json import JsonArrayDecoder, begins_array
 from sightline.wire.sse import Frame, SseDecoder
 
 LONGEST_FRAME = 64 << 20
-"""Bytes that may come without a frame's end among them."""
+"""How many bytes may arrive without a frame ending."""
 
 _HEAD = 64
-"""So many bytes tell an array from other answers; more white space than that stands before none."""
+"""How many bytes it takes to tell an array from other responses; no response begins with more white space than that."""
 
 _QUOTED = 300
-"""So many bytes of an answer that is no reply are quoted in its fault."""
+"""How many bytes of a response that is not a reply are quoted in its fault."""
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 class ReplyDecoder:
-    """One answer of one dialect. It is a stream of server-sent events, or turns out to be a whole body, or a JSON array
-    whose elements are the events.
+    """Decodes one response of one dialect: a stream of server-sent events, a whole body, or a JSON array whose elements
+    are the events.
 
-    `late` are the places of frames that came after the end of the stream and were ignored. One that `joins` reports
-    several pieces of one text that came at once as of one piece.
+    `late` are the places of frames that arrived after the end of the stream and were ignored. With `joins`, several
+    pieces of one text that arrive together are reported as one piece.
     """
 
     def __init__(self, dialect: Dialect, *, joins: bool = False) -> None:
@@ -43,11 +43,11 @@ class ReplyDecoder:
         self.has_failed = False
         self.late: list[str] = []
         self.has_unnamed_error = False
-        """Whether the provider's error came in a frame that clients of its dialect do not see as one."""
+        """Whether the provider's error was in a frame that clients of its dialect do not recognise as one."""
 
     @cached_property
     def _reader(self) -> StreamReading:
-        """An answer that is no stream never asks for it, nor for the next."""
+        """Created on demand, like `_frames`: a response that is not a stream never needs them."""
         return self._dialect.stream_reader()
 
     @cached_property
@@ -56,11 +56,11 @@ class ReplyDecoder:
 
     @property
     def may_end(self) -> bool:
-        """Whether the answer is complete but for the end of its bytes, for which its dialect has no word."""
+        """Whether only the end of the bytes is missing, for which the dialect has no marker of its own."""
         return self._dialect.ends_with_bytes and self._reader.is_complete and not self.has_ended
 
     def feed(self, data: bytes) -> list[StreamEvent]:
-        """What these bytes tell."""
+        """The events of these bytes."""
         if self.has_failed:
             return []
         if self._array is not None or (self._unframed is not None and self._is_array(data)):
@@ -85,25 +85,25 @@ class ReplyDecoder:
 
     @property
     def is_between(self) -> bool:
-        """Whether the answer is a stream of server-sent events that is open, and whose last frame is complete."""
+        """Whether the response is an open stream of server-sent events whose last frame is complete."""
         is_stream = self._unframed is None and self._array is None
         return is_stream and not (self.has_ended or self.has_failed) and self._frames.is_between
 
     @property
     def is_growing(self) -> bool:
-        """Whether the last frame let a text grow, as would a next one that differs from it in its text alone."""
+        """Whether the last frame extended a text, so that one which differs only in its text would extend it too."""
         return isinstance(self._reader, StreamReader) and self._reader.is_growing
 
     def pass_frames(self, count: int) -> None:
-        """So many frames that let the text grow were read elsewhere; it `is_between` and `is_growing`."""
+        """Record that this many frames were read elsewhere; requires `is_between` and `is_growing`."""
         assert isinstance(self._reader, StreamReader)
         self._reader.pass_frames(count)
         self.count += count
 
     def _is_array(self, data: bytes) -> bool:
-        """Whether the answer turns out to be an array. Its first byte shows it, before any frame has come."""
+        """Whether the response turns out to be an array. Its first byte shows that, before any frame has arrived."""
         if self._unframed and begins_array(bytes(self._unframed[:_HEAD])) is not None:
-            return False  # it was looked at before
+            return False  # it was checked before
         if begins_array(bytes(self._unframed or b"") + data[:_HEAD]):
             self._array = JsonArrayDecoder()
             self._unframed = bytearray(data[:_QUOTED])
@@ -111,46 +111,47 @@ class ReplyDecoder:
         return False
 
     def close(self) -> list[StreamEvent]:
-        """The bytes have ended."""
+        """The last events, at the end of the bytes."""
         if self.has_failed:
             return []
         if self._array is not None:
-            # An array without its last bracket was cut off, whatever its elements say: no client can parse it.
+            # An array without its closing bracket was truncated, whatever its elements say: no client can parse it.
             if self._array.is_over:
                 return self._reader.close()
             return self.fail(truncation_fault() if self.count else no_reply(bytes(self._unframed or b"")))
         frames = self._frames.close()
         if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
             return self._whole(bytes(self._unframed))
-        # Half a frame is what a cut connection leaves, and the reader says so itself.
+        # A partial frame is what an aborted connection leaves; the reader reports the truncation itself.
         last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
         return [*last, *self._reader.close()]
 
     @property
     def can_add_element(self) -> bool:
-        """Whether the answer is an array that is open, so that another element can be added to it."""
+        """Whether the response is an open array, so that another element can be added to it."""
         return self._array is not None and self._array.is_between
 
     @property
     def was_cut(self) -> bool:
-        """Whether the stream came to its end without a finish, and without an error of the provider's own."""
+        """Whether the stream ended without a finish and without an error from the provider."""
         return isinstance(self._reader, StreamReader) and self._reader.was_cut
 
     def whole(self, data: bytes) -> list[StreamEvent]:
-        """An answer that is all here: one body, or all frames of a stream."""
+        """The events of a complete response: one body, or all frames of a stream."""
         if data[:1] == b"{":
             return self._whole(data)
         return self.feed(data) + self.close()
 
     def fail(self, fault: Fault) -> list[StreamEvent]:
-        """The connection failed before the answer had ended."""
+        """The last events if the connection failed before the response had ended."""
         if self.has_ended:
             return []
         self.has_ended = self.has_failed = True
         return [Failed(fault), Ended()]
 
     def _whole(self, data: bytes) -> list[StreamEvent]:
-        """What came is no stream: a refused request is answered by a body, and some servers send one anyway."""
+        """The events of a response that is not a stream: a refused request is answered with a body, and some servers
+        send a body anyway."""
         try:
             return self._dialect.read_reply(decode(data))
         except Fault:
@@ -190,8 +191,8 @@ def _is_framed(data: bytes) -> bool:
 
 
 def read_plain_reply(spoken: Dialect, data: bytes) -> Reply | None:
-    """The reply of a whole response where it is of the most frequent kind, at a fraction of the cost of events; None
-    where only a `ReplyDecoder` can tell."""
+    """The reply of a whole response of the most frequent kind, at a fraction of the cost of events; None if only a
+    `ReplyDecoder` can read it."""
     if spoken.read_plain is None or data[:1] != b"{":
         return None
     try:

@@ -1,8 +1,8 @@
-"""Signatures and encrypted reasoning on their way through a client that speaks another dialect.
+"""Signatures and encrypted reasoning that pass through a client of another dialect.
 
-A signature means something only to the provider that made it. In a reply to a client of another dialect it
-travels in that dialect's own field, wrapped so that it names its maker; when the client sends it back it is unwrapped,
-and only the maker's dialect gets it again. It is never offered to another provider as if it were that provider's own.
+A signature means something only to the provider that made it. In a reply to a client of another dialect it is put into
+that dialect's own field, wrapped so that it names its maker; when the client sends it back it is unwrapped, and only
+the maker's dialect gets it again. It is never sent to another provider as if it were that provider's own.
 """
 
 import base64
@@ -24,19 +24,20 @@ from sightline.wire.pointer import join
 _PREFIX = "sightline:"
 _CODED = "c2lnaHRsaW5lO"
 _PREFIX_BYTES, _CODED_BYTES = _PREFIX.encode(), _CODED.encode()
-"""How base64 of a wrapped signature begins: Google's field takes nothing else."""
+"""How a wrapped signature begins, as text and in base64, the only form that Google's field takes."""
 
 NEXT = "next"
-"""In place of an id: the signature belongs to the part that follows, because the dialect has no field for it there."""
+"""Used instead of an item id: the signature is for the part that follows, which has no field for it in the dialect."""
 
 
 def wrap(signature: str | None, signed_by: str, item: str | None = None) -> str:
-    """A signature as a foreign dialect carries it."""
+    """Wrap a signature for transport in another dialect."""
     return f"{_PREFIX}{signed_by}:{item or ''}:{signature or ''}"
 
 
 def unwrap(text: str, reader: str) -> tuple[str | None, str, str | None]:
-    """What a dialect's signature field holds: the signature, the dialect that made it, and the item it is bound to."""
+    """Unwrap the content of a dialect's signature field: the signature, the dialect that made it, and the id of the
+    item that it is bound to."""
     if not text.startswith(_PREFIX):
         return text, reader, None
     signed_by, _, tail = text[len(_PREFIX) :].partition(":")
@@ -48,14 +49,14 @@ def unwrap(text: str, reader: str) -> tuple[str | None, str, str | None]:
 
 
 MARKED = frozenset({SignatureReceived, PartReceived})
-"""The events that may bring a signature."""
+"""The events that may carry a signature."""
 
 
 class OriginMarker:
-    """Names the provider behind its dialect in the signatures of a reply's reasoning: `anthropic@acme`.
+    """Adds the provider to the dialect in the signatures of a reply's reasoning: `anthropic@acme`.
 
-    Several providers may speak one dialect, and none can read what another has signed. The signature of a call stays as
-    it is: only Google makes such, and some dialects have a field of Google's for it.
+    Several providers may speak one dialect, and none can read another's signatures. The signature of a call stays as it
+    is: only Google makes those, and some dialects have a field for them.
     """
 
     def __init__(self, provider: str) -> None:
@@ -63,7 +64,7 @@ class OriginMarker:
         self._calls: set[tuple[int, int]] = set()
 
     def mark(self, event: StreamEvent) -> StreamEvent:
-        """The event, as a client of another dialect is to bring its signature back."""
+        """The event with the provider's name in its signature, for a client of another dialect to send back."""
         match event:
             case ToolCallBegun(part, choice=choice):
                 self._calls.add((choice, part))
@@ -81,8 +82,8 @@ _THINKING: frozenset[type[Part]] = frozenset({Thinking})
 
 
 def with_own_signatures(request: Request, provider: str) -> Request:
-    """The request with the signatures that this provider has made under the name of its dialect alone; those of other
-    providers stay foreign to everyone. Without a provider all of a dialect count as one."""
+    """The request with the signatures of this provider marked with only its dialect; those of other providers stay
+    foreign. Without a provider, all providers of a dialect count as one."""
     known = quote(provider, safe="")
 
     def own(part: Part) -> Part:
@@ -98,7 +99,7 @@ def with_own_signatures(request: Request, provider: str) -> Request:
 
 
 def decode_signature(text: str) -> str:
-    """The text of a field that may hold a wrapped signature in base64."""
+    """Decode a field that may hold a wrapped signature in base64; any other text is returned unchanged."""
     if not text.startswith(_CODED):
         return text
     try:
@@ -110,10 +111,10 @@ def decode_signature(text: str) -> str:
 # --- back to a provider of the client's own dialect ---
 
 UNCHECKED = "skip_thought_signature_validator"
-"""In place of Google's signature on a call: the call was made by another model, or its signature is lost."""
+"""Sent instead of Google's signature on a call that another model made, or whose signature is lost."""
 
 _OF_THOUGHTS = frozenset({"signature", "data", "encrypted_content"})
-"""Fields without which the thought that holds them is worth nothing to its maker."""
+"""Fields without which the thought that holds them is worthless to its maker."""
 _OF_GOOGLE = frozenset({"thoughtSignature", "thought_signature"})
 _CALLS = ("functionCall", "function_call")
 _FIELDS = _OF_THOUGHTS | _OF_GOOGLE | {"reasoning_opaque"}
@@ -122,16 +123,18 @@ _PARTS = ("content", "parts")
 
 
 def may_hold_signatures(body: bytes, *, is_coded: bool) -> bool:
-    """Whether a body may hold signatures that we have wrapped, in base64 if `is_coded`. A glance, but a large body is
-    looked through for it."""
+    """Whether a body may hold signatures that we have wrapped, in base64 too if `is_coded`. This is a plain search, but
+    it scans the whole of a large body."""
     return _PREFIX_BYTES in body or (is_coded and _CODED_BYTES in body)
 
 
 def without_foreign_signatures(wire: WireDocument, spoken: str, report: Report) -> WireDocument:
-    """A request for a provider of its client's own dialect, where earlier turns were made by another one's.
+    """Remove foreign signatures from a request for a provider of its client's own dialect, if earlier turns were made
+    by providers of other dialects.
 
-    The provider would refuse a signature that is not its own. A thought that another one has signed goes, with the
-    message that holds nothing else; a call that another one has signed stays. Its own, wrapped, is unwrapped.
+    The provider would refuse a signature that is not its own. A thought that another provider signed is removed,
+    together with its message if that holds nothing else; a call that another provider signed stays. The provider's own
+    wrapped signatures are unwrapped.
     """
     gone: dict[str, list[int]] = {}
     for at, holder, key, wrapped in list(_find_signatures(wire.document)):
@@ -155,7 +158,7 @@ def without_foreign_signatures(wire: WireDocument, spoken: str, report: Report) 
 
 
 def _without(wire: WireDocument, gone: dict[str, list[int]]) -> WireDocument:
-    """The document without these elements of lists, the last ones first, so that the places of the others hold."""
+    """The document without these list elements. They are removed from the end, so that positions stay valid."""
     for place, numbers in reversed(gone.items()):
         above, _, _ = place.rpartition("/")
         whole = wire.get(place)

@@ -1,7 +1,8 @@
-"""Stored replies: how the APIs that keep a reply for its client name it, list it and delete it.
+"""Stored replies: how the APIs that store a reply for its client name it, list it and delete it.
 
-The Responses API stores a response unless its request says otherwise, Chat Completions a completion if its request
-says so. https://platform.openai.com/docs/api-reference/responses, https://platform.openai.com/docs/api-reference/chat
+The Responses API stores a response unless its request says otherwise; Chat Completions stores a completion if its
+request asks for it. https://platform.openai.com/docs/api-reference/responses,
+https://platform.openai.com/docs/api-reference/chat
 """
 
 import re
@@ -28,12 +29,13 @@ _WISH: Final = msgspec.json.Decoder(_Wish)
 
 @dataclass(frozen=True, slots=True)
 class StoredApi:
-    """What the API of a dialect has for stored replies.
+    """What the API of a dialect offers for stored replies.
 
-    `prefix` begins the id of one that is stored here; `by_default` says that a request need not ask for it. `noun` is
-    what the API calls a reply, `deleted` the object that tells of a deletion. `children` is the path of the list of
-    what was sent, and `list_children` makes that list of a request body and the id of its reply. With `can_change` the
-    `metadata` can be set later, and all replies can be listed; else a reply that is under way can be cancelled.
+    `prefix` begins the id of a reply that is stored here; with `by_default`, a request need not ask for storage. `noun`
+    is what the API calls a reply, `deleted` the name of the object that confirms a deletion. `children` is the path of
+    the list of what was sent, and `list_children` makes that list from a request body and the id of its reply. With
+    `can_change`, the `metadata` can be set later and all replies can be listed; otherwise a running reply can be
+    cancelled.
     """
 
     prefix: str
@@ -45,7 +47,7 @@ class StoredApi:
     can_change: bool
 
     def wants(self, body: bytes) -> bool:
-        """Whether the reply to a request with this body is to be stored."""
+        """Whether the reply to a request with this body should be stored."""
         try:
             store = _WISH.decode(body).store
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -53,19 +55,18 @@ class StoredApi:
         return self.by_default if store is None else store
 
     def missing(self, name: str) -> Fault:
-        """The fault of a reply that is not there, or is another client's: the answer does not say which."""
+        """The fault for a reply that does not exist or belongs to another client: the message does not say which."""
         hint = "Ask with the credential with which it was made; it may also have been deleted."
         return Fault(Code.INVALID_REQUEST, f"{self.noun} with id '{name}' not found.", hint=hint, status=404)
 
     def deletion(self, name: str) -> JsonObject:
-        """The body of the response to a client whose reply was deleted."""
+        """The response body for a client whose reply was deleted."""
         return {"id": name, "object": self.deleted, "deleted": True}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """What a path asks of stored replies: the one with this `name`, or all where there is none; `rest` is what stands
-    behind the name."""
+    """What a path asks of stored replies: the one called `name`, or all if it is empty; `rest` is the path after it."""
 
     dialect: str
     name: str
@@ -73,13 +74,13 @@ class StoredCall:
 
 
 def exchange_in(name: str) -> str:
-    """The exchange in whose record a reply with this id is; empty where it is stored by a provider."""
+    """The exchange whose record holds the reply with this id; empty if a provider stores it."""
     found = _STORED_HERE.fullmatch(name)
     return found[1] if found else ""
 
 
 def list_page(items: Sequence[JsonObject], query: Mapping[str, str], *, is_newest_first: bool) -> JsonObject:
-    """The page of a list, oldest item first, that a query asks for by `limit`, `order` and `after`."""
+    """The page of `items`, which are oldest first, that a query asks for with `limit`, `order` and `after`."""
     limit = query.get("limit", str(_USUAL))
     if not limit.isdecimal() or not _FEWEST <= int(limit) <= _MOST:
         hint = f"Give a number from {_FEWEST} to {_MOST}."
@@ -124,7 +125,7 @@ def _item(item: JsonObject, name: str) -> JsonObject:
 
 
 def _messages(body: JsonObject, name: str) -> list[JsonObject]:
-    """The messages of a Chat Completions request, each with an id; content in parts stands apart from its text."""
+    """The messages of a Chat Completions request, each with an id; content in parts is listed beside its text."""
     listed: list[JsonObject] = []
     for number, message in objects_in(body.get("messages")):
         parts = message.get("content")

@@ -1,12 +1,11 @@
-"""What all dialects share of streams: decoding frames, ending exactly once, and events in an order without overlaps.
+"""Stream handling that all dialects share: decoding frames, ending exactly once, and ordering events without overlaps.
 
-A dialect supplies a `Machine` that turns one decoded frame into events. Around it is what no dialect may get wrong: a
-frame that is not JSON or not of the dialect is reported, the finishes come last, nothing is read after the end, and
-bytes that stop without a legal end are a failure and never a short success.
+A dialect supplies a `Machine` that turns one decoded frame into events. The code around it does what no dialect may get
+wrong: a frame that is not JSON or not of the dialect is reported, the finishes come last, nothing is read after the
+end, and bytes that stop without a legal end are a failure and never a short success.
 
 `Sequencer` is for dialects that write one block after another: one choice is kept (the others are a loss), parts are
-renumbered from 0 in the order in which they are written, and what arrives for a later part while a tool call is still
-open waits until that call is complete.
+renumbered from 0 in the order in which they are written, and events of a later part wait while a tool call is open.
 
 `read_frames` is for typed decoders: all frames of a stream as one JSON array, which costs a fifth of decoding each.
 """
@@ -62,7 +61,7 @@ _PART_EVENTS = PartEvent.__args__
 
 
 class Sequencer:
-    """Feed it events; it gives them back without overlap."""
+    """Takes events and returns them without overlap."""
 
     def __init__(self, report: Report, dialect: str) -> None:
         self._report = report
@@ -90,7 +89,7 @@ class Sequencer:
                 return []
             return [self._renumber(event), *self._release()]
         if isinstance(event, (Finished, Failed)):
-            # Everything that waits, when no call will be completed any more.
+            # Release everything that waits, because no call will be completed any more.
             out: list[StreamEvent] = []
             while self._open_call is not None or self._waiting:
                 self._open_call = None
@@ -112,7 +111,7 @@ class Sequencer:
         return msgspec.structs.replace(event, part=self._block)
 
     def _release(self) -> list[StreamEvent]:
-        """What has waited and need wait no longer, part by part."""
+        """The waiting events that need not wait any longer, part by part."""
         out: list[StreamEvent] = []
         while self._open_call is None and self._waiting:
             chosen = self._waiting[0].part
@@ -129,11 +128,11 @@ class Sequencer:
 _STRING = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
 _MOST_MISSES: Final = 4
-"""After so many frames in vain it is not tried any more: some providers number their frames, or pad them."""
+"""After this many frames that did not match, learning stops: some providers number their frames, or pad them."""
 
 
 class TextDeltas:
-    """What is the same in the frames of one stream that bring one piece of text each."""
+    """The bytes that are the same in all frames of one stream that carry a piece of text each."""
 
     __slots__ = ("_before", "_behind", "_event", "_misses", "_shortest")
 
@@ -145,11 +144,11 @@ class TextDeltas:
 
     @property
     def is_known(self) -> bool:
-        """Whether the last frame brought a piece of text, and what is the same in the next one is known."""
+        """Whether the last frame carried a piece of text, so that the unchanging bytes of the next one are known."""
         return self._event is not None
 
     def read(self, data: bytes) -> TextReceived | ThinkingReceived | None:
-        """The event of a frame like the last; None where it is another, which has to be taken apart."""
+        """The event of a frame like the last one; None if it is different and has to be parsed."""
         event = self._event
         if event is None:
             return None
@@ -157,7 +156,7 @@ class TextDeltas:
             try:
                 text = _STRING.decode(b'"%b"' % data[len(self._before) : len(data) - len(self._behind)])
             except (msgspec.DecodeError, UnicodeDecodeError):
-                text = ""  # it may hold the end of this text and the beginning of another
+                text = ""  # the bytes may hold the end of this text and the beginning of another
             if text:
                 self._misses = 0
                 return type(event)(event.part, text, event.choice)
@@ -165,8 +164,9 @@ class TextDeltas:
         return None
 
     def read_run(self, frames: Sequence[Frame], start: int) -> tuple[TextReceived | ThinkingReceived | None, int]:
-        """The text of several frames like the last as one event, and how many they are; None where a single one has to
-        be read. Only plain letters are put together: an escape, or a letter of several bytes, may be cut in two."""
+        """The text of several frames like the last one as one event, and the number of frames; None if the next frame
+        has to be read by itself. Only ASCII without escapes is joined: an escape or a multi-byte character may be cut
+        in two."""
         event, before, behind, shortest = self._event, self._before, self._behind, self._shortest
         if event is None:
             return None, 0
@@ -177,7 +177,7 @@ class TextDeltas:
             if not data.startswith(before) or not data.endswith(behind) or len(data) <= shortest:
                 break
             piece = data[first:last]
-            # `in` takes bytes for a number first, and fails over that each time.
+            # `in` first tries to treat the bytes as a number, and fails each time.
             if piece.find(b"\\") >= 0 or piece.find(b'"') >= 0 or not piece.isascii():
                 break
             pieces.append(piece)
@@ -186,13 +186,13 @@ class TextDeltas:
         try:
             text = _STRING.decode(b'"%b"' % b"".join(pieces))
         except msgspec.DecodeError:
-            self._event = None  # one of them is not JSON: parsing them one by one shows which
+            self._event = None  # one of the pieces is not JSON: parsing them one by one shows which
             return None, 0
         self._misses = 0
         return type(event)(event.part, text, event.choice), len(pieces)
 
     def learn(self, data: bytes, event: TextReceived | ThinkingReceived) -> None:
-        """This frame was taken apart and brought this event alone."""
+        """Learn from this frame, which was parsed and held only this event."""
         self._misses += 1
         if self._misses > _MOST_MISSES:
             return
@@ -204,24 +204,24 @@ class TextDeltas:
         self._shortest = len(self._before) + len(self._behind)
 
     def note_found(self) -> None:
-        """Frames like the last were read elsewhere, so that learning was not in vain."""
+        """Frames like the last one were read elsewhere, so learning was worthwhile."""
         self._misses = 0
 
 
 def find_text(data: bytes, text: str) -> tuple[bytes, bytes] | None:
-    """What stands around the text in JSON that holds it once as a string, quotation marks included. None where it is
-    spelled in another way, or where it is not certain which string it is."""
+    """The bytes before and after the text in JSON that holds it once as a string, quotation marks included. None if the
+    text is encoded differently, or if it is not certain which string it is."""
     try:
         spelled = _ENCODER.encode(text)
     except UnicodeEncodeError:
         return None
     at = data.find(spelled)
-    # `count` would miss one that begins with the end of another, as `":"` does in `"text":":"`.
+    # `count` would miss an occurrence that begins with the end of another, as `":"` does in `"text":":"`.
     if at < 0 or data.find(spelled, at + 1) >= 0:
         return None
     before, behind = data[: at + 1], data[at + len(spelled) - 1 :]
     if before.find(b"\\") >= 0 or behind.find(b"\\") >= 0:
-        return None  # with an escape the text may be spelled there, and what was found be another field or a key
+        return None  # the text may be written there with an escape, and the match may be another field or a key
     return before, behind
 
 
@@ -235,29 +235,29 @@ class Machine(ABC):
     """One dialect's state while a stream is read."""
 
     is_over = False
-    """Whether the last frame was the stream's legal end, so that nothing more needs to be waited for."""
+    """Whether the last frame was the stream's legal end, so that there is nothing more to wait for."""
 
     @abstractmethod
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        """The events of one frame; `index` counts the frames and begins its pointers."""
+        """The events of one frame; `index` is the number of the frame, with which its pointers begin."""
 
     def read_done_marker(self) -> list[StreamEvent]:
-        """`[DONE]` came: the events that are still owed, the finish of each choice among them. In an API that has no
-        such marker, one that a server or a relay adds says nothing."""
+        """The remaining events when `[DONE]` arrives, including the finish of each choice. In an API without this
+        marker, one that a server or a relay adds means nothing."""
         return []
 
     def flush(self) -> list[StreamEvent]:
-        """What was kept back, when the bytes end too early."""
+        """The events that were held back, when the bytes end too early."""
         return []
 
 
 def fields_of(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
-    """What is not modelled, each as an event."""
+    """The fields that are not modelled, each as an event."""
     return [FieldReceived(join(at, key), value) for key, value in rest(holder, known).items()]
 
 
 def unread_fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEvent]:
-    """What is not modelled, reported once per name and stream: `known` grows."""
+    """The fields that are not modelled, each as an event, reported once per name and stream: `known` grows."""
     if holder.keys() <= known:
         return []
     unread = rest(holder, frozenset(known))
@@ -266,8 +266,8 @@ def unread_fields(holder: JsonObject, known: set[str], at: str) -> list[StreamEv
 
 
 class StreamReader:
-    """Drives a machine over the frames of one stream. `growth` is there for a machine that does not change by reading
-    a piece of text or of thinking behind another."""
+    """Runs a machine over the frames of one stream. `growth` is for machines whose state does not change when one piece
+    of text or thinking follows another."""
 
     def __init__(self, machine: Machine, growth: TextDeltas | None = None) -> None:
         self._machine = machine
@@ -279,10 +279,10 @@ class StreamReader:
         self._has_failed = False
         self._has_ended = False
         self.was_cut = False
-        """Whether the stream came to its end without a finish, as opposed to an error that the provider sent."""
+        """Whether the stream ended without a finish, as opposed to an error that the provider sent."""
 
     def feed(self, frame: Frame) -> list[StreamEvent]:
-        """The events of one more frame."""
+        """The events of the next frame."""
         if self._has_ended:
             return []
         index = self._index
@@ -303,15 +303,15 @@ class StreamReader:
         if len(events) == 1 and type(event := events[0]) in _FRAGMENTS and not event.choice:  # type: ignore[union-attr] # fragments have a choice
             if growth is not None and type(event) in _WORDS and not event.at:  # type: ignore[union-attr] # these have one
                 growth.learn(data, event)  # type: ignore[arg-type] # and nothing else is learned
-            return events  # as nearly all frames are
+            return events  # the case for nearly all frames
         events = self._hold_finishes(events)
         if self._has_failed or self._machine.is_over:
             return self._end(events)
         return events
 
     def feed_run(self, frames: Sequence[Frame], start: int) -> tuple[StreamEvent | None, int]:
-        """One event for several frames that do nothing but let a text grow, and how many they are; None where the next
-        one has to be fed by itself."""
+        """One event for several frames that only extend a text, and their number; None if the next must be fed by
+        itself."""
         if self._has_ended or self._growth is None:
             return None, 0
         grown, count = self._growth.read_run(frames, start)
@@ -320,11 +320,11 @@ class StreamReader:
 
     @property
     def is_growing(self) -> bool:
-        """Whether a frame that differs from the last one in its text alone would be read as more of that text."""
+        """Whether a frame that differs from the last one only in its text would be read as more of that text."""
         return self._growth is not None and self._growth.is_known and not self._has_ended
 
     def pass_frames(self, count: int) -> None:
-        """So many frames that let the text grow were read elsewhere."""
+        """Record that this many frames that extend the text were read elsewhere."""
         assert self._growth is not None
         self._growth.note_found()
         self._index += count
@@ -335,11 +335,11 @@ class StreamReader:
         return 0 in self._finished and self._seen <= self._finished.keys()
 
     def close(self) -> list[StreamEvent]:
-        """The bytes have ended: that is legal only after a finish."""
+        """Handle the end of the bytes, which is legal only after a finish."""
         return [] if self._has_ended else [*self._machine.flush(), *self._end([])]
 
     def _hold_finishes(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        """The events without the finishes, which are held back: parts of a choice may still come behind its finish."""
+        """The events without the finishes, which are held back: parts of a choice may still arrive after its finish."""
         passed: list[StreamEvent] = []
         for event in events:
             if isinstance(event, Finished):
@@ -354,7 +354,7 @@ class StreamReader:
         return passed
 
     def _end(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        """Every choice that has begun must have finished, or the whole has failed."""
+        """End the stream. Every choice that has begun must have finished; otherwise the whole stream has failed."""
         self._has_ended = True
         if self._has_failed:
             return [*events, Ended()]
@@ -374,7 +374,7 @@ def truncation_fault() -> Fault:
 
 
 def no_reply(data: bytes) -> Fault:
-    """The fault of an answer that is neither a stream nor a body of its dialect, saying what it is instead."""
+    """The fault of a response that is neither a stream nor a body of its dialect, with what it is instead."""
     words = " ".join(data[:300].decode("utf-8", "replace").split())
     what = "a web page" if words.lower().startswith(_PAGES) else "no reply of the provider's API"
     return Fault(
@@ -404,7 +404,7 @@ def finish_for_content(finish: Finish, *, has_calls: bool) -> Finish:
 
 
 def finish_of(choice: Choice) -> Finished | None:
-    """How a choice of a whole reply ended, as its stream would have told it; None if it has not ended."""
+    """How a choice of a whole reply ended, as the event that its stream would have had; None if it has not ended."""
     if choice.finish is None:
         return None
     return Finished(choice.finish, 0, choice.detail, choice.stop_sequence, choice.finish_at, choice.stop_at)
@@ -417,16 +417,16 @@ _DONE = b"\n\ndata: [DONE]"
 _TEXT = re.compile(rb'"(?:content|text|thinking|partial_json|arguments)":"([^"\\]*(?:\\.[^"\\]*)*)"')
 _HALVES = re.compile(rb"\\u[dD]")
 _LEAST_JOINED = 1024
-"""A shorter stream is decoded sooner than joined."""
+"""Decoding a shorter stream is faster than joining its texts."""
 
 
 def join_texts(data: bytes) -> bytes:
-    """The same stream with one frame in place of those that differ in nothing but their text, which has all of it, and
-    the text and the end of the frame behind them, if that begins like them. Most frames of a stream do not differ in
-    more, and a typed decoder takes some times as long for each of them as this.
+    """Join the frames that differ only in their text into one frame with all of the text. If the frame after them
+    begins like them, its text and its end are included. Most frames of a stream differ in nothing else, and a typed
+    decoder takes several times as long for each of them as this does.
 
-    The frame in the middle shows what they have in common. What stands between two texts has a line break in it, so
-    that it cannot be a part of one.
+    The frame in the middle shows what they have in common. The bytes between two texts contain a line break, so they
+    cannot be part of a text.
     """
     begin = data.rfind(b"\n\n", 0, len(data) // 2) + 2
     end = data.find(b"\n\n", begin)
@@ -435,8 +435,8 @@ def join_texts(data: bytes) -> bytes:
         return data
     before, after = data[begin : text.start(1)], data[text.end(1) : end + 2]
     if b"\\" in data and (_HALVES.search(data) is not None or b"\\" + after in data):
-        return data  # half a character at the end of a text is not to become a whole one, nor half an escape
-    # `replace` looks at all of a long text anew for each place where it finds it.
+        return data  # half a character, or half an escape, at the end of a text must not become a whole one
+    # `replace` would scan a long text again for each occurrence.
     first, *others, last = data.split(after)
     cut = len(before)
     texts = list(map(itemgetter(slice(cut, None)), others))
@@ -447,10 +447,10 @@ def join_texts(data: bytes) -> bytes:
 
 
 def read_frames(data: bytes) -> tuple[bytes, int, bool] | None:
-    """An array of the frames of a stream, how many there are, and whether the words `[DONE]` ended it. None for what is
-    written in any but the usual way, or was cut off within a frame."""
+    """A JSON array of the frames of a stream, the number of frames, and whether `[DONE]` ended it. None if the stream
+    is not written in the usual way, or was cut off within a frame."""
     if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n")  # no line break of a JSON text is in a string
+        data = data.replace(b"\r\n", b"\n")  # strings in JSON contain no line breaks
     data = join_texts(data)
     first = _FIRST.match(data)
     if first is None or not data.endswith(b"\n\n"):
@@ -459,7 +459,7 @@ def read_frames(data: bytes) -> tuple[bytes, int, bool] | None:
     is_done = data.endswith(_DONE)
     if is_done:
         data = data[: -len(_DONE)]
-    if first[0] == _BARE:  # as a rule no frame has a name then, and this is four times as fast
+    if first[0] == _BARE:  # usually no frame has an event name then, and this is four times as fast
         count = data.count(b"\n\n" + _BARE)
         joined = data.replace(b"\n\n" + _BARE, b",")
     else:

@@ -1,12 +1,12 @@
-"""Frames that bring a piece of a text each, from the bytes of one dialect to those of another without being parsed.
+"""Runs of text frames, converted from the bytes of one dialect to those of another without parsing them.
 
-Most frames of a stream differ from the last one in nothing but their text. What stands around the text in both dialects
-is learned from a frame that was read and written in full: the reader vouches that the next frame of that look means the
-same, and the writer says how the next piece would look (`TextFraming`). From then on a run of such frames takes a few
-operations on bytes, however many they are. Whatever looks different is left for the full way.
+Most frames of a stream differ from the previous one only in their text. The bytes around the text, in both dialects,
+are learned from a frame that was read and written in full: the reader guarantees that the next frame of that form means
+the same, and the writer states how the next piece would look (`TextFraming`). From then on a run of such frames takes a
+few operations on bytes, however many they are. Frames of any other form are read and written in full.
 
-A frame that is read and written in full costs 10 µs; in a run of a thousand it costs 0.4, and 0.7 if its text has to be
-spelled anew.
+A frame that is read and written in full costs 10 µs; in a run of a thousand it costs 0.4 µs, and 0.7 µs if its text has
+to be encoded again.
 """
 
 from abc import ABC, abstractmethod
@@ -23,37 +23,37 @@ END = b"\n\n"
 _STRING = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
 _MARK = "\0é"
-"""The letter is spelled in another way in a frame that UTF-8 cannot carry: then nothing is learned."""
+"""A frame that cannot be encoded as UTF-8 is written with escapes, also for the é; then nothing is learned."""
 _SPELLED_MARK = _ENCODER.encode(_MARK)
 _MOST_AT_ONCE = 1 << 12
-"""So many bytes are split into texts at a time. A frame that differs ends a run, and what was split behind it is split
-again: with no limit, a chunk in which each third frame differs would take a time that grows with its square."""
+"""How many bytes are split into texts at a time. A frame that differs ends a run, and whatever was split after it is
+split again: without a limit, a chunk in which every third frame differs would take quadratic time."""
 
 
 class TextFraming(ABC):
-    """A writer of streams that writes the pieces of one text in frames which differ in nothing but that."""
+    """A writer of streams that writes the pieces of one text in frames which differ only in that text."""
 
     @abstractmethod
     def feed(self, event: StreamEvent) -> bytes:
-        """Take the next event, as every writer does."""
+        """Write the next event, as every writer does."""
 
     @abstractmethod
     def text_frame(self, event: GrowingText) -> bytes | None:
-        """The frame of one more piece of the text that was written last, without changing anything; None if frames
-        differ in more."""
+        """The frame of one more piece of the text that was written last, without changing any state; None if frames
+        differ in more than their text."""
 
     @abstractmethod
     def note_text(self, event: GrowingText) -> None:
-        """So much more of the same text was written in such frames."""
+        """Record that this much more of the same text was written in such frames."""
 
     def write_pieces(self, opening: bytes, pieces: list[bytes], closing: bytes) -> bytes:
-        """The frames of these pieces, which are spelled as JSON; `opening` and `closing` stand around the piece in the
-        frame that `text_frame` gave."""
+        """The frames of these pieces, which are encoded as JSON; `opening` and `closing` surround the piece in the
+        frame that `text_frame` returned."""
         return b"%b%b%b" % (opening, (closing + opening).join(pieces), closing)
 
 
 class Run(NamedTuple):
-    """Frames that were taken: where they end, how many they are, their text as one event, and what was written."""
+    """A run of frames: where it ends, how many frames it has, their text as one event, and the written bytes."""
 
     end: int
     frames: int
@@ -62,8 +62,8 @@ class Run(NamedTuple):
 
 
 class TextRuns:
-    """What stands around the pieces of the text that grows in one stream, in the bytes that come and in those that are
-    written. It knows nothing until `learn` was called, and again after `forget`."""
+    """The bytes around the pieces of the text that grows in one stream, in the bytes that are read and in those that
+    are written. Nothing is known until `learn` is called, and again after `forget`."""
 
     __slots__ = ("_after", "_before", "_between", "_closing", "_event", "_opening", "_writer")
 
@@ -74,20 +74,20 @@ class TextRuns:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything that `take` could know."""
+        """Whether a frame was learned, so that `take` can recognise others."""
         return self._event is not None
 
     def forget(self) -> None:
-        """Another frame has come, so that the next may mean something else."""
+        """Forget the learned frame, because a different frame has arrived and the next may mean something else."""
         self._event = None
 
     def learn(self, frame: bytes, event: GrowingText) -> None:
-        """This frame, blank line included, was read as this event alone and has been written; the reader reads each
-        frame that differs from it in its text alone as such an event."""
+        """Learn the form of this frame, blank line included. It was read as exactly this event and has been written;
+        the reader reads every frame that differs from it only in the text as such an event."""
         self._event = None
         is_usual = event == type(event)(event.part, event.text, event.choice)
         if not is_usual or not event.text or b"\r" in frame:
-            return  # a part may begin with an empty text, and is treated as one with words only from the next on
+            return  # a part may begin with an empty text, and is treated as text only from the next piece on
         around = find_text(frame, event.text)
         if around is None:
             return
@@ -103,11 +103,11 @@ class TextRuns:
         self._event = event
 
     def take(self, data: bytes, start: int) -> Run | None:
-        """The frames from here on that are like the one that was learned; None if there is none."""
+        """The frames from `start` on that have the learned form; None if there are none."""
         event, before, after = self._event, self._before, self._after
         if event is None or not data.startswith(before, start):
             return None
-        # What stands between two texts has a line break in it, so that it cannot be a part of one.
+        # The bytes between two texts contain a line break, so they cannot be part of a text.
         looked_at = data[start + len(before) : start + _MOST_AT_ONCE]
         end = start + len(before) + len(looked_at)
         pieces = looked_at.split(self._between)
@@ -130,9 +130,9 @@ class TextRuns:
 
 
 def _read_plain(pieces: list[bytes]) -> str:
-    """The text of pieces that are spelled in one way only; empty where one may not be."""
+    """The text of pieces that can be encoded in one way only; empty if this is not certain."""
     joined = b"".join(pieces)
-    # An escape, or a letter of several bytes, may be cut in two; and a reader looks twice at a piece that is empty.
+    # An escape or a multi-byte character may be cut in two, and a reader examines an empty piece again.
     if not joined.isascii() or joined.find(b"\\") >= 0 or not all(pieces):
         return ""
     try:
@@ -142,8 +142,7 @@ def _read_plain(pieces: list[bytes]) -> str:
 
 
 def _read_each(pieces: list[bytes]) -> tuple[list[str], list[bytes], int]:
-    """The texts of the first pieces, as far as each is one that is not empty, their spelling, and how many bytes they
-    have."""
+    """The texts of the leading pieces that are valid and not empty, their encoding, and their size in bytes."""
     texts: list[str] = []
     spelled: list[bytes] = []
     size = 0

@@ -1,8 +1,8 @@
-"""Tools that a target does not know, under names and arguments that it does, and back again in the reply.
+"""Tools that a target does not know, converted to names and arguments that it takes, and back again in the reply.
 
 A custom tool becomes a function with one string argument; a tool in a namespace gets a flat name, and a name that the
-target refuses another one. All of it follows from the client's own request and the target's rule, so a reply needs
-nothing but these to be written in the client's terms.
+target refuses is replaced. All of this follows from the client's own request and the target's rule, so that nothing
+else is needed to write a reply in the client's terms.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from sightline.model.request import (
 from sightline.wire.jsontext import decode, encode
 
 INPUT = "input"
-"""The one argument of the function that stands for a custom tool."""
+"""The only argument of the function that replaces a custom tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class NameRule:
     has_namespaces: bool = False
 
     def fit(self, name: str) -> str:
-        """The name itself where the API takes it, else one that it takes and that is the same each time."""
+        """The name itself if the API takes it, otherwise a name that it takes and that is the same each time."""
         if len(name) <= self.limit and self.pattern.fullmatch(name):
             return name
         safe = _UNSAFE.sub("_", name)
@@ -59,7 +59,7 @@ _UNSAFE = re.compile("[^a-zA-Z0-9_-]")
 _NAMED: frozenset[type[Part]] = frozenset({ToolCall, ToolResult})
 
 BUILT_IN: tuple[ToolKind, ...] = ("local_shell", "shell", "apply_patch", "computer", "tool_search")
-"""The kinds of calls that are items of their own in one dialect, and functions in the others."""
+"""The kinds of calls that are items of their own in one dialect, and function calls in the others."""
 
 ANY_NAME = NameRule(re.compile(".*", re.DOTALL), 1_000_000)
 
@@ -69,7 +69,7 @@ def with_wire_names(
 ) -> Request:
     """The request with every tool, call, result and choice under the name that the target's API takes.
 
-    With `keeps_kinds` the target remembers which calls are those of a built-in tool.
+    With `keeps_kinds`, the target distinguishes the calls of built-in tools.
     """
     names: dict[str, str] = {}
     tools: list[Tool] = []
@@ -123,8 +123,8 @@ def _with_wire_names(
 def fit_choice(
     choice: ToolChoice | None, known: Collection[str], report: Report, target: str, *, has_tools: bool
 ) -> ToolChoice | None:
-    """Another dialect's choice, as far as the tools that are written allow it: an API refuses one that dangles. `known`
-    are the names of these tools."""
+    """Another dialect's tool choice, as far as the written tools allow it: APIs refuse a choice of a missing tool.
+    `known` are the names of these tools."""
     if choice is None:
         return None
     at = choice.at or "/tool_choice"
@@ -148,7 +148,7 @@ def tool_names(tools: Iterable[Tool]) -> set[str]:
 
 
 def _are_named(parts: list[Part], names: Mapping[str, str], kinds: Mapping[str, str], rule: NameRule) -> bool:
-    """Whether all calls and results among these have names that the target takes, as in most conversations."""
+    """Whether all calls and results among these parts have names that the target takes, as in most conversations."""
     calls = {(part.name, part.namespace, part.kind) for part in parts if isinstance(part, ToolCall)}
     results = {(part.name, part.kind) for part in parts if isinstance(part, ToolResult)}
     for name, namespace, kind in calls:
@@ -162,9 +162,9 @@ def _are_named(parts: list[Part], names: Mapping[str, str], kinds: Mapping[str, 
 
 
 def function_names_of_built_ins(request: Request) -> dict[str, str]:
-    """The names of the functions that stand for built-in tools; one whose name is taken by another tool gets a new one.
+    """The names of the functions that replace built-in tools; a function whose name another tool has gets a new name.
 
-    It follows from the request alone, so that the reply is written in the same terms.
+    The names follow from the request alone, so that the reply is written in the same terms.
     """
     if OpaqueTool not in map(type, request.tools):
         return {}
@@ -180,7 +180,7 @@ def function_names_of_built_ins(request: Request) -> dict[str, str]:
 
 
 def _kinds(request: Request) -> dict[str, str]:
-    """The name of the function for each kind of built-in tool, also of one that only the history has."""
+    """The name of the function for each kind of built-in tool, including kinds that occur only in the history."""
     built_in = function_names_of_built_ins(request)
     kinds: dict[str, str] = {kind: kind for kind in BUILT_IN}
     for tool in request.tools:
@@ -192,7 +192,7 @@ def _kinds(request: Request) -> dict[str, str]:
 def _as_functions(
     tool: OpaqueTool, built_in: Mapping[str, str], rule: NameRule, report: Report, target: str
 ) -> list[Tool]:
-    """A tool that the target does not have, as functions where the client runs it; else as it is."""
+    """A tool that the target does not have, as functions if the client runs it; otherwise unchanged."""
     if not tool.functions or tool.dialect == target:
         return [tool]
     kind = tool.value.get("type") if isinstance(tool.value, dict) else None
@@ -206,12 +206,12 @@ def _as_functions(
 
 
 def flat_name(name: str, namespace: str | None) -> str:
-    """The name of a tool where there are no namespaces."""
+    """The name of a tool in an API without namespaces."""
     return f"{namespace}__{name}" if namespace else name
 
 
 def function_for(tool: CustomTool) -> FunctionTool:
-    """The function that stands for a custom tool; the grammar is described to the model."""
+    """The function that replaces a custom tool; its description contains the grammar."""
     description = tool.description or ""
     if tool.grammar is not None:
         rule = f"The input must follow this {tool.grammar.syntax} grammar:\n{tool.grammar.definition}"
@@ -226,7 +226,7 @@ def function_for(tool: CustomTool) -> FunctionTool:
 
 
 def function_instead(tool: CustomTool, place: str, report: Report, target: str) -> FunctionTool:
-    """The function that stands for a custom tool where there are only functions, and in the report what that changes.
+    """The function that replaces a custom tool in an API with functions only; reports what that changes.
 
     `place` is that of the function in the document that is written.
     """
@@ -238,12 +238,12 @@ def function_instead(tool: CustomTool, place: str, report: Report, target: str) 
 
 
 def as_function_arguments(call: ToolCall) -> str:
-    """A call's arguments as a function takes them."""
+    """A call's arguments in the form that a function takes."""
     return encode({INPUT: call.arguments}).decode() if call.kind == "custom" else call.arguments
 
 
 def arguments_object(arguments: str) -> JsonObject | None:
-    """The object that these arguments are; the empty string is the empty object, None is for anything else."""
+    """The arguments as an object; the empty string is the empty object, and None stands for anything else."""
     if not arguments:
         return {}
     try:
@@ -254,7 +254,7 @@ def arguments_object(arguments: str) -> JsonObject | None:
 
 
 def free_text(arguments: str) -> str:
-    """The text that a custom tool gets from the arguments of the function that stood for it."""
+    """The text for a custom tool, from the arguments of the function that replaced it."""
     value = arguments_object(arguments)
     if value and len(value) == 1 and isinstance(text := value.get(INPUT), str):
         return text
@@ -277,7 +277,7 @@ class NameRestorer:
         self._open: dict[tuple[int, int], list[str]] = {}
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
-        """The event, in the client's terms; a custom tool's arguments come whole when they are complete."""
+        """The event in the client's terms; a custom tool's arguments are returned as a whole once they are complete."""
         match event:
             case ToolCallBegun() if (tool := self._tools.get(event.name)) is not None:
                 kind = "custom" if isinstance(tool, CustomTool) else event.kind

@@ -1,12 +1,12 @@
-"""From one dialect to another, each with a report of what was lost: whole bodies, and streams while they arrive
-(bytes in at any split, bytes out as soon as they can be said).
+"""Translation from one dialect to another, with a report of what was lost: whole bodies, and streams while they arrive
+(bytes in at any split, bytes out as soon as they can be written).
 
-Two forms are no provider's: the canonical request as JSON, and a reply as its events or as one folded value.
+Two target forms belong to no provider: the canonical request as JSON, and a reply as its events or as one folded value.
 
-Reasoning survives a translation: it is asked for in the target's own way, so that it can be shown to the client and
-come back with its next request. No provider needs to keep it. A reply brings it signed (see `signatures`), and only
-if the request asked for it: the Responses API hands it over if `include` says so, Anthropic's models think beside a
-thinking setting, and each shows words of it on demand only.
+Reasoning survives a translation: the target is asked for it in its own way, so that it can be shown to the client and
+sent back with the client's next request. No provider needs to store it. A reply contains it signed (see `signatures`),
+and only if the request asked for it: the Responses API returns it if `include` asks for it, Anthropic's models think
+only with a thinking setting, and each shows its words only on request.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,9 +49,9 @@ from sightline.wire.jsontext import decode, encode
 
 
 def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts: Facts | None) -> Request:
-    """The request of a client of `source` as `target` has to be asked; it is fitted to its model already.
+    """The request of a client of `source`, with what `target` needs to return its reasoning. It already fits its model.
 
-    What this adds has `ADDED` for its place: by that the writers know it, and report it.
+    Whatever this adds has `ADDED` as its place, by which the writers recognise and report it.
     """
     options = request.options
     if options.reasoning is not None and is_wanted(options.reasoning):
@@ -59,7 +59,7 @@ def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts:
         if target.reasoning == "mode" and not _forces_call(request):
             reasoning = _switch_on(reasoning, facts)
         if source.reasoning == "mode" and reasoning.summary is None and "auto" in target.support.summaries:
-            # A client of Anthropic's gets to see what its model thinks unless it asks not to.
+            # A client of Anthropic's API sees what its model thinks unless it asks not to.
             reasoning = _with(reasoning, summary="auto")
         options = msgspec.structs.replace(options, reasoning=reasoning)
     if target.support.reasoning_include is not None and _reasons(options, facts):
@@ -71,14 +71,14 @@ def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts:
 
 
 def is_wanted(reasoning: Reasoning) -> bool:
-    """Whether it asks for any reasoning at all."""
+    """Whether this asks for any reasoning at all."""
     if reasoning.mode == "off" or reasoning.effort == "none" or reasoning.budget == 0:
         return False
     return reasoning.mode is not None or reasoning.effort is not None or reasoning.budget is not None
 
 
 def _switch_on(reasoning: Reasoning, facts: Facts | None) -> Reasoning:
-    """An effort alone as what makes the model think: adaptive thinking, or a budget where it knows nothing else."""
+    """An effort alone, as what makes the model think: adaptive thinking, or a budget if it has only that."""
     if reasoning.mode is not None or reasoning.budget is not None:
         return reasoning
     modes = None if facts is None else facts.thinking
@@ -95,12 +95,12 @@ def _with(reasoning: Reasoning, **added: str | int) -> Reasoning:
 
 
 def _forces_call(request: Request) -> bool:
-    """Whether the request forces a call, beside which Anthropic refuses thinking."""
+    """Whether the request forces a call, which Anthropic does not allow together with thinking."""
     return request.tool_choice is not None and request.tool_choice.mode in ("required", "named")
 
 
 def _reasons(options: Options, facts: Facts | None) -> bool:
-    """Whether the reply will hold reasoning: it is asked for, or the model is known to reason unasked."""
+    """Whether the reply will contain reasoning: it is requested, or the model is known to reason unasked."""
     if options.reasoning is not None and is_wanted(options.reasoning):
         return True
     return facts is not None and facts.reasoning is True and is_reasoning(options, facts)
@@ -108,14 +108,14 @@ def _reasons(options: Options, facts: Facts | None) -> bool:
 
 _WORDS = frozenset({TextReceived, ThinkingReceived})
 _MOST_TRIES = 8
-"""So many frames of a chunk are fed one by one to find a text behind them."""
+"""How many frames of a chunk are fed one by one to find a text after them."""
 
 
 class StreamTranslation:
-    """One stream. Between equal dialects the bytes stay as they came; `events` and `reply` are targets too.
+    """Translates one stream. Between equal dialects the bytes stay as they are; `events` and `reply` are targets too.
 
-    `request` is the client's own: it gives tools the names back under which the client knows them. `model` is the name
-    that the answer is to give, where it is not the provider's.
+    `request` is the client's own: calls get back the tool names that the client knows. `model` is the name that the
+    reply reports, if it is not the provider's.
     """
 
     def __init__(
@@ -141,15 +141,15 @@ class StreamTranslation:
         self._is_broken = False
 
     def feed(self, data: bytes) -> bytes:
-        """The bytes that these bytes amount to."""
+        """The translation of these bytes."""
         if self._runs is not None:
             return self._feed_runs(data, self._runs)
         written = self._write(self._hearing.feed(data))
         return data if self._is_verbatim else written
 
     def _feed_runs(self, data: bytes, runs: TextRuns) -> bytes:
-        """The same, with runs of frames that bring one text taken together. Any other frame is fed by itself, so that
-        a run is found behind it; after some in vain the rest is fed at once, which is faster."""
+        """The same, with runs of frames of one text taken together. Any other frame is fed by itself, so that a run
+        after it is found; after several misses the rest is fed at once, which is faster."""
         out: list[bytes] = []
         start, tries = 0, _MOST_TRIES
         hearing = self._hearing
@@ -177,27 +177,28 @@ class StreamTranslation:
         return b"".join(out)
 
     def close(self) -> bytes:
-        """The source has ended; the target gets its terminal, or its own form of error."""
+        """The last bytes when the source has ended: the target's terminal, or its own form of error."""
         written = self._write(self._hearing.close())
         return b"" if self._is_verbatim else written
 
     def fail(self, fault: Fault) -> bytes:
-        """The source broke off; the target gets its own form of this error, unless it has had its end already."""
+        """The last bytes when the source was interrupted: this error in the target's form, unless it has ended
+        already."""
         return self._write(self._hearing.fail(fault))
 
     @property
     def has_ended(self) -> bool:
-        """Whether the target has had its terminal, so that nothing more needs to be waited for."""
+        """Whether the target has had its terminal, so that there is nothing more to wait for."""
         return self._is_broken or self._hearing.has_ended
 
     @property
     def may_end(self) -> bool:
-        """Whether nothing is missing but the end of the source's bytes."""
+        """Whether only the end of the source's bytes is missing."""
         return self._hearing.may_end
 
     @property
     def reply(self) -> Reply:
-        """What has arrived so far."""
+        """The reply as far as it has arrived."""
         return self._fold.reply
 
     def _writer_of(self, client: Client) -> StreamWriting | None:
@@ -213,7 +214,7 @@ class StreamTranslation:
             for at in self._hearing.late:
                 self.report.lose(at, "a frame", "it came after the end of the stream", "content")
         for event in self._up_to_broken(events) if self._is_foreign else events:
-            if type(event) in _WORDS:  # as nearly all are; nothing of them is lost, named or signed
+            if type(event) in _WORDS:  # the case for nearly all events; nothing in them is lost, named or signed
                 self._fold.add(event)
                 if self._writer is not None:
                     out.append(self._writer.feed(event))
@@ -229,7 +230,7 @@ class StreamTranslation:
         return b"".join(out)
 
     def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        """A frame that cannot be read cannot be translated either: the stream fails there, and nothing follows."""
+        """The events up to the first frame that cannot be read: the stream fails there, and nothing follows."""
         if self._is_broken:
             return []
         kinds = [type(event) for event in events]
@@ -242,7 +243,7 @@ class StreamTranslation:
         return [*events[:index], Failed(fault_of_broken_frame(broken)), Ended()]
 
     def _note(self, event: StreamEvent) -> None:
-        """What no other dialect can carry, and what cannot be read."""
+        """Report what no other dialect can carry, and what cannot be read."""
         if isinstance(event, FrameBroken) and not self._is_verbatim:
             self.report.lose(event.at, "a frame", f"it cannot be read: {event.message}", "content")
         elif not self._is_foreign:
@@ -256,12 +257,12 @@ class StreamTranslation:
 
 
 def write_canonical(request: Request) -> bytes:
-    """The request as JSON; what is unset is left out."""
+    """The request as JSON; unset fields are left out."""
     return encode(msgspec.to_builtins(request))
 
 
 def read_canonical(data: bytes) -> Request:
-    """The request that such JSON holds."""
+    """The request in such JSON."""
     document = decode(data)
     if isinstance(document, dict) and not isinstance(document.get("messages"), list):
         raise wrong(document.get("messages"), "/messages", "a list")
@@ -276,7 +277,7 @@ def read_canonical(data: bytes) -> Request:
 
 
 class EventLines:
-    """Each event as one line of JSON."""
+    """Writes each event as one line of JSON."""
 
     def feed(self, event: StreamEvent) -> bytes:
         """The line of one event."""
@@ -284,13 +285,13 @@ class EventLines:
 
 
 class FoldedReply:
-    """Nothing until the end, then the whole reply."""
+    """Writes nothing until the end, then the whole reply."""
 
     def __init__(self) -> None:
         self._fold = Fold()
 
     def feed(self, event: StreamEvent) -> bytes:
-        """The reply, once nothing more comes."""
+        """The reply after the last event; otherwise empty."""
         self._fold.add(event)
         return encode(reply_json(self._fold.reply)) + b"\n" if isinstance(event, Ended) else b""
 
@@ -299,14 +300,14 @@ VIEWS: Mapping[str, Callable[[], StreamWriting]] = {"events": EventLines, "reply
 
 
 def _fault(value: object) -> object:
-    """Faults are exceptions, the one thing in an event that is not a value."""
+    """Encode faults: they are exceptions, the only objects in an event that are not plain values."""
     assert isinstance(value, Fault)
     return {"code": value.code.value, "message": value.message}
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTranslation:
-    """The body in the target's dialect, what it does not say, and the request that was read."""
+    """The body in the target's dialect, the report of what it lacks, and the request that was read."""
 
     data: bytes
     report: Report
@@ -315,7 +316,7 @@ class RequestTranslation:
 
 @dataclass(frozen=True, slots=True)
 class ReplyTranslation:
-    """The body in the target's dialect, what it does not say, and the reply that was read."""
+    """The body in the target's dialect, the report of what it lacks, and the reply that was read."""
 
     data: bytes
     report: Report
@@ -325,7 +326,7 @@ class ReplyTranslation:
 def translate_request(
     data: bytes, source: str, target: str, *, model: str = "", settings: Target | None = None
 ) -> RequestTranslation:
-    """A request body of one dialect in another. Between equal dialects the bytes stay as they came."""
+    """Translate a request body from one dialect to another. Between equal dialects the bytes stay as they are."""
     settings = settings or Target()
     wire = WireDocument(data)
     is_same = source == target and settings.system == "in_place"
@@ -354,10 +355,10 @@ def _unread(document: Json, source: str) -> Request:
 
 
 def write_request(request: Request, target: str, settings: Target, report: Report, *, with_url: bool = False) -> bytes:
-    """The body of a canonical request, wherever it was read from; `with_url` if the caller writes the URL too.
+    """The body of a canonical request, whichever dialect it was read from; `with_url` if the caller writes the URL too.
 
-    What the model of `settings` refuses is left out, unless the request is of the target's own dialect: then it is the
-    client's to decide.
+    What the model of `settings` refuses is left out, unless the request is of the target's own dialect: then the client
+    decides.
     """
     writing = dialect(target)
     source = dialect(request.dialect) if request.dialect and request.dialect != target else None
@@ -390,10 +391,10 @@ def translate_reply(
     request: Request | None = None,
     model: str = "",
 ) -> ReplyTranslation:
-    """A whole reply of one dialect in another, or as `events` or `reply`.
+    """Translate a whole reply from one dialect to another, or to `events` or `reply`.
 
-    `request` is the client's own: it gives tools the names back under which the client knows them. `model` is the name
-    that the reply is to give, where it is not the provider's.
+    `request` is the client's own: calls get back the tool names that the client knows. `model` is the name that the
+    reply reports, if it is not the provider's.
     """
     reading = dialect(source)
     read = reading.read_reply(decode(data))
@@ -426,7 +427,7 @@ def translate_reply(
 
 
 def restore_names(events: list[StreamEvent], request: Request | None, rule: NameRule = ANY_NAME) -> list[StreamEvent]:
-    """The events in the terms of the client's request; `rule` is that of the provider which made them."""
+    """The events in the terms of the client's request; `rule` is that of the provider that made them."""
     if request is None:
         return events
     restorer = NameRestorer(request, rule)

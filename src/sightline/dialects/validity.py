@@ -1,4 +1,4 @@
-"""Rules about a request's structure that several APIs share; each dialect's `rules.py` says which it enforces."""
+"""Rules about a request's structure that several APIs share; each dialect chooses which it enforces."""
 
 from collections import Counter
 
@@ -37,7 +37,7 @@ def pairing_problems(request: Request, *, adjacent: bool) -> list[Problem]:
 
 
 def _may_wait(role: str, part: Part) -> bool:
-    """Whether this may be between a call and its result without counting as a turn."""
+    """Whether this part may be between a call and its result without counting as a turn."""
     return isinstance(part, CacheBreakpoint) or (role == "assistant" and isinstance(part, ToolCall))
 
 
@@ -84,7 +84,7 @@ def is_object(text: str) -> bool:
 
 
 def tool_problems(request: Request, rule: NameRule | None, limit: int | None = None) -> list[Problem]:
-    """Names that the API does not take, names used twice, and too many tools. Without a rule any name is taken."""
+    """Names that the API does not take, duplicate names, and too many tools. Without a rule, any name is taken."""
     problems: list[Problem] = []
     named = [tool for tool in request.tools if not isinstance(tool, OpaqueTool)]
     counts = Counter(flat_name(tool.name, tool.namespace) for tool in named)
@@ -103,7 +103,7 @@ def tool_problems(request: Request, rule: NameRule | None, limit: int | None = N
 
 
 def _choice_problems(request: Request) -> list[Problem]:
-    """A choice of tools that are not there. A tool that only its own dialect knows may have any name."""
+    """Choices of tools that do not exist. A tool that only its own dialect knows may have any name."""
     choice = request.tool_choice
     named = [tool for tool in request.tools if not isinstance(tool, OpaqueTool)]
     if choice is None or not named or len(named) < len(request.tools):

@@ -1,7 +1,7 @@
-"""The Messages API of Anthropic, as client and as server.
+"""Anthropic's Messages API, as client and as server.
 
-It reads and writes requests, replies, streams and errors of `POST /v1/messages`, and knows what the API rejects. It
-imports the values, the wire and what all dialects share; it never imports another dialect and touches nothing outside.
+Reads and writes requests, replies, streams and errors of `POST /v1/messages`, and knows what the API rejects. Imports
+only the canonical values, `wire` and the shared modules of `dialects`, never another dialect; it does no I/O.
 """
 
 import re
@@ -80,13 +80,13 @@ def _order_problems(request: Request) -> Iterator[Problem]:
 
 
 def vendor_problems(document: Json) -> list[Problem]:
-    """What Anthropic's own server refuses in a body, while other servers of this API may take it."""
+    """What Anthropic's own server refuses in a body, although other servers of this API may take it."""
     body = object_at(document)
     return [*_system_problems(body), *_type_problems(body), *_user_problems(body)]
 
 
 def _system_problems(body: JsonObject) -> Iterator[Problem]:
-    """System messages among the messages that do not stand between the user's turn and the assistant's."""
+    """System messages among the messages that are not between the user's turn and the assistant's."""
     messages = dict(objects_in(body.get("messages")))
     for index, message in messages.items():
         if message.get("role") != "system":
@@ -98,7 +98,7 @@ def _system_problems(body: JsonObject) -> Iterator[Problem]:
 
 
 def _is_user_turn(message: JsonObject) -> bool:
-    """Whether a system message may follow: also behind a result of the server's own tools."""
+    """Whether a system message may follow: after the user's turn, or after a result of the server's own tools."""
     if message.get("role") == "user":
         return True
     blocks = objects_in(message.get("content"))
@@ -129,7 +129,7 @@ def _late_results(message: Message) -> Iterator[Problem]:
 
 
 def _pairing_problems(request: Request) -> list[Problem]:
-    """Calls and results that do not meet; in a thread that goes on, the calls are the server's to know."""
+    """Calls and results that do not match; in a continued thread, only the server knows the calls."""
     thread = request.extras.get("thread")
     is_continued = isinstance(thread, dict) and thread.get("type") == "continue"
     unpaired = [] if is_continued else pairing_problems(_without_order(request), adjacent=True)
@@ -138,7 +138,7 @@ def _pairing_problems(request: Request) -> list[Problem]:
 
 
 def _duplicate_call_ids(request: Request) -> Iterator[Problem]:
-    """Calls whose id an earlier one has used, also if that one was answered long ago."""
+    """Calls whose id an earlier call has used, even if that one was answered long ago."""
     used: set[str] = set()
     for part in parts_of(request.messages):
         if isinstance(part, ToolCall):
@@ -148,7 +148,7 @@ def _duplicate_call_ids(request: Request) -> Iterator[Problem]:
 
 
 def _without_order(request: Request) -> Request:
-    """The request with results in front and no cache marks, so that pairing is judged on its own."""
+    """The request with results in front and without cache marks, so that pairing is judged on its own."""
     messages = tuple(
         msgspec.structs.replace(
             message,
@@ -165,7 +165,7 @@ def _without_order(request: Request) -> Request:
 
 
 def _empty_problems(request: Request) -> Iterator[Problem]:
-    """The last message may be an assistant's without content; so may `system` be an empty string."""
+    """Empty messages and texts. The last message, if the assistant's, may have no content; `system` may be empty."""
     last = request.messages[-1] if request.messages else None
     allowed = {"/system"}
     if last is not None and last.role == "assistant":
@@ -241,7 +241,7 @@ def _option_problems(request: Request) -> Iterator[Problem]:
 
 
 def _schema_problems(request: Request) -> Iterator[Problem]:
-    """Where the API keeps the model to a schema, every object of it must be closed."""
+    """Open objects in schemas that the API enforces: there, every object must be closed."""
     kept = [
         (f"{tool.at}/input_schema", tool.schema)
         for tool in request.tools
@@ -277,7 +277,7 @@ def _thinking_problems(request: Request) -> Iterator[Problem]:
 
 
 _CREATED = "1970-01-01T00:00:00Z"
-"""The catalogue does not know when a model was made, and the API's shape demands a time."""
+"""The catalogue does not know when a model was created, but the API requires a time."""
 
 
 def _show_model(model: ListedModel) -> JsonObject:
@@ -296,8 +296,8 @@ def _list_models(models: Sequence[ListedModel]) -> JsonObject:
 
 
 def _state_fault(_field: str) -> Fault:
-    # The tool runner of anthropic 2.8 continues a thread by default and then sends the new result alone. On a 400 with
-    # this error code it sends the whole conversation again and stays without threads (seen with the SDK, 2026-11).
+    # The tool runner of anthropic 2.8 continues a thread by default and then sends only the new result. On a 400 with
+    # this error code it sends the whole conversation again and stops using threads (observed with the SDK, 2026-11).
     return Fault(
         Code.INVALID_REQUEST,
         "threads are not supported by the provider of this request",
@@ -321,7 +321,7 @@ DIALECT = Dialect(
     names=NAMES,
     plain_texts=PLAIN_TEXTS,
     owns_frame=lambda frame: str(frame.get("type", "")).startswith(("message_", "content_block_")),
-    # Anthropic's SDKs dispatch on the name of the event and ignore a frame without one.
+    # Anthropic's SDKs dispatch on the event name and ignore a frame without one.
     error_event="error",
     reasoning="mode",
     # "Migrating to API version 2026-10-21" (platform.claude.com): these are errors for every model.
@@ -359,7 +359,7 @@ DIALECT = Dialect(
         summaries=("none", "auto"),
         one_call=True,
         hosted_tools={"web_search": {"type": "web_search_20250305", "name": "web_search"}},
-        # Anthropic shows thinking only beside the setting that switches it on.
+        # Anthropic shows thinking only together with the setting that switches it on.
         summary_mode="adaptive",
     ),
     rules=RequestRules(needs_max_tokens=True, needs_tools_for_calls=True),
@@ -371,8 +371,8 @@ DIALECT = Dialect(
         leaves=LeafPaths(arguments=(("input",),), thinking=(("thinking",),)),
     ),
     tokens=TokenRules(page=(1000, 2200, 5000), call=(20, 38, 60), result=(8, 14, 30), frames_system=False),
-    # "Prompt caching" and "Cache diagnostics", platform.claude.com, 2026-11. What is before the messages stays cached
-    # although thinking or the choice of a tool change.
+    # "Prompt caching" and "Cache diagnostics", platform.claude.com, 2026-11. What precedes the messages stays cached
+    # even if thinking or the tool choice change.
     cache=CacheRules(
         order=("tools", "system", "settings"),
         needs_marks=True,
@@ -399,8 +399,9 @@ DIALECT = Dialect(
         bookkeeping=frozenset({"id", "type", "role", "caller", "metadata", "diagnostics", "request_id", "details"}),
         containers=frozenset({"format", "output_config", "thinking"}),
         stateful=frozenset({"thread"}),
-        # Claude Code 2.1 begins its system prompt with it, and it differs from request to request: in front of another
-        # provider's cached prefix it would spoil all of it (seen 2026-11; vLLM leaves it out too, vllm#36829).
+        # Claude Code 2.1 begins its system prompt with this line, and it differs from request to request: in front of
+        # another provider's cached prefix it would invalidate all of it (observed 2026-11; vLLM leaves it out too,
+        # vllm#36829).
         private_lines=("x-anthropic-billing-header:",),
     ),
 )

@@ -1,6 +1,5 @@
-"""Content blocks and parts, both ways. Each block is one part, and what we do not model stays whole and in place; what
-a block cannot say is a loss.
-"""
+"""Reads and writes content blocks. Each block is one part; a block that is not modelled stays unchanged and in place,
+and anything that a block cannot express is reported as a loss."""
 
 from collections.abc import Callable, Mapping
 from typing import assert_never
@@ -46,7 +45,7 @@ from sightline.wire.jsontext import encode
 
 
 def read_citation(value: Json, at: str) -> Citation:
-    """One citation, whole, with its address, title and quotation beside it."""
+    """One citation, unchanged, with its URL, title and quotation as fields."""
     citation = as_object(value, at)
     return Citation(
         url=word_of(citation, "url"),
@@ -60,8 +59,8 @@ def read_citation(value: Json, at: str) -> Citation:
 def write_citation(citation: Citation, report: Report) -> Json:
     """The citation as it was read, or None and a loss for another dialect's.
 
-    The API's own kinds end in `_location`. A foreign one can never be spelled as one of them: each names an index into
-    this provider's documents or a signature (`encrypted_index`) that only it can make.
+    The API's own kinds end in `_location`. A foreign citation cannot be written as one of them: each contains an index
+    into this provider's documents or a signature (`encrypted_index`) that only this provider can make.
     """
     value = citation.value
     if isinstance(value, dict) and isinstance(kind := value.get("type"), str) and kind.endswith("_location"):
@@ -81,7 +80,7 @@ _CACHE = frozenset({"type", "ttl"})
 
 
 def read_content(content: Json, at: str, *, nested: bool = False) -> tuple[tuple[Part, ...], bool]:
-    """The parts of a content field, and whether it was one string."""
+    """The parts of a content field, and whether it was a single string."""
     if type(content) is str:
         return (Text(content, at=at),), True
     if type(content) is list:
@@ -105,7 +104,7 @@ def _read_blocks(blocks: list[Json], at: str, readers: "Readers") -> tuple[Part,
 
 
 def read_cache(holder: JsonObject, at: str) -> CacheBreakpoint | None:
-    """The cache mark of a block or a tool."""
+    """The cache mark of a block or a tool; None if it has none."""
     control = opt_object(holder, "cache_control", at)
     if control is None:
         return None
@@ -116,7 +115,7 @@ def read_cache(holder: JsonObject, at: str) -> CacheBreakpoint | None:
 
 
 def _read_text(block: JsonObject, at: str) -> Text:
-    if len(block) == 2:  # nearly every block is type and text
+    if len(block) == 2:  # nearly every block has only type and text
         return Text(str_of(block, "text", at), at=at)
     citations = opt_list(block, "citations", at)
     return Text(
@@ -138,7 +137,8 @@ def _read_document(block: JsonObject, at: str) -> Document | Opaque:
     holder = as_object(block.get("source"), f"{at}/source")
     source, more = read_source(holder, f"{at}/source")
     if source is None and holder["type"] == "content":
-        # A document that is made of blocks: its words go anywhere, its division into blocks only here.
+        # A document that consists of blocks: its text can be sent to any provider, its division into blocks only to
+        # this one.
         source, more = PlainText(_words(holder.get("content"))), holder
     if source is None:
         return Opaque(NAME, block, at=at)
@@ -155,7 +155,8 @@ def _read_document(block: JsonObject, at: str) -> Document | Opaque:
 
 
 def _read_search_result(block: JsonObject, at: str) -> Opaque:
-    """A search result of the client's own: its words can be sent anywhere, citing it by its number only here."""
+    """A search result of the client's own: its text can be sent to any provider; citing it by number works only
+    here."""
     title, source = block.get("title"), block.get("source")
     head = "\n".join(word for word in (title, source) if isinstance(word, str) and word)
     words = _words(block.get("content"))
@@ -170,7 +171,7 @@ def _words(content: Json) -> str:
 
 
 def read_thinking(block: JsonObject, at: str) -> Thinking:
-    """A thinking block; its signature may be a signature of another dialect that travelled through the client."""
+    """A thinking block; its signature may be one of another dialect that passed through the client."""
     text, wrapped = str_of(block, "thinking", at), opt_str(block, "signature", at)
     if wrapped is None:
         return Thinking(text, at=at, extras=rest(block, _THINKING))
@@ -211,7 +212,7 @@ NESTED: Readers = {
     "document": _read_document,
     "search_result": _read_search_result,
 }
-"""The blocks that stand inside a tool result; anything else there is opaque."""
+"""The blocks that may be inside a tool result; anything else there is opaque."""
 
 BLOCKS: Readers = {
     **NESTED,
@@ -226,11 +227,11 @@ _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
 class BlockWriter:
-    """Writes the blocks of one document in order. `same` says that the parts were read from this dialect.
+    """Writes the blocks of one document in order. `same`: the parts were read from this dialect.
 
-    It remembers the last block, whichever message it is in: a cache mark belongs to the block before it, and the
-    words that an answer is to begin with must not end in white space. It also remembers the name of every call so far:
-    an id may be used again, and a result answers the last call before it that has its id.
+    It remembers the last block, whichever message it is in: a cache mark belongs to the block before it, and the text
+    that an answer should begin with must not end in white space. It also remembers the name of every call so far: an id
+    may be used again, and a result answers the last call before it that has its id.
     """
 
     def __init__(self, report: Report, *, same: bool) -> None:
@@ -263,7 +264,7 @@ class BlockWriter:
         return blocks
 
     def write_words(self, parts: tuple[Part, ...]) -> list[Json]:
-        """The blocks of a system prompt, which takes words only."""
+        """The blocks of a system prompt, which takes only text."""
         if self._same:
             return self.write(parts)
         kept: list[Part] = []
@@ -275,7 +276,7 @@ class BlockWriter:
         return self.write(tuple(kept))
 
     def trim_end(self) -> None:
-        """Take the white space from the end of the last block, with which the answer is to begin."""
+        """Remove the white space at the end of the last block, with which the answer should begin."""
         last = self._last
         text = None if last is None else last.get("text")
         if last is not None and isinstance(text, str) and text != text.rstrip():
@@ -284,7 +285,7 @@ class BlockWriter:
 
     def _block(self, part: Part) -> JsonObject | None:
         match part:
-            case Text():  # those that nearly every conversation has come first
+            case Text():  # the most frequent kinds come first
                 return self._text(part)
             case ToolResult():
                 return self._tool_result(part)
@@ -366,7 +367,7 @@ class BlockWriter:
         return compact({"type": "thinking", "thinking": part.text, "signature": part.signature})
 
     def _lose_thinking(self, part: Thinking) -> None:
-        """Only thinking that this provider has signed may be sent back to it."""
+        """Report thinking that is not sent: only thinking that this provider has signed may be sent back to it."""
         if part.signature is not None or part.id is not None or not part.text:
             self._report.lose(part.at, "a signature over thinking", "it is another provider's", "identity")
         if part.text:
@@ -393,10 +394,10 @@ class BlockWriter:
         return block
 
     def _result_content(self, part: ToolResult) -> Json:
-        """The content of a result: one string, if it was one, or blocks; nothing if it has none."""
+        """The content of a result: a string if it was one, otherwise blocks; nothing if it is empty."""
         only = part.parts[0] if len(part.parts) == 1 and part.bare and part.structured is None else None
         if isinstance(only, Text) and only.text.strip() and only == Text(only.text, at=only.at):
-            return only.text  # as most are
+            return only.text  # the case for most results
         content = BlockWriter(self._report, same=self._same).write(part.parts)
         if part.structured is not None:
             content.insert(0, {"type": "text", "text": encode(part.structured).decode()})
@@ -415,13 +416,13 @@ class BlockWriter:
 
 
 def write_cache(mark: CacheBreakpoint, *, same: bool) -> JsonObject:
-    """A cache mark as a block or a tool carries it."""
+    """A cache mark in the form that a block or a tool carries."""
     control: JsonObject = compact({"type": mark.kind, "ttl": mark.ttl})
     return merge(control, mark.extras) if same else control
 
 
 def bare_text(blocks: list[Json]) -> str | None:
-    """The string that stands for a list of one plain text block."""
+    """The string that is equivalent to a list of one plain text block; None for any other list."""
     if len(blocks) != 1 or not isinstance(block := blocks[0], dict) or len(block) != 2 or "type" not in block:
         return None
     text = block.get("text")

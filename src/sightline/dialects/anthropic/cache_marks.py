@@ -1,8 +1,8 @@
-"""Cache marks for an agent whose own API needs none: without them this provider caches nothing.
+"""Cache marks for an agent whose own API needs none: without marks this provider caches nothing.
 
-Marked are what hardly ever changes (the tools, then the system prompt) and the ends of the last two turns of the user:
-the end of the last one is written to the cache, and the other one is where the request before this one ended. Both stay
-where they are while the conversation grows, so that each request reads what the one before it wrote.
+The marks are set on what hardly ever changes (the tools, then the system prompt) and on the ends of the user's last two
+turns: the end of the last turn is written to the cache, and the other one is where the previous request ended. Both
+stay in place while the conversation grows, so that each request reads what the one before it wrote.
 """
 
 from collections.abc import Iterator
@@ -25,15 +25,15 @@ _WHY = f'{NAME} caches only what is marked; cache = "off" on the route leaves it
 
 
 def mark_for_cache(body: JsonObject, request: Request, facts: Facts | None, report: Report) -> None:
-    """Put marks into the body that was written for an agent, which is a request that offers tools. One that has marks
-    of its own gets no others, and a prefix that is shorter than the model caches gets none."""
+    """Put marks into a body that was written for an agent, that is, a request that offers tools. A request that has
+    marks of its own gets no others, and a prefix that is too short for the model's cache gets none."""
     if not body.get("tools") or _is_marked(request):
         return
     shortest = (None if facts is None else facts.cache_minimum) or _SHORTEST
     each = (None if facts is None else facts.chars_per_token) or _CHARS_PER_TOKEN
     length = 0
     for holder, key, at, new in _places(body):
-        if length < shortest * each:  # from there on it does not matter how long it is
+        if length < shortest * each:  # beyond that the exact length does not matter
             length += sum(map(_size, new))
         if length >= shortest * each:
             content = holder[key]
@@ -50,8 +50,8 @@ def _is_marked(request: Request) -> bool:
 
 
 def _places(body: JsonObject) -> Iterator[tuple[JsonObject, str, str, list[Json]]]:
-    """The lists whose last object can be marked, in the order in which the provider reads a prompt: what holds each and
-    under which key, its pointer, and what stands between it and the one before it, itself included."""
+    """The lists whose last object can be marked, in the order in which the provider reads a prompt: the holder and the
+    key of each, its pointer, and everything from the end of the previous list to the end of this one."""
     yield body, "tools", "/tools", [body["tools"]]
     if "system" in body:
         yield body, "system", "/system", [body["system"]]
@@ -66,15 +66,16 @@ def _places(body: JsonObject) -> Iterator[tuple[JsonObject, str, str, list[Json]
 
 
 _BETWEEN = 19
-"""A mark finds what was written at most 20 blocks before it, so that marks so far apart leave no gap."""
+"""A mark finds what was written at most 20 blocks before it, so marks at this distance leave no gap."""
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
 def place_marks(body: JsonObject, ttl: str) -> list[tuple[str, Json]]:
-    """What to set where, so that the marks of a request ask for this lifetime; None is a mark to take away.
+    """The places and values to set so that the marks of a request ask for this lifetime; None removes a mark.
 
-    A request without marks, and every one without a lifetime, is marked at the end of its tools or system prompt, and
-    at the end of its messages and twice before, as far apart as a mark finds what an earlier request wrote.
+    A request without marks, and any request if no lifetime is given, is marked at the end of its tools or system
+    prompt, at the end of its messages, and twice before that, at the distance at which a mark still finds what an
+    earlier request wrote.
     """
     mark: JsonObject = {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
     front, behind = _blocks(body)
@@ -87,7 +88,7 @@ def place_marks(body: JsonObject, ttl: str) -> list[tuple[str, Json]]:
     places = {at for at, _ in chosen}
     edits: list[tuple[str, Json]] = [(at, None) for at, _ in marked if at.removesuffix("/cache_control") not in places]
     for at, block in chosen:
-        is_bare = isinstance(resolve(body, at), str)  # a string becomes the one block that it stands for
+        is_bare = isinstance(resolve(body, at), str)  # a string becomes the equivalent block
         edits.append((at, [block | {"cache_control": mark}]) if is_bare else (f"{at}/cache_control", mark))
     return edits
 

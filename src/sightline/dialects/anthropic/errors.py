@@ -1,4 +1,4 @@
-"""Error bodies, both ways: `{"type": "error", "error": {"type", "message"}}`."""
+"""Reads and writes error bodies: `{"type": "error", "error": {"type", "message"}}`."""
 
 from collections.abc import Mapping
 
@@ -30,17 +30,17 @@ _TYPES: Mapping[Code, str] = {
     Code.USAGE: "invalid_request_error",
     Code.CONFIG: "invalid_request_error",
 }
-"""The API's type for each of our codes; what is not here is an `api_error`."""
+"""The API's type for each of our codes; any other is an `api_error`."""
 
 OVERLOADED = 529
-"""The status of an overloaded provider that gave none."""
+"""The status for an overloaded provider that gave none."""
 
 _OVERFLOW = "prompt is too long"
-"""The words by which clients of this API know that they must shorten the conversation."""
+"""The words by which clients of this API recognise that they must shorten the conversation."""
 
 
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
-    """The fault that an error answer of the API amounts to, whatever its body is."""
+    """The fault of an error response of the API, whatever its body is."""
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
         words = body if isinstance(body, str) else "" if body is None else encode(body).decode()
@@ -57,7 +57,7 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
 
 
 def error_fields(body: JsonObject, at: str) -> list[StreamEvent]:
-    """What an error says besides its kind and its words."""
+    """The fields of an error besides its type and its message."""
     error = body.get("error")
     fields = extra_fields(body, at, frozenset({"type", "error"}))
     if isinstance(error, dict) and isinstance(error.get("message"), str):
@@ -66,17 +66,17 @@ def error_fields(body: JsonObject, at: str) -> list[StreamEvent]:
 
 
 def extra_fields(holder: JsonObject, at: str, known: frozenset[str]) -> list[StreamEvent]:
-    """The fields that we do not model and that say something."""
+    """The unmodelled fields that are not null."""
     return fields_of(compact(holder), known, at)
 
 
 def is_error(body: JsonObject) -> bool:
-    """Whether this is an error and not an answer."""
+    """Whether this is an error and not a reply."""
     return body.get("type") == "error" or (body.get("type") is None and isinstance(body.get("error"), dict))
 
 
 def write_error(fault: Fault) -> tuple[int, JsonObject]:
-    """Status and body for a client of this API."""
+    """The status and the body for a client of this API."""
     status = OVERLOADED if fault.code is Code.OVERLOADED and (fault.status or 0) < 400 else status_of(fault)
     return status, error_body(fault)
 

@@ -1,4 +1,4 @@
-"""The words of the Messages API that several modules share: its name, its roles, its stop reasons."""
+"""Words of the Messages API that several modules share: its name, its roles, its stop reasons."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from sightline.model.request import Role
 NAME = "anthropic"
 
 STOP_DETAILS = "stop_details"
-"""What a reply says of its stop reason."""
+"""The field in which a reply explains its stop reason."""
 
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
@@ -36,7 +36,7 @@ STOP_REASONS: Mapping[Finish, str] = {
 
 
 def finish_of(word: str, stop_sequence: str | None) -> tuple[Finish, str | None]:
-    """The finish that a stop reason means, and the word itself where the finish alone would not give it back."""
+    """The finish for a stop reason, and the word itself if it cannot be derived from the finish."""
     finish = FINISHES.get(word, "stop")
     is_plain = STOP_REASONS[finish] == word or (word == "stop_sequence" and stop_sequence is not None)
     return finish, None if is_plain else word

@@ -1,6 +1,5 @@
-"""The settings of a request, both ways: plain options by table, structured output, and how much the model thinks
-(`thinking` and the effort in `output_config`).
-"""
+"""Reads and writes the settings of a request: plain options by table, structured output, and how much the model thinks
+(`thinking` and the effort in `output_config`)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,11 +30,11 @@ from sightline.model.request import ADDED, JsonFormat, Options, OutputFormat, Pl
 _KEY = "additionalProperties"
 _WHY = f"{NAME} keeps to schemas only whose objects are closed"
 _KEYS = replace(JSON_SCHEMA, nodes=JSON_SCHEMA.nodes - {_KEY})
-"""What may be in other properties is not looked at: there are none in the end."""
+"""The schema of additional properties is not visited: in the end there are none."""
 
 
 def close_objects(schema: JsonObject, at: str, place: str, report: Report) -> JsonObject:
-    """A foreign schema with every object closed. `at` is its place in the source, `place` where it goes."""
+    """A foreign schema with every object closed. `at` is its place in the source, `place` in the written body."""
 
     def close(node: JsonObject, path: str) -> JsonObject:
         if not _is_open(node):
@@ -50,7 +49,7 @@ def close_objects(schema: JsonObject, at: str, place: str, report: Report) -> Js
 
 
 def any_open(schema: JsonObject) -> bool:
-    """Whether an object of this schema takes other properties and says so."""
+    """Whether an object of this schema explicitly allows additional properties."""
     return any(_KEY in node for node in open_objects(schema).values())
 
 
@@ -74,10 +73,10 @@ def _is_open(node: JsonObject) -> bool:
 
 LEAST_BUDGET = 1024
 _MOST_THINKING = 24_576
-"""What is left for thinking that sets itself no limit, in a request that sets none either."""
+"""The tokens reserved for thinking without a limit, in a request that sets no limit either."""
 
 BETWEEN_TOOLS = "between_tools"
-"""The least thinking of models that cannot do without: only to them is it ever written from another dialect."""
+"""The least thinking of models that cannot switch it off; from another dialect it is written only for them."""
 
 EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 
@@ -93,7 +92,7 @@ _DISPLAYS: Mapping[str, str] = {
 
 
 def read_reasoning(body: JsonObject) -> Reasoning | None:
-    """What the body says about thinking; None if it says nothing that we know."""
+    """The thinking settings of the body; None if there are none that we know."""
     thinking = opt_object(body, "thinking", "") or {}
     config = opt_object(body, "output_config", "") or {}
     fields = {
@@ -118,7 +117,7 @@ def read_reasoning(body: JsonObject) -> Reasoning | None:
 
 
 def write_reasoning(reasoning: Reasoning, body: JsonObject, report: Report, *, same: bool) -> None:
-    """Put it into the body. Nothing is switched on that was not asked for."""
+    """Write the thinking settings into the body. Nothing is switched on that was not asked for."""
     if same:
         mode, summary = reasoning.mode, reasoning.summary
         thinking = compact(
@@ -137,7 +136,7 @@ def write_reasoning(reasoning: Reasoning, body: JsonObject, report: Report, *, s
 
 
 class _Foreign:
-    """Another dialect's reasoning settings in this one's terms."""
+    """Another dialect's reasoning settings in the terms of this one."""
 
     def __init__(self, reasoning: Reasoning, body: JsonObject, report: Report) -> None:
         self._reasoning = reasoning
@@ -145,7 +144,7 @@ class _Foreign:
         self._report = report
 
     def write(self) -> JsonObject:
-        """The thinking object; the effort goes into the body."""
+        """The `thinking` object; the effort goes into the body."""
         thinking = self._thinking()
         if thinking and ADDED in (self._reasoning.places.get("mode"), self._reasoning.places.get("budget")):
             why = "an effort alone does not make it think"
@@ -219,14 +218,14 @@ class _Foreign:
 TABLE: Table = {
     **same_names("max_tokens", "temperature", "top_p", "top_k", "service_tier", "stream"),
     "stop": (("stop_sequences",),),
-    # Claude Code's is a JSON text of device, account and session, and has to stay as it is.
+    # Claude Code's id is a JSON text of device, account and session, and has to stay as it is.
     "user": (("metadata", "user_id"),),
 }
 
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
 
 LEAST_TOP_P = 0.95
-"""The least that may be set beside thinking with a budget."""
+"""The lowest value that is allowed together with a thinking budget."""
 
 _FORMATS = ("/output_config/format", "/output_format")
 _FORMAT = frozenset({"type", "schema"})
@@ -234,7 +233,7 @@ _NESTED = frozenset({"metadata", "thinking", "output_config"})
 """The objects that hold options."""
 
 MODELLED = top_level_keys(TABLE) | _NESTED | {"output_format"}
-"""The top-level fields that this module accounts for, extras of theirs included."""
+"""The top-level fields that this module handles, including their unmodelled members."""
 
 _AS_IT_IS: Mapping[str, object] = {
     "n": 1,
@@ -246,14 +245,14 @@ _AS_IT_IS: Mapping[str, object] = {
     "safety_settings": [],
     "verbosity": "medium",
 }
-"""Settings that say what happens here anyway: losing them changes no answer."""
+"""Settings that ask for what this API does anyway: losing them changes no answer."""
 
 _FITTED = frozenset({"temperature", "stop"})
-"""Options of which the API takes fewer values than others."""
+"""Options for which this API takes fewer values than others."""
 
 
 def read_settings(body: JsonObject) -> tuple[Options, JsonObject]:
-    """Every option that the body sets, with its place, and what else is in the objects that hold options."""
+    """Every option that the body sets, with its place, and the unread members of the objects that hold options."""
     holders = {name: holder for name in _NESTED if (holder := opt_object(body, name, "")) is not None}
     found, places = read_options(body, TABLE)
     output, reasoning = _read_format(body), read_reasoning(body)
@@ -280,7 +279,7 @@ def _format_at(body: JsonObject, at: str) -> JsonObject | None:
 
 
 def _unread(body: JsonObject, holders: dict[str, JsonObject], options: Options) -> JsonObject:
-    """The members of option objects that we do not model or whose value we do not know, each in its object."""
+    """The members of option objects that are not modelled or whose value is unknown, each in its object."""
     reasoning, output = options.reasoning or Reasoning(), options.format
     read: dict[str, dict[str, object]] = {
         "metadata": {"user_id": options.user},
@@ -301,7 +300,7 @@ def _unread(body: JsonObject, holders: dict[str, JsonObject], options: Options) 
 
 
 def write_settings(options: Options, target: Target, body: JsonObject, report: Report, *, same: bool) -> None:
-    """Put every option into the body, and report the ones that the API does not have."""
+    """Write every option into the body, and report the ones that the API does not have."""
     if same:
         write_options(options, TABLE, body, report, dialect=NAME, same=True)
     else:
@@ -312,7 +311,7 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
         write_reasoning(options.reasoning, body, report, same=same)
         if not same:
             _lose_late_thinking(options.reasoning, body, report)
-            # Thinking leaves no say in how tokens are drawn ("Extended thinking", platform.claude.com, 2026-11).
+            # Thinking does not allow sampling settings ("Extended thinking", platform.claude.com, 2026-11).
             thinking = body.get("thinking")
             is_added = options.reasoning.places.get("mode") == ADDED
             if isinstance(thinking, dict) and (thinking["type"] == "enabled" or is_added):
@@ -327,8 +326,8 @@ def write_settings(options: Options, target: Target, body: JsonObject, report: R
 
 
 def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) -> None:
-    """Take back a thinking budget inside a turn whose thinking has not come back, as clients of other dialects may drop
-    it: "a final assistant message must start with a thinking block". Adaptive thinking is free of this rule."""
+    """Remove a thinking budget within a turn whose thinking was not sent back, which clients of other dialects may
+    drop: "a final assistant message must start with a thinking block". Adaptive thinking is exempt from this rule."""
     if object_at(body, "thinking").get("type") != "enabled":
         return
     spoken = [message for _, message in objects_in(body.get("messages")) if message["role"] != "system"]
@@ -365,7 +364,7 @@ def _write_foreign(options: Options, target: Target, body: JsonObject, report: R
 
 
 def _room_to_think(reasoning: Reasoning | None) -> int:
-    """The tokens that a limit needs beside those of the answer, because thinking counts too."""
+    """The tokens that a limit needs in addition to those of the answer, because thinking counts too."""
     if reasoning is None or reasoning.mode == "off":
         return 0
     if reasoning.budget is not None and reasoning.budget >= 0:

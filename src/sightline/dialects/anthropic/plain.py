@@ -1,7 +1,7 @@
-"""The words of Messages requests that are nothing but texts, and of ordinary replies, read by typed decoders.
+"""Fast readers with typed decoders for the texts of Messages requests that contain only texts, and of ordinary replies.
 
-A shape is taken only where what it says is known here; whatever does not fit is left to the full readers. Fields beside
-those that are named are not words.
+A body is read only if the meaning of its shape is known here; any other body is left to the full readers. Fields that
+are not declared contain no text.
 """
 
 from collections.abc import Callable
@@ -163,7 +163,7 @@ def _read_reply(data: bytes) -> str | None:
 
 
 def _read_stream(data: bytes) -> str | None:
-    """The words of a stream whose blocks came one after another, and that finished and came to its end."""
+    """The text of a stream whose blocks arrived one after another, and that finished and is complete."""
     frames = read_frames(data)
     if frames is None or frames[2]:
         return None
@@ -180,7 +180,7 @@ def _read_stream(data: bytes) -> str | None:
         if isinstance(event, _BlockStart) and block is None and event.index == number + 1:
             block, number, pieces = event.content_block, event.index, []
         elif isinstance(event, _BlockDelta) and block is not None and event.index == number:
-            pieces.append(_GROWTH[type(block), type(event.delta)](event.delta))  # no pair is a KeyError
+            pieces.append(_GROWTH[type(block), type(event.delta)](event.delta))  # an unknown pair is a KeyError
         elif isinstance(event, _BlockStop) and block is not None and event.index == number:
             words += _words_of(block, "".join(pieces))
             block = None
@@ -198,7 +198,7 @@ _GROWTH: dict[tuple[type, type], Callable[[Any], str]] = {
 
 
 def _words_of(block: _Text | _Thinking | _ToolUse, grown: str) -> list[str]:
-    """The words of a block that has grown by these; a KeyError for a call whose arguments came with its beginning."""
+    """The text of a block that has grown by this; raises a KeyError for a call whose arguments are in its start."""
     if not isinstance(block, _ToolUse):
         return [(block.text if isinstance(block, _Text) else block.thinking) + grown]
     if not grown:

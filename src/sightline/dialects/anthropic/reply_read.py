@@ -1,4 +1,4 @@
-"""A whole Messages reply to the events that a stream of it would have been."""
+"""Reads a Messages reply, whole or as a stream, as events."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -60,13 +60,13 @@ def read_reply(document: Json) -> list[StreamEvent]:
 
 
 def read_identity(message: JsonObject, at: str) -> Started:
-    """Who answers, and where it is said."""
+    """The id and model of a reply, and their places."""
     places = {name: f"{at}/{name}" for name in ("id", "model") if message.get(name) is not None}
     return Started(opt_str(message, "id", at), opt_str(message, "model", at), places=places)
 
 
 def events_of(number: int, part: Part) -> list[StreamEvent]:
-    """One block of the reply, as it would have been streamed."""
+    """One block of the reply, as its stream would have sent it."""
     events = part_events(part, number)
     return (
         events if isinstance(events[0], PartReceived) else [*events, *extra_fields(part.extras, part.at, frozenset())]
@@ -74,7 +74,7 @@ def events_of(number: int, part: Part) -> list[StreamEvent]:
 
 
 def details_of(holder: JsonObject, at: str, number: int, finish: Finish) -> list[StreamEvent]:
-    """The `stop_details` of a holder: the explanation of a refusal is a part of its own, behind all blocks."""
+    """Read `stop_details`: the explanation of a refusal is a part of its own, after all blocks."""
     details = holder.get(STOP_DETAILS)
     text = details.get("explanation") if isinstance(details, dict) and finish == "refusal" else None
     if not isinstance(details, dict) or not isinstance(text, str) or not text:
@@ -100,7 +100,7 @@ _GROWING: Mapping[str, tuple[str, str]] = {
 """The delta by which a block grows, and the field that holds the fragment."""
 
 _WHOLE = frozenset({"text", "thinking", "redacted_thinking"})
-"""Blocks whose start has everything that is needed to begin them."""
+"""Blocks whose start contains everything that is needed to begin them."""
 
 
 def stream_reader() -> StreamReader:
@@ -138,7 +138,7 @@ class MessagesMachine(Machine):
         }
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        """The events of one frame. A fragment of a block, as nearly all frames are, takes the short way."""
+        """The events of one frame. Fragments of a block, which nearly all frames are, take a short path."""
         if len(document) == 3 and document.get("type") == "content_block_delta":
             number, delta = document.get("index"), document.get("delta")
             if type(number) is int and type(delta) is dict and len(delta) == 2 and number in self._blocks:
@@ -263,7 +263,7 @@ class MessagesMachine(Machine):
         return number
 
     def _unknown(self, holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
-        """The unmodelled fields of this object, each name once in a stream."""
+        """The unmodelled fields of this object, each name once per stream."""
         if holder.keys() <= known:
             return []
         known |= self._noted
@@ -279,7 +279,7 @@ class MessagesMachine(Machine):
 
 
 def _grow(block: _Block, kind: str, delta: JsonObject, at: str) -> None:
-    """A delta of a block that we do not model: its input comes as JSON text, anything else as longer strings."""
+    """Apply a delta to an unmodelled block: its input arrives as JSON text, other fields as strings to append."""
     if kind == "input_json_delta":
         block.fragments.append(str_of(delta, "partial_json", at))
         return

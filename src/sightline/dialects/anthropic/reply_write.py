@@ -1,6 +1,5 @@
-"""A reply for a client of this API: as a stream, one block after another and exactly one end, or as the body that the
-frames of this stream come to.
-"""
+"""Writes a reply for a client of this API: as a stream, one block after another with exactly one end, or as the body
+that results from the frames of that stream."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -60,7 +59,7 @@ _INVENTED = f"{NAME} demands it and it is not known"
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
-    """The body. A failure has no form among messages: it is the API's error body."""
+    """The body. Messages cannot express a failure, so that is the API's error body."""
     choice = reply.choice
     if reply.fault is not None or (choice.finish is not None and choice.finish not in STOP_REASONS):
         lose_partial(reply, NAME, report)
@@ -82,7 +81,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 
 def _message_of(frames: list[JsonObject]) -> JsonObject:
-    """The message that the frames of a stream come to."""
+    """The message that results from the frames of a stream."""
     body: JsonObject = {}
     content: list[JsonObject] = []
     for frame in frames:
@@ -108,7 +107,7 @@ _MESSAGE_DELTA = frozenset({"type", "delta"})
 
 
 def _grow(block: JsonObject, delta: JsonObject) -> None:
-    """Add a delta to a block; the input of a call stays a text until all of it is there."""
+    """Add a delta to a block; the input of a call stays text until it is complete."""
     *_, key = delta
     match key:
         case "citation":
@@ -121,7 +120,7 @@ def _grow(block: JsonObject, delta: JsonObject) -> None:
 
 @dataclass(slots=True)
 class _Block:
-    """The part that is being written. Its start waits until there is something to say (`is_written`)."""
+    """The part that is being written. Its start is delayed until it has content (`is_written`)."""
 
     part: int
     kind: Literal["text", "thinking", "call"]
@@ -134,7 +133,7 @@ class _Block:
 
 
 class MessagesWriter(TextFraming):
-    """Feed it the events of one reply; it gives the bytes of the stream. `frames` are those that were not given yet."""
+    """Takes the events of one reply and returns the bytes of the stream. `frames` are those not returned yet."""
 
     def __init__(self, client: Client, report: Report) -> None:
         self.frames: list[JsonObject] = []
@@ -154,7 +153,7 @@ class MessagesWriter(TextFraming):
         self._is_over = False
 
     def feed(self, event: StreamEvent) -> bytes:
-        """The bytes that this event amounts to."""
+        """The bytes of the next event."""
         if self._is_over:
             return b""
         events = [event]
@@ -162,7 +161,7 @@ class MessagesWriter(TextFraming):
         if part is not None and part not in self._seen and not getattr(event, "choice", 0):
             self._seen.add(part)
             if isinstance(event, SignatureReceived):
-                # A part that begins with its signature is thinking without words.
+                # A part that begins with its signature is thinking without text.
                 events = [ThinkingReceived(part, ""), event]
         for each in events:
             for placed in self._sequencer.feed(each):
@@ -177,10 +176,10 @@ class MessagesWriter(TextFraming):
         return _encode({"type": "content_block_delta", "index": self._index, "delta": delta})
 
     def note_text(self, event: GrowingText) -> None:
-        """Nothing that follows depends on it."""
+        """Nothing to record: no later frame depends on the text."""
 
     def write(self, event: StreamEvent) -> None:  # noqa: C901 - one flat case per event
-        """Make the frames of one more event, which comes in an order without overlaps."""
+        """Make the frames of the next event; events must arrive in an order without overlaps."""
         match event:
             case TextReceived(part, text, _, at):
                 self._text(part, text, at)
@@ -234,7 +233,7 @@ class MessagesWriter(TextFraming):
     # --- the message ----------------------------------------------------------------------------------
 
     def _begin(self, started: Started | None = None) -> None:
-        """message_start, once."""
+        """Write `message_start`, once."""
         started = started or Started()
         if started.created is not None and not self._is_dated:
             self._is_dated = True
@@ -265,7 +264,7 @@ class MessagesWriter(TextFraming):
         self.frames.append(error_body(fault))
 
     def end(self, finished: Finished | None) -> None:
-        """The end of the message, which claims no reason where there is none."""
+        """Write the end of the message; without a finish it has no stop reason."""
         self._close()
         self._begin()
         self._is_over = True
@@ -294,7 +293,7 @@ class MessagesWriter(TextFraming):
         return word
 
     def _keep(self, at: str, value: Json) -> None:
-        """Collect a field that only this API has under the name that it has here; any other is left out."""
+        """Collect a field that only this API has, under its name here; any other is left out."""
         *_, holder, key = ("", "", *parse_pointer(at))
         if key in KEPT:
             self._kept[key] = value
@@ -328,7 +327,7 @@ class MessagesWriter(TextFraming):
         self._stop()
 
     def _part(self, event: PartReceived) -> None:
-        """A part that came whole: as if it had grown in one step, if this API has such parts grow."""
+        """Write a part that arrived as a whole: as if it had grown in one step, if this API has such parts grow."""
         value: Part = event.value
         if isinstance(value, (Text, Refusal, ToolCall)) or (isinstance(value, Thinking) and not value.redacted):
             for each in part_events(value, event.part):
@@ -348,7 +347,7 @@ class MessagesWriter(TextFraming):
             self._report.lose(value.at, what, f"a reply of {NAME} holds none", "content")
 
     def _close(self) -> None:
-        """The end of the block that is open."""
+        """End the open block."""
         block, self._block = self._block, None
         if block is None:
             return
@@ -377,7 +376,7 @@ class MessagesWriter(TextFraming):
             self._open(_Block(part, "text", at=at))
 
     def _refuse(self, event: RefusalReceived) -> None:
-        if event.at.endswith(_EXPLANATION):  # it explains the end of the message and is no block of it
+        if event.at.endswith(_EXPLANATION):  # it explains the end of the message and is not a block of it
             self._keep(event.at, event.text)
             return
         if not self._is_open(event.part):
@@ -414,18 +413,18 @@ class MessagesWriter(TextFraming):
     def _sign(self, event: SignatureReceived) -> None:
         block = self._block
         if block is None or block.part != event.part or (block.is_written and block.kind != "thinking"):
-            # Words leave before their signature is known, and behind them it would belong to something else.
+            # Text is sent before its signature is known, and after it the signature would belong to something else.
             at = block.at if block is not None and block.part == event.part else ""
             self._report.lose(at, "a signature over text", f"{NAME} has no place for it", "identity")
         elif block.kind == "thinking":
             block.signing = event
-        else:  # an empty thinking block carries the signature of the part behind it
+        else:  # an empty thinking block carries the signature of the part after it
             self._whole(_thinking_block(wrap(event.signature or "", event.signed_by or UNSIGNED, NEXT)))
 
     # --- calls ----------------------------------------------------------------------------------------
 
     def _lose_call_form(self, call: ToolCallBegun) -> None:
-        """What a tool_use block does not say of a call."""
+        """Report what a `tool_use` block cannot express about a call."""
         if call.item is not None:
             self._report.lose(call.at, "id of the item", f"{NAME} has blocks, not items", "identity")
         if call.kind == "custom":
@@ -437,7 +436,8 @@ class MessagesWriter(TextFraming):
         if block is None or block.call is None or block.part != part or not fragment:
             return
         block.arguments.append(fragment)
-        # The first fragment waits for the next event: it may be the call's signature, which goes before the call.
+        # The first fragment waits for the next event, which may be the call's signature: that is written before the
+        # call.
         if block.call.kind != "custom" and len(block.arguments) > 1:
             self._start_call(block, block.call)
             self._delta("input_json_delta", partial_json=fragment)
@@ -453,7 +453,7 @@ class MessagesWriter(TextFraming):
             self._delta("input_json_delta", partial_json=block.arguments[0])
 
     def _make_call_id(self) -> str:
-        """An id for a call that came without one; the same for the same reply, another in the next."""
+        """An id for a call without one; the same each time for one reply, different for the next reply."""
         index = self._index + 1
         self._report.add(f"/content/{index}/id", "id of a tool call", f"{NAME} demands one", "identity")
         return "toolu_" + hashlib.sha256(f"{self._id}/{index}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
@@ -473,7 +473,7 @@ def _thinking_block(signature: str) -> JsonObject:
 
 
 def _signature(signature: str | None, signed_by: str | None, item: str | None) -> str:
-    """The value of the signature field: our own as it is, another's under its maker's name."""
+    """The value of the signature field: our own unchanged, another provider's wrapped with its maker's name."""
     return (signature or "") if signed_by == NAME else wrap(signature, signed_by or UNSIGNED, item)
 
 

@@ -1,4 +1,4 @@
-"""A Messages request body and a canonical request, both ways: `system`, the messages, and tools."""
+"""Reads and writes a Messages request: `system`, the messages, and tools."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -119,7 +119,7 @@ _TOOLS: Mapping[str, tuple[str, JsonObject]] = {
 
 
 def read_client_tool(tool: JsonObject, at: str) -> OpaqueTool | None:
-    """The tool, whole and as a function; None where it is not one of these."""
+    """The tool, unchanged and as a function; None if it is not one of these."""
     kind, name = str(tool["type"]), tool.get("name")
     found = next((entry for head, entry in _TOOLS.items() if kind.startswith(head)), None)
     if found is None or not isinstance(name, str):
@@ -140,7 +140,7 @@ _WORDS: dict[ChoiceMode, str] = {"auto": "auto", "required": "any", "named": "to
 
 
 def read_tools(body: JsonObject) -> tuple[Tool, ...]:
-    """The tools of a request; a typed one that is not `custom` is the provider's own and stays whole."""
+    """The tools of a request; a tool with a type other than `custom` is the provider's own and is kept unchanged."""
     return tuple(_read_tool(value, f"/tools/{index}") for index, value in enumerate(opt_list(body, "tools", "")))
 
 
@@ -160,7 +160,7 @@ def _read_tool(value: Json, at: str) -> Tool:
 
 
 def write_tools(request: Request, body: JsonObject, report: Report, *, same: bool) -> None:
-    """Put the tools into the body."""
+    """Write the tools into the body."""
     tools: list[Json] = []
     for tool in request.tools:
         written = _own_tool(tool) if same else _foreign_tool(tool, f"/tools/{len(tools)}", report)
@@ -211,7 +211,7 @@ def _function(tool: FunctionTool, *, same: bool) -> JsonObject:
 
 
 def read_choice(body: JsonObject) -> tuple[ToolChoice | None, bool | None]:
-    """The choice, and whether calls may come in parallel, which is said inside it."""
+    """The tool choice, and whether calls may be parallel, which is a field inside it."""
     choice = opt_object(body, "tool_choice", "")
     if choice is None:
         return None, None
@@ -226,7 +226,7 @@ def read_choice(body: JsonObject) -> tuple[ToolChoice | None, bool | None]:
 
 
 def write_choice(request: Request, body: JsonObject, report: Report, *, same: bool) -> None:
-    """Put the choice into the body. Said about parallel calls alone, it still leaves the model its choice."""
+    """Write the tool choice into the body. If only parallel calls are set, the model keeps its free choice."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
     if same:
         written = _own_choice(choice, parallel)
@@ -273,7 +273,7 @@ _MESSAGE = frozenset({"role", "content"})
 
 
 def read_request(document: Json) -> Request:
-    """The request that this body asks."""
+    """Read a request body."""
     body = as_object(document, "")
     messages = [
         _read_message(value, f"/messages/{index}")
@@ -308,19 +308,19 @@ def _read_message(value: Json, at: str) -> Message:
 
 
 Written: TypeAlias = tuple[Message, list[Json]]
-"""A message and the blocks that it comes to."""
+"""A message and its written blocks."""
 
 _UNTAKEN = "the model takes none inside the conversation: demoted to user"
 _UNFOLLOWED = f"{NAME} takes one behind a user's turn only: demoted to user"
 
 
 def place_system(written: list[Written], report: Report, *, is_taken: bool) -> list[Written]:
-    """The messages with each system message where the API takes it; `is_taken` by this model at all.
+    """The messages with each system message where the API takes it; `is_taken`: the model takes them at all.
 
-    Behind the leading ones, which become `system`, a system message must follow a user's turn and must come before
-    the assistant's or at the end, and no two may follow each other (platform.claude.com, "Mid-conversation system
-    messages", 2026-11). One that stands before the user's turn goes behind it: it is read for the same answer. One
-    that no user's turn is near to speaks as the user.
+    After the leading ones, which become `system`, a system message must follow a user's turn and must come before the
+    assistant's or at the end, and no two may follow each other (platform.claude.com, "Mid-conversation system
+    messages", 2026-11). One that precedes the user's turn is moved after it: the model reads it for the same answer.
+    One without an adjacent user's turn becomes a user message.
     """
     roles = [message.role for message, _ in written]
     count = leading_count(tuple([message for message, _ in written]))
@@ -345,7 +345,7 @@ def place_system(written: list[Written], report: Report, *, is_taken: bool) -> l
 
 
 def _settle(out: list[Written], waiting: list[tuple[int, Written]], report: Report) -> None:
-    """Put the system messages that wait for the end of the user's turn behind it, as one."""
+    """Put the system messages that wait for the end of the user's turn after it, as one message."""
     if not waiting:
         return
     if not out or out[-1][0].role not in ("user", "tool"):
@@ -369,13 +369,13 @@ def _demote(written: Written, why: str, report: Report) -> Written:
 
 
 def with_turns(messages: tuple[Message, ...], report: Report) -> tuple[Message, ...]:
-    """The messages as turns in which every call is answered by the message that follows it, results first."""
+    """The messages as turns in which every call is answered by the next message, results first."""
     turns = with_answers(as_turns(with_ids(messages, report)), report, NAME)
     return tuple(_results_first(turn, report) for turn in turns)
 
 
 def _results_first(message: Message, report: Report) -> Message:
-    """The message with its tool results in front, each with the cache mark behind it."""
+    """The message with its tool results in front, each with the cache mark that follows it."""
     if ToolResult not in map(type, message.parts) or len(message.parts) == 1:
         return message
     results: list[Part] = []
@@ -396,7 +396,7 @@ def _results_first(message: Message, report: Report) -> Message:
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
-    """The body that asks the same."""
+    """The body of this request in this dialect."""
     same = request.dialect == NAME
     messages = request.messages
     if not same:
@@ -417,7 +417,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
 
 
 def _lose_identity(messages: tuple[Message, ...], report: Report) -> None:
-    """Report what a message of this API does not say about itself, before messages are joined."""
+    """Report what a message of this API has no field for, before messages are joined."""
     for message in messages:
         if message.role == "developer" and not is_mirrored(message):
             report.lose(message.at, "role developer", f"{NAME} calls it system", "identity")
@@ -430,8 +430,8 @@ def _lose_identity(messages: tuple[Message, ...], report: Report) -> None:
 def _write_messages(
     messages: tuple[Message, ...], body: JsonObject, target: Target, report: Report, *, same: bool
 ) -> None:
-    """Fill in `system` and `messages`. A system message among the messages of an own request stays there, unless the
-    target's policy moves it."""
+    """Fill in `system` and `messages`. In a request of this dialect, a system message among the messages stays there,
+    unless the target's policy moves it."""
     writer = BlockWriter(report, same=same)
     written: list[Written] = []
     for message in messages:
@@ -440,10 +440,10 @@ def _write_messages(
         if blocks or same:
             written.append((message, blocks))
         else:
-            # What it held is reported part by part; this is for the message itself, its role and its place.
+            # Its content is reported part by part; this is for the message itself, its role and its place.
             report.lose(message.at, "a message of which nothing is left", f"{NAME} rejects it", "identity")
     if not same:
-        # Where nothing is known of the model, what the API takes counts.
+        # If nothing is known about the model, the rules of the API apply.
         is_taken = target.facts is None or target.facts.inline_system is True
         written = place_system(written, report, is_taken=is_taken)
     spoken = tuple(message for message, _ in written)
@@ -456,7 +456,7 @@ def _write_messages(
     count = leading_count(spoken)
     if same and target.system == "in_place":
         count = next((i for i, m in enumerate(spoken[:count]) if m.at.startswith("/messages")), count)
-    # Only now: a cache mark may have been put on a block of an earlier message.
+    # Only at this point: a cache mark may have been put on a block of an earlier message.
     if count:
         joined = [block for _, blocks in written[:count] for block in blocks]
         bare = bare_text(joined) if count == 1 and spoken[0].bare else None

@@ -1,4 +1,4 @@
-"""Where the bytes of a picture or a document come from: base64, a URL, an uploaded file, or plain text."""
+"""Sources of images and documents: base64, a URL, an uploaded file, or plain text."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from sightline.model.parts import Document, FileId, Image, Inline, Link, PlainTe
 from sightline.model.report import Report
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-"""The kinds of picture that the API takes."""
+"""The image formats that the API takes."""
 
 PDF = "application/pdf"
 
@@ -21,7 +21,7 @@ _FILE = frozenset({"type", "file_id"})
 
 
 def read_source(source: JsonObject, at: str) -> tuple[Source | None, JsonObject]:
-    """The source and its fields that we do not model; None for a kind that we do not know."""
+    """The source and its unmodelled fields; None for an unknown kind."""
     match str_of(source, "type", at):
         case "base64":
             return Inline(str_of(source, "media_type", at), str_of(source, "data", at)), rest(source, _BASE64)
@@ -36,7 +36,7 @@ def read_source(source: JsonObject, at: str) -> tuple[Source | None, JsonObject]
 
 
 def own_source(source: Source) -> JsonObject:
-    """The source as the API spells it."""
+    """The source in the API's format."""
     match source:
         case Inline(media_type, data):
             return {"type": "base64", "media_type": media_type, "data": data}
@@ -51,7 +51,7 @@ def own_source(source: Source) -> JsonObject:
 
 
 def foreign_source(part: Image | Document, report: Report) -> JsonObject | None:
-    """The source of a part that came from another dialect; None, and a loss, where the API cannot take it."""
+    """The source of a part from another dialect; None, and a loss, if the API cannot take it."""
     what = "a picture" if isinstance(part, Image) else "a document"
     match part.source:
         case FileId():

@@ -1,16 +1,16 @@
-"""Token counts, both ways. The API counts cached and cache-written tokens beside `input_tokens`; we count them in."""
+"""Reads and writes token counts. The API counts cache reads and writes beside `input_tokens`; we include them."""
 
 from sightline.dialects.fields import compact, opt_int, opt_object, rest
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage, unusual
 
 _COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-# A token that is written for an hour costs twice an input token, one for five minutes 1.25 times; a cost without the
-# difference is wrong (ccusage#1349, litellm#11364).
+# Writing a token to the cache for an hour costs twice an input token, for five minutes 1.25 times; a cost that ignores
+# the difference is wrong (ccusage#1349, litellm#11364).
 _MINUTES, _HOUR = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
 _KNOWN = frozenset({*_COUNTS, "output_tokens", "output_tokens_details"})
 _OWN = frozenset({"cache_creation", "server_tool_use", "service_tier", "inference_geo", "speed"})
-"""Counts and marks beside the numbers that only this API has, so that their names show whose they are."""
+"""Counts and marks that only this API has, so that their names show where they come from."""
 
 
 class Counter:
@@ -20,7 +20,7 @@ class Counter:
         self._counts: dict[str, int] = {}
 
     def read(self, usage: JsonObject, at: str) -> Usage:
-        """The totals so far, with what is finer in this object."""
+        """The totals so far, with the details of this object."""
         for name in (*_COUNTS, "output_tokens"):
             count = opt_int(usage, name, at)
             if count is not None:
@@ -47,7 +47,7 @@ class Counter:
         )
 
     def _read_writes(self, written: Json) -> None:
-        """What was written to the cache, by how long it is kept there. Some compatible servers give only this."""
+        """Read what was written to the cache, by how long it is kept. Some compatible servers report only this."""
         if not isinstance(written, dict):
             return
         counts = {name: count for name in (_MINUTES, _HOUR) if type(count := written.get(name)) is int and count >= 0}
@@ -58,14 +58,14 @@ class Counter:
 
 
 def _count_tools(calls: Json) -> dict[str, int]:
-    """The calls of the provider's own tools: `web_search_requests` are calls of `web_search`."""
+    """The calls of the provider's own tools: `web_search_requests` counts calls of `web_search`."""
     if not isinstance(calls, dict):
         return {}
     return {name.removesuffix("_requests"): count for name, count in calls.items() if type(count) is int and count > 0}
 
 
 def write_usage(usage: Usage | None, estimate: int) -> JsonObject:
-    """The usage object; the API always has both numbers. `estimate` is used for an input that was not counted."""
+    """The usage object; the API always has both numbers. `estimate` is used if the input was not counted."""
     usage = usage or Usage()
     cached, written = usage.cached_tokens, usage.cache_write_tokens
     details: JsonObject | None = None

@@ -1,7 +1,8 @@
 """The dialect of the Gemini API: `generateContent` and `streamGenerateContent`, as Google's own clients speak it.
 
-The URL names the model, not the body; both spellings of every field are read and camelCase is written. The
-package may import what dialects share, `wire`, `model` and `errors`; it never does I/O and never reads another dialect.
+The URL, not the body, names the model; both spellings of every field are read, and camelCase is written. The package
+may import the shared modules of `dialects`, `wire`, `model` and `errors`; it never does I/O and never reads another
+dialect.
 """
 
 import re
@@ -42,7 +43,7 @@ NAMES = NameRule(re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"), 128)
 
 
 def problems(request: Request) -> list[Problem]:
-    """Every problem that the request as it stands would meet."""
+    """Every problem that the request would have in its current form."""
     contents = [message for message in request.messages if message.role not in SYSTEM_ROLES]
     return [
         *no_messages(request, "/contents"),
@@ -69,7 +70,8 @@ def _empty(messages: tuple[Message, ...]) -> list[Problem]:
 
 
 def _pairing(contents: list[Message]) -> list[Problem]:
-    """Every call is answered in the content right after it, by id, or by name and order where ids are absent."""
+    """Calls and results that do not match: the next content must answer every call, by id, or without ids by name and
+    order."""
     found: list[Problem] = []
     waiting: list[ToolCall] = []
     for message in contents:
@@ -152,7 +154,7 @@ def _list_models(models: Sequence[ListedModel]) -> JsonObject:
 
 
 def _is_linked(message: Message) -> bool:
-    """Whether it may hold a piece of a thought whose other pieces are in other messages."""
+    """Whether the message may hold a piece of a thought whose other pieces are in other messages."""
     return not message.parts or any(isinstance(part, (Opaque, Thinking)) for part in message.parts)
 
 
@@ -184,16 +186,18 @@ DIALECT = Dialect(
         embeddings=GEMINI,
     ),
     clients=Clients(
-        # google-genai 3.1 asks under /v1, where `models` is a path of three APIs: only its headers tell it apart.
+        # google-genai 3.1 sends requests under /v1, where `models` is a path of three APIs: only its headers identify
+        # it.
         headers=frozenset({"x-goog-api-key", "x-goog-api-client"}),
         key_parameter="key",
         versions=re.compile(r"v\d+(?:alpha|beta)\d*"),
-        # Google's readers take a comment for an error, but pass over blank lines.
+        # Google's readers treat a comment as an error, but skip blank lines.
         keep_alive=lambda _headers: b"\n\n",
         streams_array=lambda query: _EVENTS_REQUESTED.search(query) is None,
         list_models=_list_models,
         show_model=_show_model,
-        # Code Assist is at `v1internal:METHOD`; files go up at `upload/v1beta/files`; Live is at `ws/google.ai.…`.
+        # Code Assist is at `v1internal:METHOD`; files are uploaded at `upload/v1beta/files`; Live is at
+        # `ws/google.ai.…`.
         raw_paths=re.compile(r"v\d+(?:alpha|beta|internal)|(?:up|down)load/|ws/google"),
     ),
     support=DialectSupport(
@@ -223,8 +227,8 @@ DIALECT = Dialect(
         signature_keys=frozenset({"thoughtSignature", "thought_signature"}),
     ),
     tokens=TokenRules(page=(250, 560, 1400), second=(25, 32, 32), json_share=(0.05, 0.75, 2.0), shows_schema=False),
-    # "Context caching", ai.google.dev and docs.cloud.google.com, 2026-11: what is cached unasked goes within 24 hours,
-    # most of it earlier; what a request names is kept for as long as it was created for.
+    # "Context caching", ai.google.dev and docs.cloud.google.com, 2026-11: what is cached implicitly is deleted within
+    # 24 hours, most of it earlier; a cache that a request names is kept for the time that it was created for.
     cache=CacheRules(order=("system", "tools"), lifetime={"": 86_400.0}, omits_zero=True, named_by=("cachedContent",)),
     unread=Unread(
         bookkeeping=frozenset(

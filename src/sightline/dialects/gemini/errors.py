@@ -1,4 +1,4 @@
-"""Google's error bodies, `{"error": {"code", "message", "status", "details"}}`, as faults and back."""
+"""Reads and writes Google's error bodies, `{"error": {"code", "message", "status", "details"}}`."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ _NO_ALLOWANCE = re.compile(r"\blimit: 0\b")
 
 
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
-    """The fault that an error body amounts to; the body may be wrapped in a list, or be no JSON object at all."""
+    """The fault of an error body; the body may be wrapped in a list, or not be a JSON object at all."""
     if isinstance(body, list) and body:
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
@@ -63,7 +63,7 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
 
 
 def _exhausted(fault: Fault, details: list[JsonObject]) -> Code:
-    """Google speaks of quota and billing in every 429; which limit was hit tells whether waiting helps."""
+    """The code of a 429. Google mentions quota and billing in every 429; the limit tells whether waiting helps."""
     limits = " ".join(_limits(details))
     if _PER_DAY.search(limits) or _QUOTA_PER_DAY.search(fault.message) or _NO_ALLOWANCE.search(fault.message):
         return Code.QUOTA
@@ -80,7 +80,7 @@ def _limits(details: list[JsonObject]) -> Iterator[str]:
 
 
 def write_error(fault: Fault) -> tuple[int, JsonObject]:
-    """The status and body of a fault; Google's own details are kept, and a wait is written as Google writes it."""
+    """The status and body of a fault; Google's own details are kept, and a waiting time has Google's format."""
     status = status_of(fault)
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and provider_fault(status, message).code is not Code.CONTEXT_OVERFLOW:

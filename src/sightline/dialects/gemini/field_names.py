@@ -1,7 +1,7 @@
 """Field names in both spellings: the API takes `functionCall` and `function_call` alike, even mixed in one object.
 
-We write camelCase. Everything that is read is looked up here, so that a pointer always names the key that really stands
-in the document. A null in `extras` is silent: it says that a field which we would write was absent.
+We write camelCase. Every name that is read is looked up here, so that a pointer always contains the key that is really
+in the document. A null in `extras` is silent: it records that a field which we would write was absent.
 """
 
 import re
@@ -34,24 +34,24 @@ _CONTAINERS = frozenset(
         *("inlineData", "thinkingConfig", "toolConfig"),
     }
 )
-"""Objects whose members we model one by one, so that extras hold only the others."""
+"""Objects whose members are modelled one by one, so that extras hold only the others."""
 
 
 def either(holder: JsonObject, name: str) -> Json:
-    """The value under this name in the spelling that this object has."""
+    """The value under this name, in the spelling that the object uses."""
     value = holder.get(name)
     return holder.get(SNAKE[name]) if value is None else value
 
 
 def spelling_of(holder: JsonObject, name: str) -> str:
-    """The name as this object spells it."""
+    """The name in the spelling that the object uses."""
     if holder.get(name) is None and holder.get(SNAKE[name]) is not None:
         return SNAKE[name]
     return name
 
 
 def read_enum(holder: JsonObject, key: str, words: Sequence[str], at: str) -> str | None:
-    """A word under this key, or the number that protocol buffers' JSON takes in its place."""
+    """The word under this key; protocol buffers' JSON also takes its number."""
     value = holder.get(key)
     if type(value) is not int:
         return opt_str(holder, key, at)
@@ -67,7 +67,7 @@ def both(*names: str) -> frozenset[str]:
 
 
 def restore_extras(document: JsonObject, extras: JsonObject) -> JsonObject:
-    """Put what is not modelled back where it stood; a null takes out what the document did not have."""
+    """Put unmodelled fields back in their places; a null removes a field that the document did not have."""
     for key, value in extras.items():
         name = _CAMEL.get(key, key)
         if value is None:

@@ -1,8 +1,8 @@
-"""Interactions, Google's API beside `generateContent`: what an answer says, whole or as the events of its stream.
+"""Interactions, Google's API beside `generateContent`: reads its responses, whole or as a stream.
 
-Requests pass as they are; only their answers are read, to be shown and counted. An interaction has steps (thoughts,
-outputs of the model, calls of functions); before 2026 it had outputs, and events of contents in place of steps. What is
-not known stays in the raw answer. https://ai.google.dev/api/interactions-api
+Requests are passed through unchanged; only their responses are read, to be shown and counted. An interaction has steps
+(thoughts, outputs of the model, function calls); before 2026 it had outputs, and content events in place of steps.
+Unknown fields stay in the raw response. https://ai.google.dev/api/interactions-api
 """
 
 import re
@@ -49,12 +49,12 @@ _ASKED: Final = frozenset({"user_input", "function_result"})
 
 
 def is_interaction(path: str) -> bool:
-    """Whether an answer at this path is an interaction."""
+    """Whether a response at this path is an interaction."""
     return _PATH.fullmatch(path) is not None
 
 
 def read_interaction(data: bytes) -> list[StreamEvent]:
-    """The events of an answer, as far as it has come; none where it is no interaction."""
+    """The events of a response, as far as it has arrived; empty if it is not an interaction."""
     try:
         if data.lstrip().startswith(b"{"):
             return _Reading().read_whole(object_at(decode(data)))
@@ -67,11 +67,11 @@ def read_interaction(data: bytes) -> list[StreamEvent]:
 
 
 def _document(data: bytes) -> Json:
-    return decode(data) if data.startswith(b"{") else None  # the last frame says [DONE]
+    return decode(data) if data.startswith(b"{") else None  # the last frame is [DONE]
 
 
 class _Reading:
-    """Gives each piece of content its part. `_open` is the part that grows, by the step and the kind of content."""
+    """Assigns each piece of content its part. `_open` is the part that grows, by the step and the kind of content."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -109,21 +109,21 @@ class _Reading:
                 return []
 
     def _part(self, index: Json, kind: str) -> int:
-        """The part of this content: the one that it began, or a new one."""
+        """The part of this content: the one that has begun, or a new one."""
         if (index, kind) not in self._open:
             self._open[index, kind] = self._count
             self._count += 1
         return self._open[index, kind]
 
     def _close(self, index: Json) -> Iterator[StreamEvent]:
-        """The step has ended: a call in it is complete."""
+        """The events at the end of a step: a call in it is complete."""
         part = self._open.get((index, "call"))
         if part is not None and part in self._calls:
             self._calls.discard(part)
             yield ToolCallCompleted(part)
 
     def _step(self, index: Json, step: JsonObject) -> Iterator[StreamEvent]:
-        """A step, or a content of the older form, as far as it is there."""
+        """The events of a step, or of a content of the older form, as far as it has arrived."""
         kind = step.get("type")
         if kind == "model_output":
             for _, content in objects_in(step.get("content")):
@@ -136,7 +136,7 @@ class _Reading:
             yield from self._delta(index, step)
 
     def _delta(self, index: Json, delta: JsonObject) -> Iterator[StreamEvent]:
-        """What a piece of content adds."""
+        """The events of a piece of content."""
         kind = delta.get("type")
         match kind:
             case "text":
@@ -160,7 +160,7 @@ class _Reading:
         if part not in self._calls:
             self._calls.add(part)
             yield ToolCallBegun(part, word_of(call, "id"), word_of(call, "name"))
-        if arguments:  # a stream begins with none, and sends them in pieces
+        if arguments:  # a stream begins without arguments, and sends them in pieces
             yield ArgumentsReceived(part, arguments if isinstance(arguments, str) else encode(arguments).decode())
 
 
@@ -174,7 +174,7 @@ def _read_identity(interaction: JsonObject) -> Started:
 
 
 def _read_end(interaction: JsonObject) -> Iterator[StreamEvent]:
-    """The counts and the end that an interaction tells; no end while it is in progress."""
+    """The counts and the end that an interaction reports; no end while it is in progress."""
     counts = object_at(interaction, "usage")
     if counts:
         thoughts = whole_number(counts.get("total_thought_tokens"))

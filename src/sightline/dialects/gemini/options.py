@@ -1,4 +1,4 @@
-"""Options, output format and thinking, in both directions; nearly all of them are in `generationConfig`."""
+"""Reads and writes options, output format and thinking; nearly all of them are in `generationConfig`."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -37,10 +37,10 @@ TABLE: Table = {
     "store": (("store",),),
 }
 CONFIG_KEYS = both("thinkingConfig") | {path[1] for paths in TABLE.values() for path in paths if len(path) == 2}
-"""The members of `generationConfig` that are read wholly."""
+"""The members of `generationConfig` whose whole value is read."""
 _FORMAT = both("responseMimeType", "responseSchema", "responseJsonSchema")
 _ELSEWHERE = frozenset({"stream"})
-"""The URL asks for a stream."""
+"""Streaming is requested by the URL."""
 _AS_IT_IS: Mapping[str, object] = {"logit_bias": {}, "verbosity": "medium"}
 
 _THINKING = both("includeThoughts", "thinkingBudget", "thinkingLevel")
@@ -58,9 +58,9 @@ _SHOWN: Mapping[str, bool] = {"auto": True, "concise": True, "detailed": True, "
 
 
 def read_format(config: JsonObject, at: str) -> tuple[OutputFormat | None, frozenset[str]]:
-    """The format of the answer, and the members of `generationConfig` that say it.
+    """The format of the answer, and the members of `generationConfig` that define it.
 
-    A schema without a media type is marked by a silent null.
+    For a schema without a media type, a silent null records that.
     """
     kind_key = spelling_of(config, "responseMimeType")
     kind = opt_str(config, kind_key, at)
@@ -82,7 +82,7 @@ def read_format(config: JsonObject, at: str) -> tuple[OutputFormat | None, froze
 
 
 def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
-    """What `thinkingConfig` asks for; a level that is spelled in small letters is marked by a silent null."""
+    """The settings of `thinkingConfig`; for a level in lower case, a silent null records that."""
     key = spelling_of(config, "thinkingConfig")
     thinking = opt_object(config, key, at)
     if thinking is None:
@@ -164,7 +164,7 @@ def _thinking_as_it_stood(reasoning: Reasoning) -> JsonObject:
 
 
 def _thinking(reasoning: Reasoning, report: Report) -> JsonObject:
-    """The nearest that the API can say; a level and a budget exclude each other."""
+    """The nearest setting that the API has; a level and a budget exclude each other."""
 
     def lose(name: str, why: str) -> None:
         report.lose(reasoning.places.get(name, reasoning.at or "/reasoning"), f"reasoning {name}", why, "option")

@@ -1,11 +1,11 @@
-"""Parts of a content, both ways; the same in requests and in replies.
+"""Reads and writes the parts of a content, which are the same in requests and in replies.
 
-`thoughtSignature` holds base64, and the vendor's own SDK insists on it, so the signature of another provider travels
-wrapped and coded once more.
+`thoughtSignature` holds base64, and the vendor's own SDK requires it, so the signature of another provider is wrapped
+and encoded once more.
 
 Gemini CLI sends no thought back (`parts.filter((part) => !part.thought)` in its geminiChat.ts, 2026-11), but it keeps
 the signature of a call, which is where Google's models put theirs. So a call that another model made after signed
-thoughts carries these in the place of its signature. A client that sends thoughts back too brings each of them twice.
+thoughts carries these in the place of its signature. A client that sends thoughts back too sends each of them twice.
 """
 
 import base64
@@ -58,7 +58,7 @@ Signature = tuple[str | None, str | None, str | None]
 """A signature, the dialect that made it, and the item that it is bound to."""
 
 REDACTED = "redacted"
-"""In place of an id: the signature is a block of reasoning whose text the provider withholds."""
+"""Used instead of an id: the signature is a block of reasoning whose text the provider withholds."""
 
 _SIGNED_CALL = "functionCall"
 _NOTHING: Signature = (None, None, None)
@@ -72,7 +72,7 @@ def read_signature(part: JsonObject, at: str) -> Signature:
 
 
 def for_client(signature: str | None, signed_by: str | None, item: str | None = None) -> str | None:
-    """The signature as a reply carries it: our own exactly, another provider's wrapped, None if there is none."""
+    """The signature in the form that a reply carries: our own unchanged, another provider's wrapped; None if none."""
     if signed_by is None or signed_by == NAME:
         return signature
     if signature is None and item is None:
@@ -81,11 +81,11 @@ def for_client(signature: str | None, signed_by: str | None, item: str | None = 
 
 
 def sign_calls(contents: list[Json], report: Report) -> None:
-    """Put a signature on the calls that have none, for models which refuse them without.
+    """Put a signature on the calls that have none, for models that refuse calls without one.
 
     Only the first call of each step is checked, and only in the current turn. Google documents the value for
     conversations that another model began (ai.google.dev/gemini-api/docs/thought-signatures, "FAQs", 2026-11). Calls of
-    earlier turns get it too: they had it when theirs was the current turn, and the cached prefix must stay as it was.
+    earlier turns get it too: they had it when theirs was the current turn, and the cached prefix must not change.
     """
     for index, content in enumerate(map(object_at, contents)):
         for number, part in objects_in(content.get("parts")):
@@ -110,7 +110,7 @@ _DATA = ("inlineData", "fileData", "functionCall", "functionResponse")
 
 
 def read_part(value: Json, at: str) -> Part:
-    """A part, whichever kind it is; what we do not know, or what says two things at once, stays opaque."""
+    """A part of any kind; an unknown part, or one with several kinds of content, stays opaque."""
     part = as_object(value, at)
     text = part.get("text")
     if len(part) == 1 and type(text) is str:
@@ -240,18 +240,18 @@ MEDIA_TYPES: Mapping[str, str] = {
     "webm": "video/webm",
     "webp": "image/webp",
 }
-"""The media type of a link by the end of its path, where nothing else says it."""
+"""The media type of a link by the end of its path, if nothing else states it."""
 
 
 _ANYTHING = "application/octet-stream"
-"""A media type that says nothing."""
+"""A media type without any information."""
 
 FETCHED = ("https://", "http://", "gs://")
-"""How the address of something begins that the API can fetch; uploaded files have a web address too."""
+"""The beginnings of URLs that the API can fetch; uploaded files have a web address too."""
 
 
 def call_part(call: ToolCall, report: Report) -> JsonObject:
-    """A call of a function; its arguments are an object here."""
+    """A function call; its arguments are an object here."""
     if call.item is not None:
         report.lose(call.at, "id of the output item", "gemini has no items", "identity")
     # Clients may leave ids out: opencode 1.18 sends calls and results without them.
@@ -262,7 +262,7 @@ def call_part(call: ToolCall, report: Report) -> JsonObject:
 
 
 def _arguments(call: ToolCall, report: Report) -> JsonObject:
-    """A call's arguments as an object; text that is none goes whole under one name."""
+    """A call's arguments as an object; text that is not an object is put under one name as a whole."""
     text = as_function_arguments(call)
     value = arguments_object(text.strip())
     if value is not None:
@@ -272,7 +272,7 @@ def _arguments(call: ToolCall, report: Report) -> JsonObject:
 
 
 def media_part(part: Image | Audio | Document, place: str, report: Report, *, same: bool) -> JsonObject | None:
-    """A picture, sound or file; None if gemini cannot get or read its bytes. `place` is where it goes."""
+    """An image, audio or file; None if gemini cannot get or read its bytes. `place` is where it is written."""
     if same and isinstance(part.source, (Inline, Link)):
         return _as_it_stood(part.source)
     if isinstance(part, Image) and part.detail is not None:
@@ -304,7 +304,7 @@ def _as_it_stood(source: Inline | Link) -> JsonObject:
 
 
 def _is_untyped(source: Source) -> bool:
-    """Whether the kind of these bytes is unknown."""
+    """Whether the media type of these bytes is unknown."""
     return isinstance(source, Inline) and ("/" not in source.media_type or source.media_type == _ANYTHING)
 
 
@@ -341,20 +341,20 @@ def _guess_media_type(url: str, place: str, report: Report) -> str | None:
 
 
 _MAKER = "carried"
-"""In place of a maker: the signature is a list of thoughts, each with its own."""
+"""Used instead of a maker: the signature is a list of thoughts, each with its own maker."""
 
 _Thought = tuple[str, str | None, str | None, str]
-"""Maker, id, signature and words of a thought."""
+"""Maker, id, signature and text of a thought."""
 
 
 def is_carried(part: Part) -> bool:
-    """Whether this is a thought that only its own provider, which is not Google, wants to see again."""
+    """Whether this is a thought that only its own provider, which is not Google, can use again."""
     is_signed = isinstance(part, Thinking) and (part.signature is not None or part.id is not None)
     return is_signed and bool(part.signed_by) and part.signed_by != NAME  # type: ignore[union-attr] # it is a thought
 
 
 def pack_thoughts(thoughts: Iterable[Part]) -> str | None:
-    """What is sent as a call's signature; None where there is nothing to carry."""
+    """The thoughts packed as a call's signature; None if there is nothing to carry."""
     packed: list[Json] = [
         [each.signed_by, REDACTED if each.redacted else each.id, each.signature, thinking_words(each)]
         for each in thoughts
@@ -366,7 +366,7 @@ def pack_thoughts(thoughts: Iterable[Part]) -> str | None:
 
 
 def with_carried_thoughts(messages: list[Message]) -> list[Message]:
-    """The messages with the thoughts that calls carry, each before the words that led to the call, and each once."""
+    """The messages with the thoughts that calls carry, each once, before the text that led to the call."""
     parts = [part for message in messages for part in message.parts]
     if not any(isinstance(part, ToolCall) and part.signed_by == _MAKER for part in parts):
         return messages
@@ -389,7 +389,7 @@ def _unpack(parts: tuple[Part, ...], seen: set[tuple[str | None, str]]) -> tuple
 
 
 def _thoughts(call: ToolCall) -> list[Thinking]:
-    """The thoughts that a call carries; none where a client has changed what it should not read."""
+    """The thoughts that a call carries; none if a client has changed them."""
     try:
         packed = msgspec.json.decode(call.signature or "", type=list[_Thought])
     except (msgspec.MsgspecError, UnicodeError):

@@ -1,6 +1,7 @@
-"""What a candidate says of itself, both ways: why it ended, token counts, token probabilities and citations.
+"""Reads and writes the fields around a candidate's content: its finish, token counts, token probabilities and
+citations.
 
-Google counts bytes of a candidate's whole text in citations; we count characters of one part.
+In citations Google counts the bytes of a candidate's whole text; we count the characters of one part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ def read_citation(value: Json, at: str, texts: Texts) -> tuple[int | None, Citat
     start = opt_int(wire, spelling_of(wire, "startIndex"), at)
     end = opt_int(wire, spelling_of(wire, "endIndex"), at)
     if start is None and end is not None:
-        start = 0  # a number that is zero is not sent
+        start = 0  # zeros are not sent
     part, first, text = _owner(start or 0, texts)
     citation = Citation(
         url=opt_str(wire, "uri", at) or "",
@@ -53,7 +54,7 @@ def read_citation(value: Json, at: str, texts: Texts) -> tuple[int | None, Citat
 
 
 def place_of(start: int, end: int | None, texts: Texts) -> tuple[int, int, int | None, str]:
-    """The text part that these bytes of an answer lie in, their place in it in characters, and the words there."""
+    """The text part that contains these bytes of an answer, their place in it in characters, and the text there."""
     number, first, text = _owner(start, texts)
     assert number is not None  # there are texts
     here, there = _characters(text, start - first), None if end is None else _characters(text, end - first)
@@ -61,7 +62,7 @@ def place_of(start: int, end: int | None, texts: Texts) -> tuple[int, int, int |
 
 
 def write_citations(citations: Sequence[tuple[int, Citation]], texts: Texts, report: Report) -> list[Json]:
-    """The citations of a candidate; each comes with the number of the part that it belongs to."""
+    """The citations of a candidate; each is given with the number of its part."""
     firsts: dict[int, tuple[int, str]] = {}
     size = 0
     for number, text in texts:
@@ -90,7 +91,7 @@ def write_citations(citations: Sequence[tuple[int, Citation]], texts: Texts, rep
 
 
 def _owner(start: int, texts: Texts) -> tuple[int | None, int, str]:
-    """The part in which a byte lies, its own first byte, and its text; the last part if it lies behind all."""
+    """The part that contains a byte, its own first byte, and its text; the last part if the byte is after all parts."""
     owner: tuple[int | None, int, str] = (None, 0, "")
     size = 0
     for number, text in texts:
@@ -115,11 +116,11 @@ _SUPPORT = both("segment", "groundingChunkIndices")
 _SEGMENT = both("startIndex", "endIndex", "partIndex") | {"text"}
 
 Found = tuple[list[tuple[int, Citation]], list[tuple[str, Json]]]
-"""The citations, each with the number of its text part, and the fields that they do not say, each with its place."""
+"""The citations, each with the number of its text part, and the fields that they do not cover, each with its place."""
 
 
 def read_grounding(metadata: JsonObject, at: str, texts: Texts) -> Found:
-    """What a candidate's `groundingMetadata` says."""
+    """Read a candidate's `groundingMetadata`."""
     chunks_key, supports_key = spelling_of(metadata, "groundingChunks"), spelling_of(metadata, "groundingSupports")
     chunks, supports = metadata.get(chunks_key), metadata.get(supports_key)
     if not texts or not isinstance(chunks, list) or not isinstance(supports, (list, type(None))):
@@ -136,7 +137,7 @@ def read_grounding(metadata: JsonObject, at: str, texts: Texts) -> Found:
             left.append((source.at, source.value))
             continue
         left += source.extra_fields()
-        if not source.is_cited:  # it was found, and no words are said to rest on it
+        if not source.is_cited:  # it was found, but no text is attributed to it
             found.append((texts[-1][0], source.citation(None, None)))
     return found, left
 
@@ -151,11 +152,11 @@ class _Source:
         self.url, self._title, self._words = (word_of(self._holder, key) for key in ("uri", "title", "text"))
 
     def citation(self, start: int | None, end: int | None) -> Citation:
-        """The citation of this source by the words at this place."""
+        """The citation of this source by the text at this place."""
         return Citation(self.url, self._title, self._words, start, end, value=self.value, at=self._metadata)
 
     def extra_fields(self) -> Iterator[tuple[str, Json]]:
-        """What a citation does not say of the source."""
+        """The fields of the source that a citation does not cover."""
         known = _SOURCE | {"text"} if self._words else _SOURCE
         yield from ((join(self.at, self._key, key), value) for key, value in rest(self._holder, known).items())
         chunk = self.value if isinstance(self.value, dict) else {}
@@ -172,7 +173,7 @@ def _inner(value: Json) -> tuple[str, JsonObject]:
 
 
 def _citations_of_support(support: Json, at: str, sources: list[_Source], texts: Texts) -> Found:
-    """The citations of one piece of the answer."""
+    """The citations of one segment of the answer."""
     holder = support if isinstance(support, dict) else {}
     segment, numbers = holder.get("segment"), either(holder, "groundingChunkIndices")
     if not isinstance(segment, dict) or not isinstance(numbers, list):
@@ -182,7 +183,7 @@ def _citations_of_support(support: Json, at: str, sources: list[_Source], texts:
     cited = [source for source in cited if source.url]
     if not cited:
         return [], [(at, support)]
-    first = whole_number(either(segment, "startIndex")) or 0  # a number that is zero is not sent
+    first = whole_number(either(segment, "startIndex")) or 0  # zeros are not sent
     part, start, end, words = place_of(first, whole_number(either(segment, "endIndex")), texts)
     for source in cited:
         source.is_cited = True
@@ -218,7 +219,7 @@ _WORDS: Mapping[Finish, str] = {
 
 
 def read_finish(word: str) -> tuple[Finish, str | None]:
-    """The finish of an answer that did not fail, and the provider's own word where ours is coarser."""
+    """The finish of an answer that did not fail, and the provider's own word if ours is coarser."""
     if word == "STOP":
         return "stop", None
     if word == "MAX_TOKENS":
@@ -239,7 +240,7 @@ def failure(word: str, message: str | None, at: str) -> Fault:
 
 
 def write_finish(choice: Choice, finish: Finish, report: Report) -> str:
-    """The word for a choice's finish; what it cannot say is reported."""
+    """The word for a choice's finish; what it cannot express is reported."""
     at, detail, word = choice.finish_at, choice.detail, _WORDS[finish]
     if (finish == "content_filter" and detail in FILTERS) or (finish == "pause" and detail == _CONTINUATION):
         return str(detail)
@@ -260,7 +261,7 @@ _TOKEN = both("token", "logProbability")
 
 
 def read_logprobs(result: JsonObject, at: str) -> tuple[tuple[TokenLogprob, ...], Unknown]:
-    """The tokens that were chosen, each with what else could have stood there, and the fields that say more."""
+    """The chosen tokens, each with its alternatives, and the fields that are not modelled."""
     unknown: Unknown = [(join(at, key), value) for key, value in rest(result, _RESULT).items()]
     chosen_key, top_key = spelling_of(result, "chosenCandidates"), spelling_of(result, "topCandidates")
     tops = opt_list(result, top_key, at)
@@ -303,7 +304,7 @@ _KNOWN = both(
 
 
 def read_usage(counts: JsonObject, at: str) -> Usage:
-    """The counts our way. The total is derived; the share of tool use stays beside the prompt that it is added to."""
+    """The counts in our terms. The total is derived; the share of tool use is included in the prompt and kept."""
     thoughts = _count(counts, "thoughtsTokenCount", at)
     return Usage(
         input_tokens=_sum(_count(counts, "promptTokenCount", at), _count(counts, _TOOL_USE, at)),
@@ -320,7 +321,7 @@ def read_usage(counts: JsonObject, at: str) -> Usage:
 
 
 def _modality(counts: JsonObject, name: str, modality: str) -> int | None:
-    """The tokens of a modality that has a price of its own."""
+    """The tokens of a modality that has a price of its own; None if there are none."""
     details = either(counts, name)
     for each in details if isinstance(details, list) else ():
         if isinstance(each, dict) and each.get("modality") == modality:
@@ -330,7 +331,7 @@ def _modality(counts: JsonObject, name: str, modality: str) -> int | None:
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
-    """The counts as the API gives them."""
+    """The counts in the API's terms."""
     asked, written, thoughts = usage.input_tokens, usage.output_tokens, usage.reasoning_tokens
     shares = either(usage.extras, _TOOL_USE)
     tool_use = shares if type(shares) is int else 0

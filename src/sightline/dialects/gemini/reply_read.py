@@ -1,7 +1,7 @@
-"""A reply as events. A streamed frame has the shape of a whole reply, so one reading serves both.
+"""Reads a reply as events. A streamed frame has the form of a whole reply, so the same code reads both.
 
-Text grows from frame to frame: text parts that follow each other and are of one kind, thought or not, are one part, and
-a signature closes it. Whole replies are folded the same way, so that a stream and its whole are equal.
+Text grows from frame to frame: consecutive text parts of one kind, thought or not, are one part, and a signature closes
+it. Whole replies are folded the same way, so that a stream and the whole reply are equal.
 """
 
 from dataclasses import dataclass, field
@@ -59,7 +59,7 @@ _CONTENT_EVENTS = (TextReceived, ThinkingReceived, ToolCallBegun, PartReceived)
 
 
 def read_reply(body: Json) -> list[StreamEvent]:
-    """The events of a whole reply, an error body included."""
+    """The events of a whole reply, or of an error body."""
     at = ""
     if type(body) is list and len(body) == 1:
         body, at = body[0], "/0"
@@ -95,7 +95,7 @@ class _Choice:
     citations: list[Json] = field(default_factory=list)
 
     def begin(self, grows: str = "") -> int:
-        """The number of a new part."""
+        """Begin a new part. Returns its number."""
         self.grows = grows
         self.part += 1
         if grows == "text":
@@ -105,7 +105,7 @@ class _Choice:
 
 class ReplyMachine(Machine):
     """Reads one frame after the other; a whole reply is a single frame. A stream has no end marker: after a finish the
-    end of the bytes is legal, and candidates and counts may follow one."""
+    bytes may end, but candidates and counts may still follow."""
 
     def __init__(self, *, is_stream: bool) -> None:
         self._is_stream = is_stream
@@ -120,7 +120,7 @@ class ReplyMachine(Machine):
         return self.read_frame(document, f"/{index}")
 
     def read_frame(self, document: JsonObject, at: str) -> list[StreamEvent]:
-        """The events of one frame at this place."""
+        """The events of the frame at this place."""
         events: list[StreamEvent] = []
         identity = (document.get("responseId"), document.get("modelVersion"), document.get("createTime"))
         if identity != self._started:
@@ -138,7 +138,7 @@ class ReplyMachine(Machine):
         if type(candidates) is list:
             for position, candidate in enumerate(candidates):
                 self._candidate(candidate, position, at, events)
-            if len(self._searches) > searched and self._usage is not None:  # the counts came before the candidates
+            if len(self._searches) > searched and self._usage is not None:  # the counts arrived before the candidates
                 self._count(self._usage, f"{at}/usageMetadata", events)
         elif candidates is not None:
             raise wrong(candidates, f"{at}/candidates", "a list")
@@ -149,15 +149,15 @@ class ReplyMachine(Machine):
             self._usage = usage
             counts = read_usage(as_object(usage, at), at)
             if self._searches:
-                # Gemini 3 charges for each query, earlier models for each prompt that was grounded: see the prices.
+                # Gemini 3 charges for each query, earlier models for each grounded prompt: see the prices.
                 calls = {"google_search": len(self._searches), "grounded_prompt": 1}
                 counts = msgspec.structs.replace(counts, server_tools=calls)
             events.append(UsageReceived(counts))
 
     def _others(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
-        """What an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
+        """Read what an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
         if document.get("error") is not None:
-            # An error, before it what it says besides its kind and its words.
+            # An error, preceded by its fields besides its type and its message.
             error = document["error"]
             self._unknown(document, _FRAME | {"error"}, 0, at, events)
             if type(error) is dict:
@@ -256,7 +256,7 @@ class ReplyMachine(Machine):
             choice.grows = ""
 
     def _about(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
-        """What a candidate says besides its content: citations, probabilities, its end."""
+        """Read the fields of a candidate besides its content: citations, probabilities, its finish."""
         self._cite(candidate, choice, at, events)
         self._ground(candidate, choice, at, events)
         key = spelling_of(candidate, "logprobsResult")
@@ -280,7 +280,7 @@ class ReplyMachine(Machine):
         name = "citationSources" if holder.get("citations") is None else "citations"
         texts = [(part, "".join(fragments)) for part, fragments in choice.texts]
         for index, value in enumerate(as_list(holder.get(name, []), f"{place}/{name}")):
-            if value in choice.citations:  # a later frame may tell the earlier ones again
+            if value in choice.citations:  # a later frame may repeat the earlier ones
                 continue
             choice.citations.append(value)
             part, citation = read_citation(value, f"{place}/{name}/{index}", texts)
@@ -291,7 +291,7 @@ class ReplyMachine(Machine):
         self._unknown(holder, frozenset({name}), choice.number, place, events)
 
     def _ground(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
-        """What a search found, as citations; later frames of a stream may repeat what earlier ones said."""
+        """Read what a search found, as citations; later frames of a stream may repeat those of earlier ones."""
         key = spelling_of(candidate, "groundingMetadata")
         metadata = candidate.get(key)
         if not isinstance(metadata, dict):
@@ -333,7 +333,7 @@ class ReplyMachine(Machine):
                 self._note(number, join(at, key), value, events)
 
     def _note(self, number: int, at: str, value: Json, events: list[StreamEvent]) -> None:
-        """Tell of a field that we do not model; in a stream once for each choice and name."""
+        """Report a field that is not modelled; in a stream once for each choice and name."""
         if value is None:
             return
         if self._is_stream:
@@ -345,7 +345,7 @@ class ReplyMachine(Machine):
 
 
 def _read_identity(document: JsonObject, names: tuple[str, str, str], at: str) -> Started:
-    """Who answers, under the names of one spelling."""
+    """The id, model and time of a reply, under the names of one spelling."""
     reply_id, model, time = (opt_str(document, name, at) for name in names)
     created = None if time is None else _seconds(time)
     found = zip(("id", "model", "created"), (reply_id, model, created), names, strict=True)
@@ -397,7 +397,7 @@ _TEXT_FRAME, _TEXT_FRAMES = msgspec.json.Decoder(_TextFrame), msgspec.json.Decod
 
 
 def read_text(data: bytes) -> str | None:
-    """The text of a reply, whole or streamed, that is nothing but text and came to its end; None for any other."""
+    """The text of a reply, whole or streamed, that contains only text and is complete; None for any other."""
     try:
         frames = [_TEXT_FRAME.decode(data)] if data[:1] == b"{" else _decode_stream(data)
     except ValueError:
@@ -405,7 +405,7 @@ def read_text(data: bytes) -> str | None:
     said = [frame.candidates[0] for frame in frames]
     finishes = [each.finishReason for each in said]
     parts = [each.content.parts[0] for each in said]
-    # A signature closes a part, so that what follows is another.
+    # A signature closes a part, so what follows is another part.
     if not finishes or finishes.pop() is None or any(finishes) or any(part.thoughtSignature for part in parts[:-1]):
         return None
     return "".join([part.text for part in parts]) or None

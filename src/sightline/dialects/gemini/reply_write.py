@@ -1,8 +1,8 @@
-"""A reply as one generateContent answer, or its events as frames of streamGenerateContent.
+"""Writes a reply as one generateContent response, or its events as frames of streamGenerateContent.
 
-Words leave as they come. A call is one whole part here, so it leaves when it is complete, and what follows it waits for
-it. How each choice ended, its citations and the usage are in the last frame; a failure is a frame of its own, after
-which nothing comes.
+Text is sent as it arrives. A call is a single part here, so it is sent when it is complete, and whatever follows it
+waits for it. The finish of each choice, its citations and the usage are in the last frame; a failure is a frame of its
+own, after which nothing follows.
 """
 
 from collections import defaultdict
@@ -60,11 +60,11 @@ from sightline.wire.jsontext import encode
 from sightline.wire.sse import Frame, encode_frame
 
 _LAST_SECOND = 253_402_300_800
-"""The end of the year 9999, behind which there are no dates."""
+"""The end of the year 9999, after which there are no dates."""
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
-    """The body of a reply. One that failed has no form here but the error."""
+    """The body of a reply. A failed reply can only be written as the error."""
     if reply.fault is not None:
         lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
@@ -79,7 +79,7 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 
 def identity(reply_id: str, model: str, created: int) -> JsonObject:
-    """The fields that name a reply, as far as they are known."""
+    """The fields that identify a reply, as far as they are known."""
     fields: JsonObject = {}
     if model:
         fields["modelVersion"] = model
@@ -91,7 +91,7 @@ def identity(reply_id: str, model: str, created: int) -> JsonObject:
 
 
 def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject | None:
-    """One part of an answer; None if there is nothing to say or no way to say it."""
+    """One part of an answer; None if it is empty or cannot be expressed."""
     wire: JsonObject | None
     match part:
         case Text():
@@ -155,7 +155,7 @@ def _candidate(choice: Choice, index: int, report: Report, *, same: bool) -> Jso
 
 
 def _with_parts(choice: Choice, index: int, parts: list[Json], report: Report) -> JsonObject:
-    """The candidate of a choice with these parts, and what it says beside them."""
+    """The candidate of a choice with these parts, and the fields beside them."""
     candidate: JsonObject = {"content": {"parts": parts, "role": "model"}, "index": index}
     if choice.finish is not None:
         candidate["finishReason"] = write_finish(choice, choice.finish, report)
@@ -173,7 +173,7 @@ def _with_parts(choice: Choice, index: int, parts: list[Json], report: Report) -
 
 
 def _with_thoughts(wire: JsonObject, carried: list[Part]) -> JsonObject:
-    """A call with the thoughts of another model's before it, unless Google has signed it."""
+    """A call with the preceding thoughts of another provider's model, unless Google has signed it."""
     return wire if "thoughtSignature" in wire else add_signature(wire, pack_thoughts(carried))
 
 
@@ -200,7 +200,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Choice:
-    """What one choice still owes."""
+    """What remains to be written of one choice."""
 
     waiting: list[_Call | JsonObject] = field(default_factory=list)
     calls: dict[int, _Call] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class StreamWriter(TextFraming):
         self._separator = b"["
 
     def feed(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event is the readable form
-        """The bytes that can leave now."""
+        """The bytes that can be sent now."""
         if self._is_over:
             return b""
         self._known.add(event)
@@ -271,7 +271,7 @@ class StreamWriter(TextFraming):
             case Ended():
                 return self._end()
             case CitationReceived(choice=choice) | LogprobsReceived(choice=choice):
-                self._choices.setdefault(choice, _Choice())  # it is told with the end
+                self._choices.setdefault(choice, _Choice())  # it is written with the end
             case FieldReceived() | FrameBroken():
                 pass
             case unreachable:
@@ -279,18 +279,18 @@ class StreamWriter(TextFraming):
         return b""
 
     def text_frame(self, event: GrowingText) -> bytes | None:
-        """The frame of one more piece of words. Reasoning, and elements of an array, are written in full."""
+        """The frame of one more piece of text. Reasoning and array elements are written in full: None."""
         choice = self._choices[event.choice]
         if self._client.as_array or choice.waiting or choice.signing is not None or not isinstance(event, TextReceived):
             return None
         return self._content(event.choice, [{"text": event.text}])
 
     def note_text(self, event: GrowingText) -> None:
-        """Citations need the whole text."""
+        """Record the text, because citations need all of it."""
         self._known.add(event)
 
     def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
-        """Say some of a part now, or when the calls before it are complete."""
+        """Write a piece of a part now, or when the calls before it are complete."""
         choice = self._choices[number]
         signed = b"" if choice.signing is None or choice.signing.part == part else self._write_signature(number)
         if choice.waiting:
@@ -299,7 +299,7 @@ class StreamWriter(TextFraming):
         return signed + self._content(number, [wire])
 
     def _write_signature(self, number: int) -> bytes:
-        """Say the signature of a part that has come to its end, as Google does: on an empty text."""
+        """Write the signature of a part that has ended, as Google does: on an empty text."""
         choice = self._choices[number]
         event, choice.signing = choice.signing, None
         if event is None:
@@ -328,7 +328,7 @@ class StreamWriter(TextFraming):
         return self._say(event.choice, event.part, {"text": text, "thought": True})
 
     def _sign(self, event: SignatureReceived) -> bytes:
-        """Keep a signature for the end of its part: a signature may come in pieces."""
+        """Keep a signature until the end of its part: a signature may arrive in pieces."""
         choice = self._choices[event.choice]
         call = choice.calls.get(event.part)
         if call is not None:
@@ -341,14 +341,14 @@ class StreamWriter(TextFraming):
         return before
 
     def _release(self, number: int) -> bytes:
-        """Say everything that no longer waits for a call."""
+        """Write everything that no longer waits for a call."""
         waiting = self._choices[number].waiting
         parts: list[Json] = []
         while waiting and (not isinstance(waiting[0], _Call) or waiting[0].is_complete):
             first = waiting.pop(0)
             if isinstance(first, _Call):
                 wire = write_part(first.fold.reply.choice.parts[0], self._report)
-                assert wire is not None  # a call can always be said
+                assert wire is not None  # a call can always be written
                 first = _with_thoughts(wire, first.carried)
             parts.append(first)
         return self._content(number, parts) if parts else b""

@@ -1,8 +1,8 @@
-"""A generateContent body and a canonical request, both ways: one message per content, the system instruction first.
+"""Reads and writes a generateContent body: one message per content, the system instruction first.
 
-A client sends a thought back in the pieces in which a stream gave it: words first, their signature on no words. Read as
-one thought, both stay together in every other dialect. The pieces stay beside it, each in its place, as opaque parts
-whose content is elsewhere; our own writer writes them instead of the thought.
+A client sends a thought back in the pieces in which the stream sent it: first the text, then a signature on an empty
+text. They are read as one thought, so that both stay together in every other dialect. The pieces stay beside it, each
+in its place, as opaque parts whose content is elsewhere; our own writer writes them instead of the thought.
 """
 
 from collections.abc import Iterator
@@ -50,12 +50,12 @@ from sightline.wire.pointer import resolve
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
 _CONTENT = frozenset({"role", "parts"})
 MODEL, TOOLS = "model", "tools"
-"""Fields that a body may leave out: a null in the extras says that it had them."""
+"""Fields that a body may leave out: a null in the extras records that the body had them."""
 _TOP = top_level_keys(TABLE) | both("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
 
 
 def read_request(body: Json) -> Request:
-    """The request that a body makes."""
+    """Read a request body."""
     document = as_object(body, "")
     contents = document.get("contents")
     if type(contents) is list:
@@ -100,7 +100,7 @@ def _message(value: Json, at: str) -> Message:
 
 
 def _parts(value: Json, at: str) -> tuple[Part, ...]:
-    """The parts of a list, or the one part that stands without a list, as Google's own examples have it."""
+    """The parts of a list, or the one part without a list, as in Google's own examples."""
     if type(value) is list:
         return tuple([read_part(item, f"{at}/{index}") for index, item in enumerate(value)])
     if type(value) is dict:
@@ -124,7 +124,7 @@ def _system(value: Json, at: str) -> Message:
 
 
 def _options(document: JsonObject, extras: JsonObject) -> Options:
-    """The options; what `generationConfig` holds besides goes to the extras, in its container."""
+    """The options; the other members of `generationConfig` go to the extras, in their container."""
     found, places = read_options(document, TABLE)
     key = spelling_of(document, "generationConfig")
     config = opt_object(document, key, "")
@@ -153,7 +153,7 @@ def _tool_choice(document: JsonObject, extras: JsonObject) -> ToolChoice | None:
 
 
 class ContentWriter:
-    """Writes the messages of one conversation in order; `same` says that they were read from this dialect.
+    """Writes the messages of one conversation in order; `same`: they were read from this dialect.
 
     It remembers the calls so far: an id may be used again, and a result answers the last call before it with its id.
     """
@@ -164,7 +164,7 @@ class ContentWriter:
         self._calls: dict[str, ToolCall] = {}
 
     def content(self, message: Message, parts: list[Json]) -> JsonObject:
-        """The content of a message that comes to these parts."""
+        """The content of a message with these parts."""
         if self._same:
             role = "model" if message.role == "assistant" else "user"
             return restore_extras({"role": role, "parts": parts}, message.extras)
@@ -174,7 +174,7 @@ class ContentWriter:
         return {"role": "model" if message.role == "assistant" else "user", "parts": parts}
 
     def parts(self, message: Message, place: str) -> list[Json]:
-        """The parts of a message. A signature that was waiting for the part after it is put on that part."""
+        """The parts of a message. A signature that waits for the part after it is put on that part."""
         out: list[Json] = []
         signature: str | None = None
         for index, part in enumerate(message.parts):
@@ -193,7 +193,7 @@ class ContentWriter:
         if signature is not None:
             out.append({"text": "", "thoughtSignature": signature})
         if not out and not self._same:
-            # What it held is reported part by part; this is for the message itself, its role and its place.
+            # Its content is reported part by part; this is for the message itself, its role and its place.
             self._report.lose(message.at, "a message without content", "gemini refuses an empty content", "identity")
         return out
 
@@ -246,7 +246,8 @@ class ContentWriter:
 
     def _opaque(self, part: Opaque, place: str) -> JsonObject | None:
         if part.mirrored:
-            # A piece of a thought goes back as such, and only to us; elsewhere its text is part of the whole.
+            # A piece of a thought is written back as a piece, and only in this dialect; elsewhere its text is part of
+            # the whole.
             return self._part(read_part(part.value, part.at), place) if self._same else None
         if part.dialect == NAME and isinstance(part.value, dict):
             return part.value
@@ -267,7 +268,7 @@ class ContentWriter:
         return {"functionResponse": holder}
 
     def _name(self, result: ToolResult, place: str) -> str:
-        """The name of the function that was called, whatever the result says of it."""
+        """The name of the function that was called, whatever name the result has."""
         call = self._calls.get(result.id) if result.id else None
         if call is not None:
             if result.name not in (None, call.name):
@@ -308,7 +309,7 @@ class ContentWriter:
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
-    """The body, and in the report what it does not say."""
+    """The body of this request in this dialect; what it cannot express is reported."""
     same = request.dialect == NAME
     messages = request.messages
     if not same:
@@ -386,7 +387,7 @@ def _as_it_stood(message: Message, parts: list[Json]) -> Json:
 
 
 def with_joined_thoughts(messages: list[Message], document: Json) -> list[Message]:
-    """The messages with each thought whole, directly before the piece that signs it. Pieces may be contents too."""
+    """The messages with each thought whole, directly before the piece that signs it. Pieces may be whole contents."""
     pieces: dict[str, Part] = {}
     wholes: dict[str, Part] = {}
     for run in _runs(messages):
@@ -412,13 +413,13 @@ def with_joined_thoughts(messages: list[Message], document: Json) -> list[Messag
 
 
 def is_followed_by_pieces(parts: tuple[Part, ...], index: int) -> bool:
-    """Whether this part is a thought whose pieces stand beside it."""
+    """Whether this part is a thought whose pieces follow it."""
     following = parts[index + 1] if index + 1 < len(parts) else None
     return isinstance(parts[index], Thinking) and isinstance(following, Opaque) and following.mirrored
 
 
 def _runs(messages: list[Message]) -> Iterator[list[Thinking]]:
-    """The pieces of each thought: words without a signature, then a signature without words."""
+    """The pieces of each thought: texts without a signature, then a signature without text."""
     run: list[Thinking] = []
     for message in messages:
         if message.role != "assistant":

@@ -1,9 +1,9 @@
-"""Tools and the choice among them, both ways, and their schemas.
+"""Reads and writes tools and the tool choice, and their schemas.
 
 `tools` is a list of objects, each with function declarations or server tools or both. A declaration knows its place, so
-that a same-dialect write puts each back into its object. Google's OpenAPI form of schemas (`OBJECT`, `nullable`,
-numbers as strings) is read as JSON Schema, which is written in the part of it that the API takes. A schema in another
-form than ours remembers that form and its key, so that a same-dialect write is exact.
+that writing in the same dialect puts each back into its object. Google's OpenAPI form of schemas (`OBJECT`, `nullable`,
+numbers as strings) is read as JSON Schema; what is written is the subset of JSON Schema that the API takes. A schema in
+another form than ours remembers that form and its key, so that writing in the same dialect is exact.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ _REFUSED: Mapping[str, Severity] = {
     "uniqueItems": "option",
     "enumDescriptions": "option",
 }
-"""Keywords for which the API refuses a schema; the first two say nothing about what fits it."""
+"""Keywords for which the API refuses a schema; the first two do not affect which values are valid."""
 
 
 class WireSchema(dict[str, Json]):
@@ -62,7 +62,7 @@ class WireSchema(dict[str, Json]):
 
 
 def read_schema(wire: JsonObject, key: str, *, is_openapi: bool) -> JsonObject:
-    """The JSON Schema that stood under `key`. Lower-case types say that it is JSON Schema already."""
+    """The JSON Schema under `key`. Lower-case types show that it is JSON Schema already."""
     root = wire.get("type")
     if type(root) is str and root.islower():
         return WireSchema(wire, key, wire) if is_openapi else wire
@@ -70,15 +70,15 @@ def read_schema(wire: JsonObject, key: str, *, is_openapi: bool) -> JsonObject:
 
 
 def write_schema(schema: JsonObject, key: str) -> tuple[str, JsonObject]:
-    """Where a schema of this dialect goes and in which form: as it stood, else under `key`."""
+    """The key and the form of a schema of this dialect: as it was read, otherwise under `key`."""
     if isinstance(schema, WireSchema):
         return schema.key, schema.wire
     return key, schema
 
 
 def strip_refused(schema: JsonObject, at: str, place: str, report: Report, name: str = "the schema") -> JsonObject:
-    """A foreign JSON Schema without what the API refuses; `at` is its place in the source, `place` where it goes, and
-    `name` what the report calls it."""
+    """A foreign JSON Schema without what the API refuses; `at` is its place in the source, `place` its place in the
+    written body, and `name` what the report calls it."""
 
     def clean(node: JsonObject, path: str) -> JsonObject:
         for key, severity in _REFUSED.items():
@@ -89,7 +89,9 @@ def strip_refused(schema: JsonObject, at: str, place: str, report: Report, name:
             if "anyOf" in kept:
                 what = f"anyOf at {path or 'the root'} of {name}"
                 report.lose(at, what, "gemini takes it or the $ref beside it, not both", "option")
-            kept["anyOf"] = [{"$ref": kept.pop("$ref")}]  # the same schema, in the form that may have neighbours
+            kept["anyOf"] = [
+                {"$ref": kept.pop("$ref")}
+            ]  # the same schema, in the form that allows other keywords beside it
         return kept
 
     cleaned = map_schema(schema, clean, _KEYS)
@@ -154,7 +156,7 @@ _MODELLED = both("environment", "excludedPredefinedFunctions")
 
 
 def read_computer(tool: JsonObject, at: str) -> OpaqueTool | None:
-    """The entry, whole and as functions; None where it is not computer use."""
+    """The entry, unchanged and as functions; None if it is not computer use."""
     computer = either(tool, "computerUse")
     if not isinstance(computer, dict):
         return None
@@ -187,7 +189,7 @@ _CHOICE = both("mode", "allowedFunctionNames")
 
 
 def read_tools(value: Json, at: str) -> tuple[Tool, ...]:
-    """The tools in order; what is not a declared function is opaque."""
+    """The tools in order; anything that is not a declared function is opaque."""
     tools: list[Tool] = []
     for index, item in enumerate(as_list(value, at)):
         place = f"{at}/{index}"
@@ -218,7 +220,7 @@ def _declaration(value: Json, at: str) -> FunctionTool:
 
 
 def write_tools(request: Request, report: Report) -> list[Json]:
-    """The tools as the API takes them."""
+    """The tools in the API's form."""
     if request.dialect == NAME:
         return _as_they_stood(request.tools)
     declared: list[Json] = []
@@ -272,7 +274,7 @@ def _as_they_stood(tools: tuple[Tool, ...]) -> list[Json]:
 
 
 def read_choice(config: JsonObject, at: str) -> ToolChoice | None:
-    """The choice that a `functionCallingConfig` makes; a mode without an equal elsewhere is kept beside ours."""
+    """The choice of a `functionCallingConfig`; a mode without an equivalent elsewhere is kept beside ours."""
     if not config:
         return None
     word = read_enum(config, "mode", _NUMBERED_MODES, at)
@@ -288,7 +290,7 @@ def read_choice(config: JsonObject, at: str) -> ToolChoice | None:
 
 
 def write_choice(request: Request, declared: list[Json], report: Report) -> JsonObject | None:
-    """The `functionCallingConfig` of a choice; it may not stand without functions."""
+    """The `functionCallingConfig` of a choice; it is not allowed without functions."""
     choice = request.tool_choice
     if choice is None:
         return None
@@ -299,7 +301,7 @@ def write_choice(request: Request, declared: list[Json], report: Report) -> Json
     choice = fit_choice(choice, tool_names(request.tools), report, NAME, has_tools=bool(declared))
     if choice is None:
         return None
-    # Where calls are free and the names limited, only VALIDATED takes names.
+    # If calls are optional and the names restricted, only VALIDATED takes names.
     word = "VALIDATED" if choice.mode == "auto" and choice.names else _WORDS[choice.mode]
     return _config(word, choice.names)
 

@@ -1,7 +1,7 @@
 """OpenAI's Chat Completions, and the many servers that speak it.
 
-Knows every field of its requests, replies, streams and errors, and nothing of providers: what differs between its
-servers is a named setting of the target. Imports the shared pieces of `dialects`, `wire` and `model` only.
+Knows every field of its requests, replies, streams and errors, and nothing about providers: the differences between its
+servers are named settings of the target. Imports only the shared modules of `dialects`, `wire` and `model`.
 """
 
 import re
@@ -44,7 +44,7 @@ from sightline.model.request import Request, parts_of
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,64}"), 64)
 MOST_TOOLS = 128
 LONGEST_ID = 40
-"""The vendor's own server refuses longer ids of calls; others make longer ones and want them back as they are."""
+"""The vendor's own server refuses longer call ids; other servers create longer ones and expect them back unchanged."""
 
 
 def problems(request: Request) -> list[Problem]:
@@ -60,7 +60,7 @@ def problems(request: Request) -> list[Problem]:
 
 
 def vendor_problems(document: Json) -> list[Problem]:
-    """What OpenAI's own server refuses in a body, while others of this API may take it."""
+    """What OpenAI's own server refuses in a body, although other servers of this API may take it."""
     body = object_at(document)
     return [
         *openai_rules.option_problems(body, OF_CHAT),

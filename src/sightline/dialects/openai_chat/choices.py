@@ -1,8 +1,8 @@
-"""What whole replies and stream chunks of Chat Completions share: words, reasoning, logprobs, finishes, and which tool
+"""What whole replies and stream chunks of Chat Completions share: text, reasoning, logprobs, finishes, and which tool
 call a streamed fragment belongs to.
 
 Providers agree on neither ids nor indexes: some repeat the id, some send it once, some number every call 0, some send
-no ids at all. The rule here trusts an id over an index and never joins two calls on the index alone.
+no ids at all. The code here trusts an id over an index and never joins two calls by the index alone.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ from sightline.wire.partial_json import PartialJson
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call so far. `id` is what the provider gave, empty where it gave none."""
+    """A call so far. `id` is the one that the provider gave, empty if it gave none."""
 
     part: int
     index: int | None
@@ -65,7 +65,7 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the arguments so far are one whole JSON value; free text never says that it is whole."""
+        """Whether the arguments so far are one complete JSON value; free text is never known to be complete."""
         if self.kind == "custom":
             return False
         for piece in self.pieces[self.scanned :]:
@@ -90,7 +90,7 @@ class Assembly:
 
     def __init__(self, choice: int) -> None:
         self._choice = choice
-        self._calls: list[_Call] = []  # the one that was last spoken of is the last
+        self._calls: list[_Call] = []  # the call that the latest fragment belonged to is last
 
     @property
     def has_calls(self) -> bool:
@@ -103,7 +103,7 @@ class Assembly:
         return self._calls[-1].part
 
     def grow(self, index: object, arguments: str) -> ArgumentsReceived | None:
-        """The event of a fragment that has arguments only and continues the last call; None for any other."""
+        """The event of a fragment that holds only arguments and continues the last call; None for any other."""
         call = self._calls[-1] if self._calls else None
         if call is None or call.index != index or not call.has_begun or call.is_completed:
             return None
@@ -111,7 +111,7 @@ class Assembly:
         return ArgumentsReceived(call.part, arguments, self._choice)
 
     def add(self, fragment: Fragment) -> list[StreamEvent]:
-        """The events of one more fragment."""
+        """The events of the next fragment."""
         call = self._call_of(fragment)
         events: list[StreamEvent] = []
         if call is None:
@@ -129,7 +129,7 @@ class Assembly:
         return events
 
     def finish(self) -> list[StreamEvent]:
-        """Nothing more comes: every call is as complete as it will be."""
+        """The events at the end of the choice: every call is as complete as it will be."""
         events: list[StreamEvent] = []
         for call in sorted(self._calls, key=lambda call: call.part):
             if not call.has_begun:
@@ -154,7 +154,7 @@ class Assembly:
         return [ArgumentsReceived(call.part, fragment.arguments, self._choice)] if call.has_begun else []
 
     def _call_of(self, fragment: Fragment) -> _Call | None:
-        """The call that the fragment continues, None if it begins one."""
+        """The call that the fragment continues, or None if it begins a new one."""
         under_index = [call for call in self._calls if call.index == fragment.index]
         if fragment.id:
             known = [call for call in self._calls if call.id == fragment.id]
@@ -173,7 +173,7 @@ class Assembly:
         return call
 
     def _complete_whole_ones(self) -> list[StreamEvent]:
-        """A call whose JSON is closed when the next begins gets nothing more, so writers need not wait for it."""
+        """Complete the calls whose JSON is closed when the next call begins, so that writers need not wait for them."""
         events: list[StreamEvent] = []
         for call in self._calls:
             if call.has_begun and not call.is_completed and call.is_whole:
@@ -183,18 +183,18 @@ class Assembly:
 
 
 def _is_another(call: _Call, fragment: Fragment) -> bool:
-    """Whether a fragment with the id of a call begins another: some models give the same id to all that they call."""
+    """Whether a fragment with the id of a call begins another one: some models give all their calls the same id."""
     is_elsewhere = fragment.index is not None and fragment.index != call.index
     return is_elsewhere and bool(fragment.name) and call.is_whole and not _is_repeated(call, fragment)
 
 
 def _may_be_named(call: _Call, fragment: Fragment) -> bool:
-    """Whether an id that comes late is that of this call: it was begun without a name, or goes on without one."""
+    """Whether an id that arrives late belongs to this call: the call began without a name, or the fragment has none."""
     return not call.name or (not fragment.name and not call.is_whole)
 
 
 def _is_repeated(call: _Call, fragment: Fragment) -> bool:
-    """Some servers tell a whole call once more when it is complete."""
+    """Whether the fragment repeats a whole call: some servers send a call again when it is complete."""
     is_suspect = bool(fragment.id and fragment.name == call.name and call.pieces) and call.is_whole
     return is_suspect and "".join(call.pieces) == fragment.arguments
 
@@ -203,14 +203,14 @@ _FITS = re.compile(r"[a-zA-Z0-9_-]{1,24}")
 
 
 class CallIds:
-    """The ids of one choice's calls. A made one follows from the reply's own id, so that no two turns share it."""
+    """The ids of one choice's calls. Generated ids are derived from the reply's id, so that no two turns share one."""
 
     def __init__(self, choice: int) -> None:
         self._choice = choice
         self._taken: set[str] = set()
 
     def of(self, given: str, number: int, reply_id: str | None) -> str:
-        """The id of the call with this number: the given one, if there is one."""
+        """The id of the call with this number: the given one if there is one, otherwise a generated one."""
         call_id = given or self._make_id(number, reply_id or "")
         self._taken.add(call_id)
         return call_id
@@ -240,17 +240,17 @@ FINISHES: Mapping[str, Finish] = {
 }
 
 FAILURES = frozenset({"error", "network_error", "insufficient_system_resource", "abort"})
-"""Finish words of some servers that say: this answer is not whole."""
+"""Finish words by which some servers report that an answer is incomplete."""
 
 _HUGE = 1e300
 _LOGPROBS = ("content", "refusal")
 
 MOST_CHOICES = 128
-"""The API makes no more; a greater number is no choice but a mistake."""
+"""The API allows no more; a greater number is not a choice but a mistake."""
 
 
 def read_index(holder: JsonObject, position: int, at: str) -> int:
-    """The number of a choice, its position where it has none."""
+    """The number of a choice; its position if it has none."""
     index = opt_int(holder, "index", at)
     if index is None:
         index = position
@@ -260,7 +260,7 @@ def read_index(holder: JsonObject, position: int, at: str) -> int:
 
 
 def read_finish(word: str, *, has_calls: bool, has_refusal: bool) -> Finish:
-    """The finish of a choice. A word that we do not know is a stop: the provider says that the answer is whole."""
+    """The finish of a choice. An unknown word counts as a stop: the provider declares the answer complete."""
     finish = FINISHES.get(word, "stop")
     if finish in ("stop", "tool_calls"):
         return "tool_calls" if has_calls else "refusal" if has_refusal else "stop"
@@ -268,19 +268,19 @@ def read_finish(word: str, *, has_calls: bool, has_refusal: bool) -> Finish:
 
 
 def finish_detail(word: str) -> str | None:
-    """The provider's own word where ours is coarser."""
+    """The provider's own word if ours is coarser; otherwise None."""
     return None if FINISHES.get(word) == word else word
 
 
 def write_finish(finish: Finish | None, *, has_refusal: bool) -> str:
-    """The word for a finish. A refusal in words of its own is a stop; one without is what a filter does."""
+    """The word for a finish. A refusal with a text of its own is a stop; one without is what a filter does."""
     if finish == "refusal":
         return "stop" if has_refusal else "content_filter"
     return finish if finish in ("length", "tool_calls", "content_filter") else "stop"
 
 
 def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:
-    """The content of a message or of a delta: a string, or with some servers a list of words and reasoning."""
+    """The content of a message or of a delta: a string, or with some servers a list of text and reasoning."""
     if content is None or content == "":
         return []
     if type(content) is str:
@@ -302,7 +302,7 @@ def read_content(content: Json, choice: int, at: str) -> list[StreamEvent]:
 
 
 def _plain(pieces: Json) -> str | None:
-    """The words of a list of text parts, None if it is anything else."""
+    """The text of a list of text parts, None if it is anything else."""
     texts: list[str] = []
     for piece in pieces if isinstance(pieces, list) else [None]:
         text = piece.get("text") if isinstance(piece, dict) and piece.get("type") == "text" else None
@@ -313,7 +313,7 @@ def _plain(pieces: Json) -> str | None:
 
 
 def read_role(holder: JsonObject, at: str) -> list[StreamEvent]:
-    """A reply is the assistant's; some servers also tell what their own tools said."""
+    """Report an unexpected role: replies are the assistant's, but some servers send their own tools' output too."""
     role = holder.get("role")
     return [] if role is None or role == "assistant" else [FieldReceived(f"{at}/role", role)]
 
@@ -321,7 +321,7 @@ def read_role(holder: JsonObject, at: str) -> list[StreamEvent]:
 def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool = False) -> list[StreamEvent]:
     """Reasoning beside the content of a message or of a delta, under any of the names that providers use.
 
-    `has_words`: some of it came before this delta.
+    `has_words`: some of it arrived before this delta.
     """
     if holder.keys().isdisjoint(THINKING):
         return []
@@ -332,7 +332,7 @@ def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool =
         if isinstance(value, dict):
             value = value.get("text") or value.get("content") or value
         if isinstance(value, str):
-            if value and value not in seen:  # some servers say the same under two names
+            if value and value not in seen:  # some servers send the same text under two names
                 seen.add(value)
                 events.append(ThinkingReceived(THINKING_PART, value, choice, at=f"{at}/{key}"))
         elif value is not None:
@@ -350,7 +350,7 @@ def read_thinking(holder: JsonObject, choice: int, at: str, *, has_words: bool =
 
 
 def read_reasoning_signature(holder: JsonObject, at: str) -> tuple[str | None, str, str | None] | None:
-    """What stands for the reasoning of a message: the signature, the dialect that made it, and its id."""
+    """The signature of a message's reasoning, the dialect that made it, and its id; None if there is none."""
     opaque, item = opt_str(holder, SIGNATURE, at), opt_str(holder, SIGNATURE_ID, at)
     if opaque is None:
         return None if item is None else (None, NAME, item)
@@ -359,7 +359,7 @@ def read_reasoning_signature(holder: JsonObject, at: str) -> tuple[str | None, s
 
 
 def read_citations(value: Json, choice: int, at: str) -> list[StreamEvent]:
-    """`annotations` of a message."""
+    """Read the `annotations` of a message."""
     if not isinstance(value, list):  # some servers put other things under this name
         return [] if value is None else [FieldReceived(at, value)]
     events: list[StreamEvent] = []
@@ -381,7 +381,7 @@ def read_citations(value: Json, choice: int, at: str) -> list[StreamEvent]:
 
 
 def write_citation(citation: Citation, offset: int) -> JsonObject | None:
-    """A citation as an annotation, None where this dialect cannot say it; `offset` is where its text begins."""
+    """A citation as an annotation, None if this dialect cannot express it; `offset` is where its text begins."""
     if not citation.url or citation.start is None or citation.end is None:
         return None
     inner: JsonObject = {
@@ -394,7 +394,7 @@ def write_citation(citation: Citation, offset: int) -> JsonObject | None:
 
 
 def read_logprobs(value: Json, choice: int, at: str) -> list[StreamEvent]:
-    """A choice's `logprobs`, those of a refusal behind those of the content; other forms are not modelled."""
+    """A choice's `logprobs`, those of a refusal after those of the content; other forms are not modelled."""
     if type(value) is not dict:
         return [FieldReceived(at, value)] if value else []
     tokens = tuple(
@@ -406,7 +406,7 @@ def read_logprobs(value: Json, choice: int, at: str) -> list[StreamEvent]:
 
 
 def read_token(value: Json, at: str, *, nested: bool = True) -> TokenLogprob:
-    """One token with its alternatives, which have none; both of OpenAI's APIs write it so."""
+    """One token with its alternatives, which have none themselves; both OpenAI APIs use this form."""
     holder = as_object(value, at)
     logprob, raw = holder.get("logprob"), holder.get("bytes")
     tops = as_list(holder.get("top_logprobs") or [], f"{at}/top_logprobs") if nested else []
@@ -419,7 +419,7 @@ def read_token(value: Json, at: str, *, nested: bool = True) -> TokenLogprob:
 
 
 def write_token(token: TokenLogprob, *, nested: bool = True) -> JsonObject:
-    """The same as JSON."""
+    """The token as JSON."""
     document: JsonObject = {
         "token": token.token,
         "logprob": token.logprob,
@@ -435,7 +435,7 @@ _WHAT: Final = ("order of reasoning and words", "order of words and calls")
 
 
 class Order:
-    """Tell it each part of an answer with its number, in any sequence; it reports those that are moved forward."""
+    """Records each part of an answer with its number, in any sequence, and reports the parts that are moved forward."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -443,7 +443,7 @@ class Order:
         self._last: dict[int, tuple[int, str]] = {}
 
     def note(self, rank: int, number: int, at: str) -> None:
-        """A part of this rank, which stands behind all that have a smaller number."""
+        """Record a part of this rank, which comes after all parts with a smaller number."""
         if any(other > rank and first < number for other, first in self._first.items()):
             self._lose(rank, at)
         for other, (last, place) in self._last.items():

@@ -1,4 +1,4 @@
-"""Writing the content of a Chat Completions message: a string, or a list of parts."""
+"""Writes the content of a Chat Completions message: a string, or a list of parts."""
 
 from sightline.dialects.fields import compact, merge, to_url
 from sightline.dialects.losses import lose_unknown
@@ -25,22 +25,22 @@ from sightline.model.report import Report, Severity
 from sightline.wire.jsontext import encode
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
-"""Media types of sound whose name is not this dialect's word for the format."""
+"""Audio media types whose name is not this dialect's word for the format."""
 
 
 def is_media(part: Part) -> bool:
-    """Whether this is something other than words, which only a user message takes."""
+    """Whether this is something other than text, which only a user message takes."""
     return isinstance(part, (Image, Audio)) or (isinstance(part, Document) and not isinstance(part.source, PlainText))
 
 
 def _was_bare(part: Document) -> bool:
-    """Whether the bytes of a file stood in the request without the beginning of a data URL."""
+    """Whether the bytes of a file were in the request without the prefix of a data URL."""
     file = part.extras.get("file")
     return isinstance(file, dict) and "file_data" in file
 
 
 class PartWriter:
-    """What the writers of content have in common in both of OpenAI's APIs; `name` is that of the dialect."""
+    """What the content writers of both OpenAI APIs have in common; `name` is the name of the dialect."""
 
     def __init__(self, report: Report, source: str, name: str) -> None:
         self._report = report
@@ -49,7 +49,7 @@ class PartWriter:
         self._shares_files = source in OPENAI
 
     def lose_signature(self, part: Text | Image | ToolCall | Thinking) -> None:
-        """Report a signature that this provider has not made, or has no field for."""
+        """Report a signature that this provider did not make, or has no field for."""
         if part.signature is not None or (isinstance(part, Thinking) and part.id is not None):
             self._lose(part, "signature", f"it means nothing to a provider of {self._name}", "identity")
 
@@ -76,15 +76,15 @@ class PartWriter:
 
 
 class ContentWriter(PartWriter):
-    """Turns canonical parts into content; what has no place in a message is reported."""
+    """Writes canonical parts as content; parts that have no place in a message are reported."""
 
     def __init__(self, report: Report, source: str) -> None:
         super().__init__(report, source, NAME)
 
     def write(self, parts: tuple[Part, ...], *, bare: bool, words_only: bool = False) -> Json:
-        """The content of a message: a string where it was one, or where one text is all there is.
+        """The content of a message: a string if it was one, or if it is a single text.
 
-        `words_only` is for roles that take nothing else. None says that nothing of it can be said.
+        `words_only` is for roles that take only text. None if nothing of it can be written.
         """
         if words_only and not self._same:
             parts = tuple(part for part in parts if not self._is_lost_media(part))
@@ -98,7 +98,7 @@ class ContentWriter(PartWriter):
         return list(written)
 
     def parts(self, parts: tuple[Part, ...]) -> list[Json]:
-        """The parts that can be said."""
+        """The parts that can be written."""
         written = (self._part(part) for part in parts)
         return [document for document in written if document is not None]
 

@@ -1,7 +1,7 @@
-"""Errors in the shape that both of OpenAI's APIs share: `{"error": {"message", "type", "param", "code"}}`.
+"""Errors in the form that both OpenAI APIs share: `{"error": {"message", "type", "param", "code"}}`.
 
-Many providers speak this API, and each has its own idea of an error: a bare string, the object without `error` around
-it, a list of what is wrong with each field, or another provider's error wrapped in its own.
+Many providers speak this API, and their errors vary: a bare string, the object without `error` around it, a list of
+what is wrong with each field, or another provider's error wrapped in their own.
 """
 
 import re
@@ -30,15 +30,15 @@ _WORDS: Mapping[Code, tuple[str, str | None]] = {
     Code.USAGE: ("invalid_request_error", "usage"),
     Code.CONFIG: ("invalid_request_error", "config"),
 }
-"""The dialect's type and code for each of ours; what is not here is a server error under our own code."""
+"""The dialect's type and code for each of our codes; any other is a server error under our own code."""
 
 _NUMBER = re.compile(r"[45][0-9]{2}")
 _STATUSES = ("code", "status_code", "status", "raw_status_code")
-"""Where some tell the status once a stream has begun."""
+"""Fields in which some providers report the status once a stream has begun."""
 
 
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
-    """The fault that an error body tells; a body of another shape still gives one, with what it says."""
+    """The fault of an error body; a body of another shape gives a fault too, with the text that it contains."""
     error = body.get("error") if isinstance(body, dict) else None
     holder = error if isinstance(error, dict) else body
     if not isinstance(holder, dict):
@@ -55,7 +55,7 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
 
 
 def _text(value: Json) -> str:
-    """A sentence, or the sentences of a list of what is wrong with each field."""
+    """A message, or the messages of a list of what is wrong with each field."""
     if isinstance(value, dict):
         value = value.get("detail")
     if isinstance(value, str):
@@ -71,7 +71,7 @@ def _problem(problem: Json) -> str:
 
 
 def _router_error(metadata: Json) -> tuple[str, list[Json]] | None:
-    """The message and the words of another provider's error that a router passes on."""
+    """The message and the words of another provider's error that a router forwards; None if there is none."""
     if not isinstance(metadata, dict):
         return None
     words: list[Json] = [metadata.get("error_type")]
@@ -79,7 +79,7 @@ def _router_error(metadata: Json) -> tuple[str, list[Json]] | None:
     if isinstance(raw, str) and raw.lstrip().startswith("{"):
         try:
             raw = decode(raw)
-        except Fault:  # cut off by the router: then it is the text
+        except Fault:  # truncated by the router: then it is used as text
             return str(raw), words
     if not isinstance(raw, dict):
         return raw if isinstance(raw, str) else "", words
@@ -96,12 +96,12 @@ def _status(value: Json) -> int | None:
 
 
 def is_bare_error(body: JsonObject) -> bool:
-    """Whether a body is itself what others put under `error`: a message stands where an answer would be."""
+    """Whether a body is itself what other servers put under `error`: it has a message and no answer."""
     return not body.get("choices") and (body.get("object") == "error" or isinstance(body.get("message"), str))
 
 
 def finish_fault(word: str, error: Json) -> Fault:
-    """The fault of an answer whose finish word says that it failed; `error` is what the choice says about it."""
+    """The fault of an answer whose finish word reports a failure; `error` is what the choice reports about it."""
     if isinstance(error, dict):
         return read_error(0, {"error": error}, {})
     return provider_fault(0, f"the provider ended the reply with {word!r}", words=("server_error",))
@@ -113,7 +113,7 @@ def write_error(fault: Fault) -> tuple[int, JsonObject]:
 
 
 def error_object(fault: Fault) -> JsonObject:
-    """The object that says what went wrong, in a body or in a stream."""
+    """The object that describes the error, in a body or in a stream."""
     kind, code = _WORDS.get(fault.code, ("server_error", fault.code.value))
     param = fault.details.get("param") if isinstance(fault.details, dict) else None
     return {"message": fault.message, "type": kind, "param": param if isinstance(param, str) else None, "code": code}

@@ -1,7 +1,7 @@
-"""The words of Chat Completions requests that are nothing but texts, and of replies that are texts and calls of
-functions, as most are, read by typed decoders.
+"""Fast readers with typed decoders for the texts of Chat Completions: of requests that contain only texts, and of
+replies that contain texts and function calls, as most do.
 
-A shape is taken only where all its fields are known here; whatever does not fit is left to the full readers.
+A body is read only if all its fields are known here; any other body is left to the full readers.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class _Reply(msgspec.Struct, forbid_unknown_fields=True):
     system_fingerprint: str | None = None
 
 
-# What has a price of its own (audio, a router's own charge) is left to the full reader.
+# Anything that has a price of its own (audio, a router's own charge) is left to the full reader.
 class _PromptDetails(msgspec.Struct, gc=False):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -133,8 +133,8 @@ _ENDED = msgspec.json.Decoder(_Ended)
 
 
 def read_ending(data: bytes) -> Reply | None:
-    """How a whole reply of one text ended, its model and its counts, as the full reader says, but none of its parts;
-    None for any other reply."""
+    """How a whole reply of one text ended, its model and its counts, as the full reader reports them, but without its
+    parts; None for any other reply."""
     try:
         ended = _ENDED.decode(data)
     except (ValueError, RecursionError):
@@ -151,7 +151,7 @@ def _counts(counted: _Usage, tier: str | None) -> Usage:
     thought = None if completion is None else completion.reasoning_tokens
     written, total = counted.completion_tokens, counted.total_tokens
     if thought and total == (counted.prompt_tokens or 0) + (written or 0) + thought:
-        written = (written or 0) + thought  # some servers count the reasoning beside the output
+        written = (written or 0) + thought  # some servers count the reasoning separately from the output
     return Usage(
         input_tokens=counted.prompt_tokens,
         output_tokens=written,
@@ -189,7 +189,7 @@ _BEGIN, _BETWEEN, _DONE = b"data: ", b"\n\ndata: ", b"\n\ndata: [DONE]\n\n"
 
 
 def begins_stream(data: bytes) -> bool:
-    """Whether a stream of one text begins like this, its first frame being complete."""
+    """Whether these bytes are the beginning of a stream of one text, with a complete first frame."""
     end = data.find(b"\n\n")
     if end < 0 or not data.startswith(_BEGIN):
         return False
@@ -201,8 +201,8 @@ def begins_stream(data: bytes) -> bool:
 
 
 def read_stream(data: bytes) -> Reply | None:
-    """A whole stream of one text, with its text, as the full reader says; None for any other stream. All its frames are
-    decoded as one list, at the speed of C."""
+    """A complete stream of one text, with its text, as the full reader reports it; None for any other stream. All its
+    frames are decoded as one list, at the speed of C."""
     if not (data.startswith(_BEGIN) and data.endswith(_DONE)):
         return None
     data = join_texts(data)
@@ -295,14 +295,14 @@ def _read_reply(data: bytes) -> str | None:
 
 
 def _read_stream(data: bytes) -> str | None:
-    """The words of a stream that finished and came to its end."""
+    """The text of a stream that finished and is complete."""
     frames = read_frames(data)
     if frames is None or not frames[2]:
         return None
     chunks = _TEXT_CHUNKS.decode(frames[0])
     grown = [chunk.choices[0] for chunk in chunks if chunk.choices]
     finishes = [each.finish_reason for each in grown]
-    # What follows a finish is read by rules of its own.
+    # Anything after a finish is read by rules of its own.
     if len(chunks) != frames[1] or not finishes or finishes.pop() is None or any(finishes):
         return None
     text = "".join([each.delta.content or "" for each in grown])
@@ -313,7 +313,7 @@ def _read_stream(data: bytes) -> str | None:
 
 
 def _join_calls(deltas: Sequence[_TextDelta]) -> list[str] | None:
-    """Names and arguments of the calls in these, in their order; None where a piece is not in the usual place."""
+    """Names and arguments of the calls in these deltas, in order; None if a piece is not in the usual place."""
     calls: list[tuple[str, list[str]]] = []
     for delta in deltas:
         if calls and delta.content:

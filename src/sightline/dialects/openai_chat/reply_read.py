@@ -1,4 +1,4 @@
-"""Reading a whole Chat Completions reply as the events that it amounts to."""
+"""Reads Chat Completions replies, whole or as a stream, as events."""
 
 from typing import Final
 
@@ -61,7 +61,7 @@ _SPOKEN = frozenset({"role", "content"})
 CHOICE = frozenset({"index", "message", "logprobs", "finish_reason", "text", "error"})
 MESSAGE = THINKING | {"role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio"}
 _SOUNDS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg"}
-"""Kinds of sound by how their files begin, in base64: RIFF, ID3, fLaC, OggS."""
+"""Audio formats by how their files begin, in base64: RIFF, ID3, fLaC, OggS."""
 
 
 def read_reply(document: Json) -> list[StreamEvent]:
@@ -84,7 +84,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
 
 
 def read_plain(document: Json, dialect: str) -> Reply | None:
-    """A reply that is one text, as most are, without the detour of events; None where it is anything else."""
+    """A reply that is a single text, as most are, without the detour of events; None for any other."""
     if type(document) is not dict or document.get("error") is not None:
         return None
     choices = document.get("choices")
@@ -118,7 +118,8 @@ def read_plain(document: Json, dialect: str) -> Reply | None:
 
 
 def read_started(body: JsonObject, at: str) -> Started:
-    """Who answers; servers that do not know send an empty string or 0, and some send a fraction of a second."""
+    """The id, model and time of a reply; servers without them send an empty string or 0, some send fractions of a
+    second."""
     created = body.get("created")
     seconds = int(created) if isinstance(created, (int, float)) else 0
     reply_id, model = opt_str(body, "id", at), opt_str(body, "model", at)
@@ -162,7 +163,7 @@ def _read_message(message: JsonObject, choice: int, at: str) -> list[StreamEvent
 
 
 def _read_calls(message: JsonObject, at: str) -> list[ToolCall | Opaque]:
-    """`tool_calls` and the legacy `function_call`; one that has no id has an empty one."""
+    """Read `tool_calls` and the legacy `function_call`; a call without an id gets an empty one."""
     values = as_list(message.get("tool_calls") or [], f"{at}/tool_calls")
     calls = [read_call(value, f"{at}/tool_calls/{index}", "") for index, value in enumerate(values)]
     legacy = opt_object(message, "function_call", at)
@@ -174,7 +175,7 @@ def _read_calls(message: JsonObject, at: str) -> list[ToolCall | Opaque]:
 
 
 def read_audio(audio: JsonObject, at: str) -> Audio:
-    """Spoken output. The reply does not name its kind, so it is what its bytes say, or just bytes."""
+    """Spoken output. The reply does not name its format, so it is recognised by its first bytes, or is just bytes."""
     data = opt_str(audio, "data", at)
     kinds = (kind for beginning, kind in _SOUNDS.items() if data is not None and data.startswith(beginning))
     return Audio(
@@ -195,7 +196,7 @@ _AUDIO_TEXT = ("id", "data", "transcript")
 
 
 class _Choice:
-    """What is known of one choice so far. The first words and thoughts tell their place, the others need none."""
+    """The state of one choice of a stream. Only the first text and the first thought carry their place."""
 
     def __init__(self, index: int, at: str) -> None:
         self.index = index
@@ -211,7 +212,7 @@ class _Choice:
         self.is_closed = False
 
     def finish(self, word: str, at: str) -> list[StreamEvent]:
-        """The end of the choice; after a legacy `function_call` the same choice may still go on with words."""
+        """The events at the end of the choice; after a legacy `function_call` it may continue with text."""
         self.is_closed = word != "function_call"
         if self.has_finished:
             return []
@@ -221,13 +222,13 @@ class _Choice:
         return [*events, Finished(finish, self.index, finish_detail(word), at=at)]
 
     def sound(self) -> list[StreamEvent]:
-        """The sound that was heard, as one part."""
+        """The audio that has arrived, as one part."""
         if not self.audio:
             return []
         return [PartReceived(AUDIO_PART, read_audio(self.audio, self.audio_at), self.index)]
 
     def hear(self, audio: JsonObject, at: str) -> None:
-        """Sound arrives in pieces of base64 and of its transcript."""
+        """Add a piece of audio: base64 and transcript arrive in pieces."""
         self.audio_at = self.audio_at or at
         for key in _AUDIO_TEXT:
             opt_str(audio, key, at)
@@ -237,7 +238,7 @@ class _Choice:
             self.audio[key] = f"{before}{value}" if is_piece else value
 
     def think(self, delta: JsonObject, at: str) -> list[StreamEvent]:
-        """Reasoning; a signature and its id may come apart, and each event tells both."""
+        """Read reasoning; a signature and its id may arrive separately, and each event carries both."""
         events = read_thinking(delta, self.index, at, has_words=self.has_thought)
         self.has_thought = self.has_thought or any(type(event) is ThinkingReceived for event in events)
         if events and isinstance(signing := events[-1], SignatureReceived):
@@ -249,7 +250,7 @@ class _Choice:
 
 
 class ChatMachine(Machine):
-    """Turns chunks into events."""
+    """Reads chunks and returns events."""
 
     def __init__(self) -> None:
         self._choices: dict[int, _Choice] = {}
@@ -275,7 +276,7 @@ class ChatMachine(Machine):
                 entries = choices if type(choices) is list else as_list(choices, f"/{index}/choices")
                 for position, value in enumerate(entries):
                     self._choice(value, index, position, events)
-            if document.get("error") is not None:  # it says more than a finish word beside it, which only says that
+            if document.get("error") is not None:  # the error says more than a finish word beside it
                 events = [event for event in events if not isinstance(event, Failed)]
                 return events + self._fail(read_error(0, document, {}))
             usage = document.get("usage")
@@ -286,7 +287,7 @@ class ChatMachine(Machine):
         return events
 
     def read_done_marker(self) -> list[StreamEvent]:
-        """`[DONE]`: the provider says that it is whole, so a choice without a finish has stopped."""
+        """At `[DONE]` the provider declares the reply complete, so a choice without a finish has stopped."""
         events: list[StreamEvent] = []
         for choice in self._choices.values():
             if not choice.has_finished:
@@ -294,15 +295,15 @@ class ChatMachine(Machine):
         return events
 
     def flush(self) -> list[StreamEvent]:
-        """The sound that still waits for the end of its choice."""
+        """The audio that still waits for the end of its choice."""
         return [event for choice in self._choices.values() if not choice.has_finished for event in choice.sound()]
 
     def _fail(self, fault: Fault) -> list[StreamEvent]:
-        """The end of an answer that broke off, behind all that was heard of it."""
+        """The end of an interrupted answer, after everything that arrived of it."""
         return [*self.flush(), Failed(fault)]
 
     def _identity(self, document: JsonObject, at: str) -> list[StreamEvent]:
-        """Some servers send a first chunk without an id; the first that has one settles it."""
+        """Some servers send a first chunk without an id; the first chunk that has one is decisive."""
         started, before = read_started(document, at), self._started
         self._has_identity = bool(started.id)
         if (started.id, started.model, started.created) == (before.id, before.model, before.created):
@@ -348,7 +349,7 @@ class ChatMachine(Machine):
         if delta is None:
             text = opt_str(value, "text", at)
             delta = {} if text is None else {"content": text}
-        if delta.get("role") in _TOOLS:  # a server tells what its own tool said, which are not the model's words
+        if delta.get("role") in _TOOLS:  # a server reports the output of its own tool, which is not the model's text
             events.append(FieldReceived(f"{at}/{key}", delta))
             return
         if choice.is_closed:
@@ -403,7 +404,7 @@ class ChatMachine(Machine):
         events = choice.assembly.add(fragment)
         signature, unread = read_signature(holder)
         if signature is not None:
-            # Right behind the beginning, as in a whole reply: some writers must say the signature before the call.
+            # Directly after the beginning, as in a whole reply: some writers must write the signature before the call.
             begun = next((place for place, event in enumerate(events, 1) if type(event) is ToolCallBegun), len(events))
             events.insert(begun, SignatureReceived(choice.assembly.last_part, signature, GEMINI, choice.index))
         known = CUSTOM if is_custom else FUNCTION
@@ -416,7 +417,7 @@ class ChatMachine(Machine):
 
 
 def _is_bare_error(document: JsonObject) -> bool:
-    """Whether a frame is an error that nothing wraps, and no chunk that has a message besides."""
+    """Whether a frame is an error without a wrapper, and not a chunk that also has a message."""
     if document.get("error") is not None or not is_bare_error(document):
         return False
     kind = document.get("object")
@@ -424,7 +425,7 @@ def _is_bare_error(document: JsonObject) -> bool:
 
 
 def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
-    """The event of a delta with one field that is a piece of words, reasoning or arguments: nearly all of them are."""
+    """The event of a delta with one piece of text, reasoning or arguments, as nearly all are; None for any other."""
     key, value = next((key, value) for key, value in delta.items() if key != "role" or len(delta) == 1)
     if type(value) is str:
         if not value:
@@ -443,6 +444,6 @@ def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
 
 
 def _late(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-    """After the finish only reasoning is still read; what else comes is reported as not modelled."""
+    """After the finish only reasoning is still read; anything else is reported as not modelled."""
     unheard: JsonObject = {key: value for key, value in delta.items() if value}
     return choice.think(delta, at) + fields_of(unheard, _HEARD, at)

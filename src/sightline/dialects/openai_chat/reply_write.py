@@ -1,4 +1,4 @@
-"""A Chat Completions reply, whole or as chunks while the events come, then usage if it was asked for, then `[DONE]`."""
+"""Writes Chat Completions replies, whole or as chunks, which end with the usage if requested and `[DONE]`."""
 
 from dataclasses import dataclass, field
 
@@ -52,7 +52,7 @@ DEFAULT_ID = "chatcmpl-0"
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
-    """The reply as a `chat.completion`, or the error body of one that failed."""
+    """The reply as a `chat.completion`, or an error body if it failed."""
     if reply.fault is not None:
         lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
@@ -70,14 +70,14 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 
 def _write_choice(choice: Choice, index: int, writer: "ChatStreamWriter", report: Report, *, own: bool) -> JsonObject:
-    """The choice that the deltas of its parts come to."""
+    """The choice that results from joining the deltas of its parts."""
     finished = finish_of(choice)
     if finished is not None:
         lose_finish(msgspec.structs.replace(finished, detail=None) if own else finished, NAME, report)
     message: JsonObject = {"content": None, "refusal": None}
     calls: list[JsonObject] = []
     for number, part in enumerate(choice.parts):
-        # Reasoning comes whole, because its events do not tell an id that no signature goes with.
+        # Reasoning is written as a whole, because its events do not carry an id without a signature.
         is_thought = isinstance(part, Thinking)
         for event in [PartReceived(number, part, index)] if is_thought else part_events(part, number, index):
             delta = {**object_at(writer.entry(event), "delta")}
@@ -99,7 +99,7 @@ _INDEX = frozenset({"index"})
 
 
 def _grow(holder: JsonObject, delta: JsonObject) -> None:
-    """Add a delta to a message or to a call of it."""
+    """Add a delta to a message or to one of its calls."""
     for key, value in delta.items():
         before = holder.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
@@ -111,7 +111,7 @@ def _grow(holder: JsonObject, delta: JsonObject) -> None:
 
 
 def write_head(kind: str, started: Started, client: Client, report: Report) -> JsonObject:
-    """Who answers. What neither the reply nor the client knows is demanded all the same: it is made up and listed."""
+    """The id, time and model of a reply. All are required; what is not known is made up and reported."""
     head: JsonObject = {
         "id": started.id or client.id,
         "object": kind,
@@ -126,15 +126,15 @@ def write_head(kind: str, started: Started, client: Client, report: Report) -> J
 
 
 def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
-    """How likely the tokens of the content were."""
+    """The log probabilities of the tokens of the content."""
     return {"content": [write_token(token) for token in tokens], "refusal": None}
 
 
 def write_signature(thoughts: list[Thinking], report: Report) -> JsonObject:
-    """The fields for the signature of the reasoning, another dialect's wrapped so that the client can bring it back.
+    """The fields for the signature of the reasoning; another dialect's is wrapped so that the client can send it back.
 
-    A signature is only good for the text that it was made for, so where several texts become one it is lost, and with
-    it all of a block that is nothing but a signature.
+    A signature is valid only for the text that it was made for, so if several texts become one it is lost, and with it
+    any block that consists only of a signature.
     """
     if len(thoughts) == 1 and (maker := thoughts[0].signed_by) is not None:
         signature, item = thoughts[0].signature, thoughts[0].id
@@ -164,7 +164,7 @@ _DONE = b"data: [DONE]\n\n"
 
 @dataclass(slots=True)
 class _Choice:
-    """What was written of one choice so far."""
+    """What has been written of one choice."""
 
     ids: CallIds
     order: Order
@@ -175,18 +175,18 @@ class _Choice:
     texts: dict[int, int] = field(default_factory=dict)
     """The text parts, and where each one begins in the content."""
     thoughts: dict[int, Thinking] = field(default_factory=dict)
-    """The parts of reasoning, without their words."""
+    """The parts of reasoning, without their text."""
     thinks: tuple[int, bool, int] | None = None
     calls: dict[int, tuple[int, ToolKind]] = field(default_factory=dict)
-    """The index and kind of the call that a part is."""
+    """The index and kind of each part that is a call."""
     call_count: int = 0
     places: dict[int, str] = field(default_factory=dict)
-    """Where each part with words and each call begins in the source."""
+    """Where each part with text and each call begins in the source."""
     begun: dict[int, str] = field(default_factory=dict)
-    """Where those begin that have no words yet."""
+    """Where the parts begin that have no text yet."""
 
     def place(self, rank: int, part: int, at: str, *, has_words: bool = True) -> None:
-        """A part begins, or has begun and gets its first words."""
+        """Record that a part begins, or gets its first text."""
         at = self.begun.get(part) or at
         if not has_words:
             self.begun[part] = at
@@ -196,13 +196,13 @@ class _Choice:
 
 
 class ChatStreamWriter(TextFraming):
-    """Turns events into chunks."""
+    """Writes events as chunks."""
 
     def __init__(self, client: Client, report: Report, holder: str = "delta") -> None:
         self._client = client
         self._report = report
         self._holder = holder
-        """What the reader knows the content under, for the places of what is added."""
+        """The key under which the reader finds the content, for the places of what is added."""
         self._started = Started()
         self._head: JsonObject | None = None
         self._choices: dict[int, _Choice] = {}
@@ -210,7 +210,7 @@ class ChatStreamWriter(TextFraming):
         self._has_failed = False
 
     def feed(self, event: StreamEvent) -> bytes:
-        """The chunks of one more event."""
+        """The chunks of the next event."""
         entry = self.entry(event)
         if entry is not None:
             return _frame(self._chunk([entry]))
@@ -226,12 +226,12 @@ class ChatStreamWriter(TextFraming):
                 return _frame({"error": error_object(fault)})
             case Ended():
                 return self._end()
-            case _:  # that a call is complete, and what is not modelled, has no form here
+            case _:  # that a call is complete, and unmodelled fields, have no form here
                 pass
         return b""
 
     def entry(self, event: StreamEvent) -> JsonObject | None:
-        """The entry of `choices` that says an event of the content or the end of a choice; None for any other."""
+        """The entry of `choices` for an event of the content or for the end of a choice; None for any other event."""
         match event:
             case TextReceived(part, text, number) | RefusalReceived(part, text, number):
                 choice = self._choice(number)
@@ -269,7 +269,7 @@ class ChatStreamWriter(TextFraming):
         return _frame(self._chunk([self._delta(event.choice, {key: event.text})]))
 
     def note_text(self, event: GrowingText) -> None:
-        """Citations say where they stand in the text."""
+        """Record the length of the text, because citations state their place in it."""
         if isinstance(event, TextReceived):
             self._choice(event.choice).length += len(event.text)
 
@@ -295,7 +295,7 @@ class ChatStreamWriter(TextFraming):
         return self._delta(number, {"tool_calls": [{"index": index, **fields}]})
 
     def _think(self, event: ThinkingReceived) -> JsonObject | None:
-        """Pieces of reasoning, a blank line between them as in a whole reply."""
+        """Pieces of reasoning, separated by a blank line as in a whole reply."""
         choice = self._choice(event.choice)
         thought = choice.thoughts.setdefault(event.part, Thinking(at=event.at))
         if not event.text:
@@ -331,7 +331,7 @@ class ChatStreamWriter(TextFraming):
         if call is not None and event.signed_by == GEMINI:
             index, kind = call
             content: JsonObject = {"google": {"thought_signature": event.signature}}
-            # The vendor's own reader wants arguments in every fragment, be they empty.
+            # The vendor's own reader requires arguments in every fragment, even if they are empty.
             return self._call(event.choice, index, {kind: {_words(kind): ""}, "extra_content": content})
         if call is not None or event.part in choice.texts:
             place = choice.places.get(event.part) or choice.begun.get(event.part, "")
@@ -340,7 +340,7 @@ class ChatStreamWriter(TextFraming):
         thought = choice.thoughts.get(event.part, Thinking())
         signed = {"signature": event.signature, "signed_by": event.signed_by, "id": event.id}
         choice.thoughts[event.part] = msgspec.structs.replace(thought, **signed)
-        # It goes out with the finish, when it is known that there is no other.
+        # It is sent with the finish, when it is known that there is no other.
         return self._delta(event.choice, self.signature(event.choice)) if choice.has_finished else None
 
     def signature(self, number: int) -> JsonObject:
@@ -357,7 +357,7 @@ class ChatStreamWriter(TextFraming):
         return self._delta(event.choice, {"annotations": [annotation]})
 
     def _part(self, event: PartReceived) -> JsonObject | None:
-        """A part that comes whole, as the pieces in which this dialect tells it."""
+        """A part that arrives as a whole, in the pieces in which this dialect sends it."""
         number, part, value = event.choice, event.part, event.value
         choice = self._choice(number)
         match value:

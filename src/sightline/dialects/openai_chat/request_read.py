@@ -1,4 +1,4 @@
-"""Reading a Chat Completions request: one canonical message per message, each part with its place."""
+"""Reads a Chat Completions request: one canonical message per message, each part with its place."""
 
 import re
 
@@ -70,7 +70,7 @@ _REQUEST = OPTION_KEYS | {
 _MESSAGE = frozenset({"role", "content", "name"})
 _ASSISTANT = _MESSAGE | THINKING | {"refusal", "tool_calls", "function_call", "audio"}
 _USUAL = frozenset({"role", "content", "tool_calls", "reasoning_content"})
-"""The fields of most messages of an assistant that calls tools."""
+"""The fields of most assistant messages that call tools."""
 _TOOL = _MESSAGE | {"tool_call_id"}
 _TEXT = frozenset({"type", "text"})
 _IMAGE = frozenset({"url", "detail"})
@@ -90,7 +90,7 @@ CUSTOM = frozenset({"name", "input"})
 
 
 def read_request(document: Json) -> Request:
-    """The request that this body asks."""
+    """Read a request body."""
     body = as_object(document, "")
     found, places = read_options(body, READ_TABLE)
     effort = opt_str(body, "reasoning_effort", "")
@@ -100,7 +100,7 @@ def read_request(document: Json) -> Request:
     if output is not None:
         found["format"] = output
     messages = as_list(body.get("messages"), "/messages")
-    # Fields that we do not model; of two spellings of one option the one that was not used.
+    # Unmodelled fields, and of two spellings of one option the one that was not used.
     extras = rest(body, _REQUEST)
     for option, key in OTHER_NAMES:
         if body.get(key) is not None and places.get(option) != f"/{key}":
@@ -139,7 +139,7 @@ def _read_message(value: Json, at: str) -> Message:
         return Message(role, parts, name, bare=bare, at=at, extras=rest(holder, _ASSISTANT))
     if word == "tool" and len(holder) == 3 and "content" in holder:
         known = str_of(holder, "tool_call_id", at)
-        if known:  # as nearly all have
+        if known:  # the case for nearly all of them
             return Message(role, (ToolResult(known, parts, bare=bare, at=at),), at=at)
     name = opt_str(holder, "name", at)
     if role == "tool":
@@ -188,7 +188,7 @@ def _read_file(holder: JsonObject, inner: JsonObject, at: str) -> Document | Non
     if data is not None and file_id is None:
         if _SCHEME.match(data):
             return Document(from_url(data), title, at=at, extras=extras)
-        # Bytes without the beginning of a data URL; the null remembers that it was missing, and says nothing elsewhere.
+        # Bytes that are not a data URL; the null records that, and is ignored everywhere else.
         inner = {**rest(inner, _FILE), "file_data": None}
         return Document(Inline(_media_type(title or ""), data), title, at=at, extras={**extras, "file": inner})
     if file_id is not None and data is None:
@@ -197,12 +197,12 @@ def _read_file(holder: JsonObject, inner: JsonObject, at: str) -> Document | Non
 
 
 def _media_type(filename: str) -> str:
-    """What a file is by its name."""
+    """The media type of a file, by its name."""
     return _MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), "application/octet-stream")
 
 
 def _assistant_parts(holder: JsonObject, content: tuple[Part, ...], at: str) -> tuple[Part, ...]:
-    """Reasoning first, then the words, then the calls: the order in which the model produced them."""
+    """Reasoning first, then the text, then the calls: the order in which the model produced them."""
     if holder.keys() <= _MESSAGE:
         return content
     parts = [] if holder.keys().isdisjoint(THINKING) else _read_thinking(holder, at)
@@ -229,10 +229,10 @@ def _assistant_parts(holder: JsonObject, content: tuple[Part, ...], at: str) -> 
 
 
 def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
-    """Reasoning under its various names; what is said twice is one.
+    """Read reasoning under its various names; text that occurs twice is read once.
 
-    An own signature is a part by itself, at its own place; another dialect's, which came back to us here, belongs to
-    its text, because that is the block that its maker wants to see again.
+    A signature of this dialect is a part by itself, at its own place. Another dialect's signature, which the client has
+    sent back here, belongs to its text, because the two form the block that its maker expects.
     """
     present = holder.keys() & THINKING
     if len(present) == 1 and type(only := holder[key := present.pop()]) is str and key in THINKING_TEXT:
@@ -260,13 +260,13 @@ def _read_thinking(holder: JsonObject, at: str) -> list[Part]:
 
 
 def read_call(value: Json, at: str, fallback_id: str | None = None) -> ToolCall | Opaque:
-    """One entry of `tool_calls`, of a request or of a reply."""
+    """Read one entry of `tool_calls`, of a request or of a reply."""
     holder = as_object(value, at)
     kind = holder.get("type", "function")
     inner = holder.get(kind) if kind in ("function", "custom") else None
     if not isinstance(inner, dict):
         return Opaque(NAME, value, at=at)
-    if len(holder) == 3 and kind == "function" and inner.keys() == FUNCTION:  # as most are
+    if len(holder) == 3 and kind == "function" and inner.keys() == FUNCTION:  # the case for most calls
         call_id, name, arguments = holder.get("id"), inner["name"], inner["arguments"]
         if call_id and type(call_id) is type(name) is type(arguments) is str and "type" in holder:
             return ToolCall(call_id, name, arguments, at=at)
@@ -286,7 +286,7 @@ def read_call(value: Json, at: str, fallback_id: str | None = None) -> ToolCall 
 
 
 def read_arguments(holder: JsonObject, key: str, at: str) -> str:
-    """The arguments as they were written; some servers hold them as an object."""
+    """The arguments as they were written; some servers send them as an object."""
     value = holder.get(key)
     if type(value) is dict:
         return encode(value).decode()
@@ -294,7 +294,7 @@ def read_arguments(holder: JsonObject, key: str, at: str) -> str:
 
 
 def read_signature(holder: JsonObject) -> tuple[str | None, JsonObject]:
-    """Google's signature beside a call, or what else is in `extra_content`."""
+    """Google's signature beside a call; if `extra_content` holds anything else, None and that content."""
     content = holder.get("extra_content")
     if content is None:
         return None, {}

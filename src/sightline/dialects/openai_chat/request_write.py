@@ -1,4 +1,4 @@
-"""Writing a Chat Completions request: messages, with results as `tool` messages and calls beside the words."""
+"""Writes a Chat Completions request: messages, with results as `tool` messages and calls beside the text."""
 
 from dataclasses import dataclass, field
 
@@ -29,7 +29,7 @@ from sightline.model.request import Message, Options, Request, Role
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
-    """The body that asks for the same."""
+    """The body of this request in this dialect."""
     same = request.dialect == NAME
     messages = with_policy(request.messages, target.system, report)
     if not same:
@@ -49,7 +49,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if effort is not None:
         document["reasoning_effort"] = effort
     if not target.quirks.stream_usage:
-        # The options of a request to a provider that refuses to be asked for usage.
+        # The provider refuses requests that ask for usage.
         if options.include_usage is not None:
             place = options.place("include_usage")
             report.lose(place, "usage requested", "the provider has no such option", "identity")
@@ -70,7 +70,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
 
 
 def _rename(document: JsonObject, field: str, name: str, report: Report, *, same: bool) -> None:
-    """Give a field the provider's name for it; a request that has both says two things, and one is kept."""
+    """Give a field the provider's name for it; if a request has both with different values, one is kept."""
     if name == field or (value := document.pop(field, None)) is None:
         return
     if document.setdefault(name, value) != value:
@@ -80,14 +80,14 @@ def _rename(document: JsonObject, field: str, name: str, report: Report, *, same
 
 
 def _fit_options(options: Options, report: Report) -> Options:
-    """Another dialect's options within what the API takes."""
+    """Another dialect's options, fitted to what the API takes."""
     options = fit_openai_ids(fit_stops(options, MOST_STOPS, report, NAME), report, NAME)
     return fit_tier(options, OF_CHAT, report, NAME)
 
 
 @dataclass(slots=True)
 class _Assistant:
-    """An assistant message as it is gathered."""
+    """An assistant message while its parts are collected."""
 
     content: list[Part] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
@@ -116,7 +116,7 @@ class _MessageWriter:
         write = self._assistant if message.role == "assistant" else self._words
         document = write(message, others)
         if document is None:
-            # A message of which nothing is left is not written; an item that is lost whole was reported as such.
+            # A message of which nothing is left is not written; an item that was lost as a whole was reported as such.
             if not any(
                 isinstance(part, ToolResult) or (part.at == message.at and part != Thinking(at=part.at))
                 for part in message.parts
@@ -129,7 +129,7 @@ class _MessageWriter:
         self._out.append(merge(document, message.extras) if self._same else document)
 
     def _write_results(self, message: Message) -> tuple[Part, ...] | None:
-        """Write the tool results of a message; what else it says, None if that is nothing."""
+        """Write the tool results of a message. Returns its other parts, or None if there are none."""
         others: list[Part] = []
         has_results = False
         for part in message.parts:
@@ -253,7 +253,7 @@ class _MessageWriter:
         self._out.append(merge(document, message.extras) if self._same else document)
 
     def _without_media(self, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Tool messages take text only, so their pictures follow in a message that takes them."""
+        """Tool messages take only text, so their media are sent in a user message after them."""
         why = "it is in a user message behind the result"
         for part in parts:
             if is_media(part):

@@ -1,6 +1,5 @@
-"""Options, tools and tool choice of Chat Completions, both ways: where each option is, the two that have a shape
-(output format and reasoning), and the legacy `functions`.
-"""
+"""Reads and writes options, tools and tool choice of Chat Completions: plain options by table, the two structured ones
+(output format and reasoning), and the legacy `functions`."""
 
 from collections.abc import Mapping
 
@@ -58,12 +57,12 @@ TABLE: Table = {
 }
 
 READ_TABLE: Table = {**TABLE, **same_names("top_k")}
-"""Many servers of this dialect take `top_k`; the vendor's own refuses it, so it is understood and never introduced."""
+"""Many servers of this dialect take `top_k`; the vendor's own refuses it, so it is read but never introduced."""
 
 OPTION_KEYS = top_level_keys(READ_TABLE)
 
 RENAMED: Mapping[str, str] = {"max_tokens_field": "max_completion_tokens"}
-"""The quirks that give a field another name, each with the usual one. Both are in the table, so that either is read."""
+"""The quirks that rename a field, each with the usual name. Both names are in the table, so that either is read."""
 OTHER_NAMES = tuple((name, path[0]) for name, paths in READ_TABLE.items() for path in paths[1:])
 """The second names of options."""
 
@@ -74,7 +73,7 @@ _SCHEMA = frozenset({"type", "name", "schema", "strict", "description"})
 
 
 def read_format(value: Json, at: str) -> tuple[OutputFormat | None, JsonObject]:
-    """`response_format`, and what stands beside a schema in it that we do not model."""
+    """Read `response_format`. Returns the format, and the unmodelled fields beside its schema."""
     if value is None:
         return None, {}
     holder = as_object(value, at)
@@ -90,7 +89,7 @@ def read_format(value: Json, at: str) -> tuple[OutputFormat | None, JsonObject]:
 
 
 def read_schema_format(schema: JsonObject, holder: JsonObject, at: str) -> SchemaFormat:
-    """The format of a schema, with what stands beside it."""
+    """The format for a schema, with the fields beside it."""
     return SchemaFormat(
         schema,
         opt_str(holder, "name", at),
@@ -102,7 +101,7 @@ def read_schema_format(schema: JsonObject, holder: JsonObject, at: str) -> Schem
 
 
 def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObject:
-    """The same as `response_format`."""
+    """The format as `response_format`."""
     extras = value.extras if same else {}
     if not isinstance(value, SchemaFormat):
         return {"type": "text" if isinstance(value, PlainFormat) else "json_object", **extras}
@@ -119,7 +118,7 @@ def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObje
 
 
 def write_reasoning(options: Options, report: Report) -> str | None:
-    """The effort word; what else was asked about reasoning has no place here."""
+    """The effort; anything else in the reasoning settings has no field here."""
     reasoning = options.reasoning
     if reasoning is None:
         return None
@@ -131,7 +130,7 @@ def write_reasoning(options: Options, report: Report) -> str | None:
 
 
 def lose_reasoning(reasoning: Reasoning, report: Report, dialect: str, *, summary: bool) -> None:
-    """Report what an effort word does not say."""
+    """Report the reasoning settings that an effort does not express."""
     places = reasoning.places
     if reasoning.budget is not None:
         instead = f"the nearest effort is {effort_for(reasoning.budget)}"
@@ -162,7 +161,7 @@ _MODES = ("auto", "none", "required")
 
 
 def read_tools(document: JsonObject) -> tuple[Tool, ...]:
-    """`tools`, then the legacy `functions`."""
+    """Read `tools`, then the legacy `functions`."""
     tools: list[Tool] = []
     for index, value in enumerate(as_list(document.get("tools") or [], "/tools")):
         tools.append(_read_tool(value, f"/tools/{index}"))
@@ -197,7 +196,7 @@ def _read_tool(value: Json, at: str) -> Tool:
 def read_function(
     inner: JsonObject, place: str, at: str, extras: JsonObject, namespace: str | None = None
 ) -> FunctionTool:
-    """A function, whose fields stand at `place` in the tool at `at`."""
+    """Read a function whose fields are at `place` in the tool at `at`."""
     return FunctionTool(
         str_of(inner, "name", place),
         opt_str(inner, "description", place),
@@ -210,7 +209,7 @@ def read_function(
 
 
 def _read_grammar(value: Json, at: str) -> tuple[Grammar | None, JsonObject]:
-    """The grammar and what we do not model of it; free text, said or not, is a tool without one."""
+    """The grammar and its unmodelled fields; free text, whether stated or not, is None."""
     if value is None or value == {"type": "text"}:
         return None, {}
     holder = as_object(value, at)
@@ -223,7 +222,7 @@ def _read_grammar(value: Json, at: str) -> tuple[Grammar | None, JsonObject]:
 
 
 def write_tools(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
-    """`tools`, and `functions` where they stood there."""
+    """Write `tools`, and `functions` for those that were read from there."""
     tools: list[Json] = []
     functions: list[Json] = []
     for tool in request.tools:
@@ -260,7 +259,7 @@ def _write_function(tool: FunctionTool) -> JsonObject:
 
 
 def read_tool_choice(document: JsonObject) -> ToolChoice | None:
-    """`tool_choice`, or the legacy `function_call`."""
+    """Read `tool_choice`, or the legacy `function_call`."""
     value, at = document.get("tool_choice"), "/tool_choice"
     if value is None:
         value, at = document.get("function_call"), "/function_call"
@@ -291,7 +290,7 @@ def _read_choice(holder: JsonObject, at: str) -> ToolChoice:
 
 
 def _read_allowed_names(tools: list[Json]) -> tuple[str, ...]:
-    """The names of an allowed set, none if it holds anything but the names of functions and custom tools."""
+    """The names of an allowed set; empty if it holds anything but names of functions and custom tools."""
     names: list[str] = []
     for tool in tools:
         kind = tool.get("type") if isinstance(tool, dict) else None
@@ -304,7 +303,7 @@ def _read_allowed_names(tools: list[Json]) -> tuple[str, ...]:
 
 
 def write_tool_choice(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
-    """The choice as `tool_choice`, or as `function_call` where it stood there."""
+    """Write the choice as `tool_choice`, or as `function_call` if it was read from there."""
     choice = request.tool_choice
     if not same:
         choice = fit_choice(choice, tool_names(request.tools), report, NAME, has_tools="tools" in document)
@@ -331,7 +330,7 @@ def write_tool_choice(request: Request, document: JsonObject, report: Report, *,
 
 
 def write_parallel(request: Request, document: JsonObject, report: Report, *, same: bool) -> None:
-    """`parallel_tool_calls`, which the API takes beside tools only."""
+    """Write `parallel_tool_calls`, which the API takes only together with tools."""
     parallel = request.parallel_tool_calls
     if parallel is None:
         return

@@ -1,4 +1,4 @@
-"""Token counts of Chat Completions, which already count the whole prompt and the whole output."""
+"""Token counts of Chat Completions, which cover the whole prompt and the whole output."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
 
 @cache
 def _fields_of(asked: str, written: str) -> tuple[frozenset[str], tuple[tuple[str, tuple[str, ...]], ...]]:
-    """The fields of a `usage` object, and those of its details that are modelled."""
+    """The known fields of a `usage` object, and the modelled fields of its details."""
     details = (
         (f"{asked}_details", ("cached_tokens", "cache_write_tokens")),
         (f"{written}_details", ("reasoning_tokens",)),
@@ -23,7 +23,7 @@ def _fields_of(asked: str, written: str) -> tuple[frozenset[str], tuple[tuple[st
 
 
 def read_counts(holder: JsonObject, at: str, asked: str, written: str) -> Usage:
-    """The counts of a `usage` object of one of OpenAI's APIs, which differ in what they call the two main ones."""
+    """The counts of a `usage` object of either OpenAI API; they name the two main counts differently."""
     known, details = _fields_of(asked, written)
     counts = {"input_tokens": opt_int(holder, asked, at), "output_tokens": opt_int(holder, written, at)}
     extras = rest(holder, known)
@@ -45,8 +45,8 @@ def read_counts(holder: JsonObject, at: str, asked: str, written: str) -> Usage:
 
 
 def _read_cost(holder: JsonObject) -> float | None:
-    """What a router says it charged, in dollars. With a key of the user's own it charges a fee, and the vendor, whose
-    part is listed too, the rest (OpenRouter, "Usage Accounting")."""
+    """What a router reports as its charge, in dollars. With the user's own key the router charges a fee and the vendor
+    charges the rest, which is listed too (OpenRouter, "Usage Accounting")."""
     cost, details = holder.get("cost"), holder.get("cost_details")
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
@@ -55,7 +55,7 @@ def _read_cost(holder: JsonObject) -> float | None:
 
 
 def with_tier(usage: Usage, holder: JsonObject) -> Usage:
-    """The usage with the tier that the object around it says has answered."""
+    """The usage with the service tier that the object around it reports."""
     tier = unusual(holder.get("service_tier"))
     return msgspec.structs.replace(usage, tier=tier) if tier else usage
 
@@ -68,13 +68,13 @@ def read_usage(value: Json, at: str) -> Usage:
     total = opt_int(holder, "total_tokens", at)
     if total is None or total == asked + written:
         return usage
-    if thought and total == asked + written + thought:  # some servers count the reasoning beside the output
+    if thought and total == asked + written + thought:  # some servers count the reasoning separately from the output
         return msgspec.structs.replace(usage, output_tokens=written + thought)
     return msgspec.structs.replace(usage, extras={**usage.extras, "total_tokens": total})
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
-    """The same as a `usage` object. Both counts are demanded, so an unknown one is 0 and listed."""
+    """The counts as a `usage` object. Both main counts are required, so an unknown one is written as 0 and reported."""
     for key, count in (("prompt_tokens", usage.input_tokens), ("completion_tokens", usage.output_tokens)):
         if count is None:
             report.add(f"/usage/{key}", key, "usage has both counts and only one is known", "identity")

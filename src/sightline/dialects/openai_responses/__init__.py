@@ -1,8 +1,8 @@
 """OpenAI's Responses API, and the servers that speak it.
 
-Knows every field of its requests, replies, streams and errors; a request is a flat list of items, a stream tells every
-item twice, in deltas and as a snapshot. Imports the shared pieces of `dialects`, `wire` and `model`, and from its
-sister `openai_chat` what the two APIs have in common: the shape of errors, of logprobs, and the words for effort.
+Knows every field of its requests, replies, streams and errors. A request is a flat list of items; a stream sends every
+item twice, in deltas and as a snapshot. Imports the shared modules of `dialects`, `wire` and `model`, and from its
+sister `openai_chat` what the two APIs have in common: the form of errors and of logprobs, and the words for effort.
 """
 
 import re
@@ -52,7 +52,7 @@ MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 
 def problems(request: Request) -> list[Problem]:
     """Everything in this request that would be refused."""
-    # Calls of built-in tools that ask for nothing: they are read as no calls at all.
+    # Calls of built-in tools without an action: they are not read as calls at all.
     found: list[Problem] = []
     for part in parts_of(request.messages):
         item = part.value if isinstance(part, Opaque) and isinstance(part.value, dict) else {}
@@ -71,7 +71,7 @@ def problems(request: Request) -> list[Problem]:
 
 
 def vendor_problems(document: Json) -> list[Problem]:
-    """What OpenAI's own server refuses in a body, while others of this API may take it."""
+    """What OpenAI's own server refuses in a body, although other servers of this API may take it."""
     body = object_at(document)
     return [
         *openai_rules.option_problems(body, OF_RESPONSES),
@@ -93,7 +93,7 @@ def _item_problems(item: JsonObject, index: int) -> Iterator[Problem]:
 
 
 def brings_state(request: Request) -> bool:
-    """Whether the provider knows more of the conversation than the request holds."""
+    """Whether the provider knows more of the conversation than the request contains."""
     return names_state(request) or any(
         isinstance(part, Opaque) and isinstance(part.value, dict) and part.value.get("type") == "item_reference"
         for part in parts_of(request.messages)
@@ -110,7 +110,7 @@ def _input_problems(request: Request) -> list[Problem]:
 
 
 def _pairing_problems(request: Request) -> list[Problem]:
-    """Calls and results may stand apart; a result may answer a call that only the provider still has."""
+    """Calls and results that do not match. They may be apart; a call may be known only to the provider."""
     found = pairing_problems(request, adjacent=False)
     if not brings_state(request):
         return found
@@ -127,7 +127,7 @@ def _id_problems(request: Request) -> list[Problem]:
 
 
 def _reasoning_problems(request: Request) -> list[Problem]:
-    """A reasoning item must be followed by the item that it led to."""
+    """Reasoning items that are not followed by the item that they led to."""
     found: list[Problem] = []
     followers = (*request.messages[1:], None)
     for message, follower in zip(request.messages, followers, strict=False):
@@ -156,8 +156,8 @@ def _option_problems(request: Request) -> list[Problem]:
 
 
 def _keep_alive(headers: Mapping[str, str]) -> bytes:
-    """Codex counts only events, and ignores those that it does not know; OpenAI's own library fails on such events,
-    but takes a comment."""
+    """Codex counts only events, and ignores unknown ones; OpenAI's own library fails on unknown events, but accepts a
+    comment."""
     is_codex = any(headers.get(name, "").lower().startswith("codex") for name in ("user-agent", "originator"))
     return b'event: keepalive\ndata: {"type":"keepalive"}\n\n' if is_codex else KEEP_ALIVE_COMMENT
 
@@ -169,7 +169,7 @@ def _text_part(role: str, text: str) -> JsonObject:
 
 
 def _respell_part(part: Json, role: str) -> Json:
-    """A text under the type that it has in this role."""
+    """A text part with the type that it has in this role."""
     if not isinstance(part, dict) or part.get("type") not in ("input_text", "output_text"):
         return part
     kind = "output_text" if role == "assistant" else "input_text"
@@ -180,7 +180,8 @@ def _respell_part(part: Json, role: str) -> Json:
 
 
 def _is_linked(message: Message) -> bool:
-    """Whether it brings tools, or calls a built-in tool: only if the client ran that call is its result read as one."""
+    """Whether the message contains tools, or calls a built-in tool: the result of such a call is read as a result only
+    if the client ran it."""
     return any(isinstance(part, Opaque) or getattr(part, "kind", "") in BUILT_IN for part in message.parts)
 
 
@@ -218,8 +219,9 @@ DIALECT = Dialect(
     clients=Clients(
         keep_alive=_keep_alive,
         beta_header="openai-beta",
-        # Codex opens a WebSocket first, and opencode by default. Codex 0.166 falls back to HTTP at once on a 426; after
-        # a 401, 404 or 501 it makes seven attempts in about six seconds (seen with a recording server, 2026-11).
+        # Codex opens a WebSocket first, and so does opencode by default. Codex 0.166 falls back to HTTP at once on a
+        # 426; after a 401, 404 or 501 it makes seven attempts in about six seconds (observed with a recording server,
+        # 2026-11).
         tries_websocket=True,
         request_id="x-request-id",
         limits=LimitHeaders("x-ratelimit-{role}-{counted}", frozenset({"requests", "tokens"}), "duration"),
@@ -235,7 +237,7 @@ DIALECT = Dialect(
         hosted_tools=HOSTED_TOOLS,
         cache_key="always",
         store="always",
-        # Our requests leave no reasoning with the provider, so it hands it over.
+        # Our requests store no reasoning at the provider, so it has to return it.
         reasoning_include=("reasoning.encrypted_content",),
         states_defaults=True,
     ),

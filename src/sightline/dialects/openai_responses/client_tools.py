@@ -1,8 +1,8 @@
 """Built-in tools that the client runs: shells, patches, a computer, a search for tools.
 
 The API has an item type of its own for the calls and the results of each. They are read as tool calls and results like
-any other; the kind of the call remembers which item it was, so that it is written back as that item. A model of another
-provider does not know these tools and gets a function for each, whose arguments are what the item holds.
+any other; the kind of the call records which item it was, so that it is written back as that item. A model of another
+provider does not know these tools and gets a function for each, whose arguments are the content of the item.
 """
 
 import copy
@@ -71,12 +71,12 @@ def is_client_call(item: JsonObject) -> bool:
 
 
 def call_id_of(item: JsonObject) -> Json:
-    """What the result of a call names: its `call_id`, or the item's id where a server gives no other."""
+    """The id that the result of a call refers to: its `call_id`, or the item's id if a server gives no other."""
     return item.get("id") if item.get("call_id") is None else item["call_id"]
 
 
 def read_arguments(item: JsonObject) -> str | None:
-    """The action of a call as a JSON object, None where the item holds none."""
+    """The action of a call as a JSON object, None if the item has none."""
     field = arguments_field(item)
     if field is None:
         return None
@@ -85,7 +85,7 @@ def read_arguments(item: JsonObject) -> str | None:
 
 
 def arguments_field(item: JsonObject) -> str | None:
-    """The field of a call's item that holds its action: an object, or the list of a computer's actions."""
+    """The field that holds the action of a call's item: an object, or a list for a computer. None if there is none."""
     for field in BY_CALL[str(item["type"])].fields:
         if isinstance(item.get(field), list if field == "actions" else dict):
             return field
@@ -93,7 +93,7 @@ def arguments_field(item: JsonObject) -> str | None:
 
 
 def read_call(item: JsonObject, at: str) -> ToolCall | None:
-    """The call that an item is, None where it is not one for the client or holds no action."""
+    """The call in this item, None if it is not one for the client or has no action."""
     arguments = read_arguments(item) if is_client_call(item) else None
     item_id = item.get("id")
     if arguments is None or not isinstance(item_id, (str, type(None))) or not isinstance(item.get("call_id"), str):
@@ -105,13 +105,13 @@ def read_call(item: JsonObject, at: str) -> ToolCall | None:
 
 
 def call_extras(item: JsonObject) -> JsonObject:
-    """What an item holds besides its action."""
+    """The fields of an item besides its action."""
     field = arguments_field(item)
     return rest(item, _CALL if field is None else _CALL | {field})
 
 
 def write_call(kind: ToolKind, arguments: str, head: JsonObject) -> JsonObject | None:
-    """The item of a call, None where its arguments are no action that an item could hold."""
+    """The item of a call, None if its arguments are not an action that an item could hold."""
     tool = BY_KIND[kind]
     value = arguments_object(arguments) if arguments else None
     if value is None:
@@ -128,14 +128,14 @@ _DEMANDED: Mapping[str, Mapping[tuple[str, ...], Json]] = {
     "computer_call": {("pending_safety_checks",): [], ("status",): "completed"},
     "tool_search_call": {("execution",): "client"},
 }
-"""The fields that the API's schema requires, and what they say where a call was made without them."""
+"""The fields that the API's schema requires, and their values for a call that was made without them."""
 
 _WITH_ID = frozenset({"local_shell_call", "computer_call"})
 """The calls whose item must have an id of its own."""
 
 
 def complete_call(item: JsonObject, at: str, report: Report) -> JsonObject:
-    """A call with every field that the API demands; `at` is its place in the document that is written."""
+    """A call with every field that the API requires; `at` is its place in the document that is written."""
     complete = copy.deepcopy(item)
     if item["type"] in _WITH_ID and "id" not in item:
         stem = BY_CALL[str(item["type"])].stem
@@ -154,7 +154,7 @@ def complete_call(item: JsonObject, at: str, report: Report) -> JsonObject:
 
 
 def read_output(item: JsonObject, at: str) -> ToolResult | None:
-    """The result that an item is, None where it does not say which call it answers."""
+    """The result in this item, None if it does not name the call that it answers."""
     tool = BY_OUTPUT[str(item["type"])]
     call_id, item_id = item.get("call_id"), item.get("id")
     extras = rest(item, _OUTPUT)
@@ -204,12 +204,13 @@ def _read_screenshot(output: Json, at: str) -> Image | None:
 def write_output(
     result: ToolResult, kind: ToolKind, head: JsonObject, report: Report, *, same: bool
 ) -> JsonObject | None:
-    """The item of a result, None where the tool's own item could not hold it."""
+    """The item of a result, None if the tool's own item cannot hold it."""
     item: JsonObject = {"type": BY_KIND[kind].output, **head}
     if same and "call_id" in result.extras:
         item = {"type": item["type"], "id": item["call_id"]}
     elif kind == "local_shell" and not same:
-        # The API's schema names the call by `id`, its guide by `call_id`: said in both ways it is found.
+        # The API's schema names the call by `id`, its guide by `call_id`: both are written, so that it is found either
+        # way.
         item = {"type": item["type"], "id": item["call_id"], **item}
     if result.structured is not None and (same or result.kind == kind):
         return {**item, **result.structured}
@@ -232,7 +233,7 @@ def write_output(
 
 
 def _write_text_result(result: ToolResult, kind: ToolKind, report: Report) -> JsonObject:
-    """What the item of a shell or of a patch holds for a result that is words."""
+    """The fields of the item of a shell or of a patch for a result that is text."""
     words = "".join(part.text for part in result.parts if isinstance(part, Text))
     if result.structured is not None:
         words = encode(dict(result.structured)).decode() + words
@@ -325,7 +326,7 @@ _SCREEN = frozenset({"type", "display_width", "display_height", "environment"})
 
 
 def read_tool(holder: JsonObject, at: str) -> OpaqueTool:
-    """A tool that is not a function: whole, and with the function that stands for it where the client runs it."""
+    """A tool that is not a function: unchanged, and with the function that replaces it if the client runs it."""
     function, left = _function(holder)
     if function is None:
         return OpaqueTool(NAME, holder, at=at)
@@ -335,7 +336,7 @@ def read_tool(holder: JsonObject, at: str) -> OpaqueTool:
 
 
 def _function(holder: JsonObject) -> tuple[FunctionTool | None, JsonObject]:
-    """The function, and the fields of the tool that it does not say."""
+    """The function, and the fields of the tool that it does not express; None if there is no function for it."""
     kind, environment = str(holder.get("type")), holder.get("environment")
     if kind == "tool_search":
         schema, words = holder.get("parameters"), holder.get("description")

@@ -1,4 +1,4 @@
-"""The content of a message or of a tool's output, both ways: a string, or a list of parts; and reasoning items.
+"""Reads and writes reasoning items and the content of messages and tool outputs: a string or a list of parts.
 
 A reasoning item is a summary, sometimes the reasoning itself, and the signature, which is bound to the item's id.
 """
@@ -47,7 +47,7 @@ _ITEM = frozenset({"type", "id", "summary", "content", "encrypted_content"})
 
 
 def read_reasoning(item: JsonObject, at: str) -> Thinking:
-    """The item as thinking. Pieces that could not be written back as they are stay among the extras."""
+    """The item as thinking. Pieces that could not be written back unchanged stay among the extras."""
     summary = pieces_of(item, "summary", at)
     content = pieces_of(item, "content", at)
     signature, signed_by, bound = read_signature(item, at)  # opencode 1.18 sends items back without their id
@@ -63,13 +63,13 @@ def read_reasoning(item: JsonObject, at: str) -> Thinking:
     )
     body = reasoning_pieces(thinking, own=True)
     unlike = {key: item[key] for key in ("summary", "content") if item.get(key) and item[key] != body.get(key)}
-    if item.get("encrypted_content") == "":  # so does llama.cpp say that there is none
+    if item.get("encrypted_content") == "":  # this is how llama.cpp reports that there is none
         unlike["encrypted_content"] = ""
     return msgspec.structs.replace(thinking, extras={**thinking.extras, **unlike}) if unlike else thinking
 
 
 def pieces_of(item: JsonObject, key: str, at: str) -> list[str]:
-    """The texts of a summary or of a content."""
+    """The texts of `summary` or `content`."""
     place = f"{at}/{key}"
     return [
         opt_str(as_object(piece, f"{place}/{index}"), "text", f"{place}/{index}") or ""
@@ -78,7 +78,7 @@ def pieces_of(item: JsonObject, key: str, at: str) -> list[str]:
 
 
 def read_signature(item: JsonObject, at: str) -> tuple[str | None, str, str | None]:
-    """The encrypted reasoning, the dialect that made it, and what it is bound to: the item itself if it is our own."""
+    """The encrypted reasoning, the dialect that made it, and what it is bound to: for this dialect, the item itself."""
     encrypted, item_id = opt_str(item, "encrypted_content", at), opt_str(item, "id", at)
     if not encrypted:
         return None, NAME, item_id
@@ -87,9 +87,10 @@ def read_signature(item: JsonObject, at: str) -> tuple[str | None, str, str | No
 
 
 def write_signature(signature: str | None, signed_by: str | None, bound: str | None, item_id: str) -> str | None:
-    """What `encrypted_content` holds: our own signature as it is, any other wrapped so that the next turn can tell.
+    """The value of `encrypted_content`: this dialect's signature unchanged, any other wrapped so that it can be
+    recognised in the next turn.
 
-    Our own signature is wrapped too where it became known when the item already had another id than it is bound to.
+    A signature of this dialect is wrapped too if the item already had a different id than the one it is bound to.
     """
     if signed_by == NAME and bound in (None, item_id):
         return signature
@@ -97,7 +98,7 @@ def write_signature(signature: str | None, signed_by: str | None, bound: str | N
 
 
 def reasoning_pieces(thinking: Thinking, *, own: bool) -> JsonObject:
-    """The `summary`, and the `content` where there is more to read; foreign words are shown as a summary."""
+    """The `summary`, and the `content` if there is more text; foreign reasoning is shown as a summary."""
     summary = thinking.summary if own or thinking.summary else tuple(filter(None, (thinking.text,)))
     pieces: list[Json] = [{"type": "summary_text", "text": text} for text in summary]
     document: JsonObject = {"summary": pieces}
@@ -110,7 +111,7 @@ _OWN = ("url_citation", "file_citation", "container_file_citation", "file_path")
 
 
 def read_annotation(value: Json, at: str) -> Citation:
-    """One annotation, whole, with its address, title and place beside it."""
+    """One annotation, unchanged, with its URL, title and place as fields."""
     annotation = as_object(value, at)
     return Citation(
         url=opt_str(annotation, "url", at) or "",
@@ -123,10 +124,10 @@ def read_annotation(value: Json, at: str) -> Citation:
 
 
 def write_annotation(citation: Citation, report: Report) -> JsonObject | None:
-    """The citation as an annotation; None, and a loss, where the API cannot say it."""
+    """The citation as an annotation; None, and a loss, if the API cannot express it."""
     value = citation.value
     if isinstance(value, dict) and value.get("type") in _OWN and "url_citation" not in value:
-        return value  # one of ours as it came; Chat's holds its members one level deeper
+        return value  # one of ours, unchanged; in Chat Completions the members are one level deeper
     if not citation.url or citation.start is None or citation.end is None:
         report.lose(citation.at, "a citation", f"{NAME} cites URLs with their place in the text", "option")
         return None
@@ -145,7 +146,7 @@ _INPUT_TEXT = frozenset({"type", "text"})
 _OUTPUT_TEXT = frozenset({"type", "text", "annotations"})
 _LOGPROBS = frozenset({"logprobs"})
 _NO_LOGPROBS: JsonObject = {"logprobs": None}
-"""How an empty list of them is remembered, which says nothing anywhere else."""
+"""How an empty list of logprobs is recorded; it is ignored everywhere else."""
 _REFUSAL = frozenset({"type", "refusal"})
 _AUDIO = frozenset({"type", "input_audio"})
 _SOUND = frozenset({"data", "format"})
@@ -154,7 +155,7 @@ INPUT, OUTPUT = "input_text", "output_text"
 
 
 def read_content(content: Json, at: str, text: str = INPUT) -> tuple[tuple[Part, ...], bool]:
-    """The parts of a content field, and whether it was one string. `text` is the usual type of its texts."""
+    """The parts of a content field, and whether it was a single string. `text` is the usual type of its texts."""
     if type(content) is str:
         return (Text(content, at=at),), True
     if type(content) is list:
@@ -163,7 +164,7 @@ def read_content(content: Json, at: str, text: str = INPUT) -> tuple[tuple[Part,
 
 
 def read_part(value: Json, at: str, text: str = INPUT) -> Part:
-    """One part of a content list."""
+    """Read one part of a content list."""
     holder = as_object(value, at)
     kind = str_of(holder, "type", at)
     if kind in (INPUT, OUTPUT):
@@ -174,7 +175,7 @@ def read_part(value: Json, at: str, text: str = INPUT) -> Part:
 
 
 def _read_text(holder: JsonObject, at: str, kind: str, usual: str) -> Text:
-    """A text. Its extras tell a spelling that is not how we would write it; null stands for what was absent."""
+    """A text. Its extras record any spelling that differs from what we write; null records an absent field."""
     extras = rest(holder, _INPUT_TEXT if kind == INPUT else _OUTPUT_TEXT)
     if kind != usual:
         extras = {**extras, "type": kind}
@@ -222,7 +223,7 @@ def _file_source(key: str, content: str) -> Inline | Link | FileId:
         return FileId(content)
     source = from_url(content)
     if key == "file_data" and isinstance(source, Link):
-        return Inline("", content)  # bytes without the head of a data URL
+        return Inline("", content)  # bytes without the prefix of a data URL
     return source if key == "file_data" else Link(content)
 
 
@@ -241,17 +242,17 @@ _READERS: Mapping[str, Callable[[JsonObject, str], Part | None]] = {
     "input_file": _read_file,
     "input_audio": _read_audio,
 }
-"""Each gives None for a part that names no source; that stays whole."""
+"""Each returns None for a part without a source; such a part is kept unchanged."""
 
 
 class ContentWriter(PartWriter):
-    """Turns canonical parts into content."""
+    """Writes canonical parts as content."""
 
     def __init__(self, report: Report, source: str) -> None:
         super().__init__(report, source, NAME)
 
     def parts(self, parts: tuple[Part, ...], text: str = INPUT) -> list[Json]:
-        """The parts that can be said; `text` is the type that a text has there."""
+        """The parts that can be written; `text` is the type of texts there."""
         written = (self._part(part, text) for part in parts)
         return [document for document in written if document is not None]
 

@@ -1,4 +1,4 @@
-"""Words of the Responses wire that more than one file here needs, and the failures inside a reply or a stream."""
+"""Words of the Responses API that more than one module here needs, and the failures inside a reply or a stream."""
 
 from collections.abc import Mapping
 
@@ -16,25 +16,26 @@ CALLS = {"function_call": ("function", "arguments"), "custom_tool_call": ("custo
 """The items that are calls for the client: the kind of tool, and the field that holds what the model wrote."""
 
 OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom"}
-"""The items that answer them."""
+"""The items that answer these calls."""
 
 _CONTENT = frozenset({"refusal", "text", "reasoning_text", "summary_text", "computer_screenshot", "encrypted_content"})
 _CONTENT_HEADS = ("input_", "output_")
 
 
 def is_item_type(kind: Json) -> bool:
-    """Whether values of this type are items of their own: whatever is not a part of a message's content is one."""
+    """Whether values of this type are items of their own, as is everything that is not part of a message's content."""
     return isinstance(kind, str) and kind not in _CONTENT and not kind.startswith(_CONTENT_HEADS)
 
 
 STRIDE = 1000
-"""A part of an answer is numbered `output_index * STRIDE + content_index`, so that numbers order as the output does."""
+"""A part of an answer is numbered `output_index * STRIDE + content_index`, so that numbers follow the output's
+order."""
 
 REDACTED = "redacted"
-"""In a wrapped signature, in place of an id: the block that it stands for has no text that may be read."""
+"""Used instead of an id in a wrapped signature: the block that it replaces has no readable text."""
 
 UNSIGNED = ""
-"""In a wrapped signature, in place of its maker: reasoning that is not signed, and that no provider can look up."""
+"""Used instead of the maker in a wrapped signature: reasoning that is not signed, and that no provider can look up."""
 
 BOOKKEEPING = frozenset(
     {
@@ -54,12 +55,12 @@ BOOKKEEPING = frozenset(
         *("client_metadata", "internal_chat_message_metadata_passthrough", "stream_options", "include_obfuscation"),
         *("billing", "tool_usage", "end_turn", "caller", "created_by", "execution", "logprobs", "generate"),
         *("max_output_length",),  # of a shell, repeated beside its output
-        # the cache, which changes what an answer costs and not what it says
+        # the cache, which changes what an answer costs and not what it contains
         *("prompt_cache_breakpoint", "prompt_cache_options", "prompt_cache_diagnostics", "prompt_cache_key"),
         *("prompt_cache_retention",),
     }
 )
-"""Fields of this wire whose loss changes nothing that a reader sees."""
+"""Fields of this API whose loss changes nothing that a reader sees."""
 
 ECHOES = frozenset(
     {
@@ -70,7 +71,7 @@ ECHOES = frozenset(
         *("format", "verbosity"),  # the members of `text`
     }
 )
-"""Fields with which a reply repeats its request."""
+"""Fields in which a reply repeats its request."""
 
 _CODES: Mapping[Code, str] = {
     Code.INVALID_REQUEST: "invalid_prompt",
@@ -91,7 +92,7 @@ _CODES: Mapping[Code, str] = {
     Code.USAGE: "invalid_prompt",
     Code.CONFIG: "invalid_prompt",
 }
-"""The code in a failed reply for each of ours; everything else is a `server_error`, which clients send again."""
+"""The code in a failed reply for each of our codes; the rest are a `server_error`, after which clients retry."""
 
 _ALIASES: Mapping[str, str] = {
     "bio_policy": "invalid_prompt",
@@ -100,7 +101,7 @@ _ALIASES: Mapping[str, str] = {
     "image_content_policy_violation": "content_policy_violation",
     "vector_store_timeout": "timeout_error",
 }
-"""Codes of this API in the words that the classifier of all providers knows."""
+"""Codes of this API, translated to the words that the classifier for all providers knows."""
 
 
 def read_failure(error: Json) -> Fault:
@@ -116,7 +117,7 @@ def read_failure(error: Json) -> Fault:
 
 
 def _image_word(code: str) -> str:
-    """Every other code about a picture says that the request's picture is unusable."""
+    """Every other code about an image means that the request's image is unusable."""
     return "invalid_prompt" if "image" in code.split("_") else code
 
 

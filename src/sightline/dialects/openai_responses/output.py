@@ -1,6 +1,6 @@
-"""The output of a reply as it is written: one open item at a time, and the snapshots of those that are done.
+"""Writes the output of a reply: one open item at a time, and the snapshots of the finished items.
 
-Whole replies and streams are both made here, so that a snapshot cannot differ from what was streamed.
+Both whole replies and streams are made here, so that a snapshot cannot differ from what was streamed.
 """
 
 import re
@@ -25,7 +25,7 @@ Emit = Callable[[str, JsonObject], None]
 
 
 class OpenMessage:
-    """A message; its content parts are spoken one after the other. `block` is the part of the answer that speaks."""
+    """A message; its content parts are written one after the other. `block` is the number of the answer's part."""
 
     def __init__(self, emit: Emit, item_id: str, index: int) -> None:
         self._emit = emit
@@ -42,7 +42,7 @@ class OpenMessage:
         return {**item, "content": list(self._content)}
 
     def say(self, block: int, kind: str, text: str) -> None:
-        """Some words of an `output_text` or of a `refusal`."""
+        """Add text to an `output_text` or to a `refusal`."""
         if self._speaking != (block, kind):
             self._close_words()
             self._speaking = block, kind
@@ -57,21 +57,21 @@ class OpenMessage:
             self._emit("response.output_text.delta", self.next_words(text))
 
     def next_words(self, text: str) -> JsonObject:
-        """The fields of `response.output_text.delta` for one more piece of the text that is being spoken."""
+        """The fields of `response.output_text.delta` for one more piece of the current text."""
         return {**self._place, "delta": text, "logprobs": []}
 
     def note_words(self, text: str) -> None:
-        """So much more of the text was emitted elsewhere."""
+        """Record that this much more of the text was emitted elsewhere."""
         self._fragments.append(text)
 
     def annotate(self, annotation: JsonObject) -> None:
-        """A source of the text that is being spoken."""
+        """Add a source of the current text."""
         place: JsonObject = {**self._place, "annotation_index": len(self._annotations)}
         self._emit("response.output_text.annotation.added", {**place, "annotation": annotation})
         self._annotations.append(annotation)
 
     def weigh(self, tokens: list[TokenLogprob]) -> bool:
-        """Logprobs for the text that is being spoken; False if none is."""
+        """Add logprobs for the current text; False if there is none."""
         if self._speaking is None or self._speaking[1] == "refusal":
             return False
         self._logprobs.extend(
@@ -80,7 +80,7 @@ class OpenMessage:
         return True
 
     def close(self, status: str) -> JsonObject:
-        """The whole message."""
+        """The finished message."""
         self._close_words()
         return self.start(status)
 
@@ -119,7 +119,7 @@ _CONTENT = _PieceEvents("response.content_part", "response.reasoning_text", "con
 
 
 class OpenReasoning:
-    """A reasoning item. Reasoning is shown as its summary, unless there is a summary beside it."""
+    """A reasoning item. Reasoning is shown as its summary, unless it also has a summary of its own."""
 
     def __init__(self, emit: Emit, item_id: str, index: int, block: int) -> None:
         self.block = block
@@ -137,11 +137,11 @@ class OpenReasoning:
         return {"id": self._place["item_id"], "type": "reasoning", "summary": []}
 
     def think(self, text: str, *, piece: int, summary: bool) -> None:
-        """Some reasoning, or some of its summary."""
+        """Add reasoning, or part of its summary."""
         if not text and not summary:
             return
         if self._named != (summary, piece):
-            # Begin a piece. Reasoning itself is one text, so its further pieces go on behind a blank line.
+            # Begin a piece. Reasoning itself is one text, so its further pieces are appended after a blank line.
             goes_on = self._named is not None and not self._named[0] and not summary
             if goes_on:
                 text = f"\n\n{text}"
@@ -157,7 +157,7 @@ class OpenReasoning:
             self._emit(f"{self._into.text}.delta", {**self._piece_place(), "delta": text})
 
     def sign(self, signing: SignatureReceived) -> None:
-        """The provider's signature."""
+        """Set the provider's signature."""
         self._signing = signing
 
     @property
@@ -166,7 +166,7 @@ class OpenReasoning:
         return self._signing is not None and bool(self._signing.signed_by)
 
     def close(self) -> JsonObject:
-        """The whole item."""
+        """The finished item."""
         self._close_piece()
         item: JsonObject = {**self.start(), "summary": self._pieces[_SUMMARY]}
         if self._pieces[_CONTENT]:
@@ -211,13 +211,13 @@ class OpenCall:
         return {**self._item, "status": "in_progress", self._words: ""}
 
     def write(self, fragment: str) -> None:
-        """A fragment of the arguments."""
+        """Add a fragment of the arguments."""
         if fragment:
             self._fragments.append(fragment)
             self._emit(f"{self._event}.delta", {**self._place, "delta": fragment})
 
     def close(self, status: str) -> JsonObject:
-        """The whole call; an empty argument list is an empty object."""
+        """The finished call; empty arguments become an empty object."""
         if not self._fragments and not self._is_custom:
             self.write("{}")
         text = "".join(self._fragments)
@@ -226,7 +226,7 @@ class OpenCall:
 
 
 class OpenClientCall:
-    """A call of a built-in tool that the client runs. Its item can be written once the whole action is known."""
+    """A call of a built-in tool that the client runs. Its item can be written only when the whole action is known."""
 
     def __init__(self, head: JsonObject, begun: ToolCallBegun) -> None:
         self.begun = begun
@@ -235,16 +235,16 @@ class OpenClientCall:
         self._fragments: list[str] = []
 
     def write(self, fragment: str) -> None:
-        """A fragment of the action."""
+        """Add a fragment of the action."""
         self._fragments.append(fragment)
 
     @property
     def arguments(self) -> str:
-        """What has come of the action."""
+        """The action as far as it has arrived."""
         return "".join(self._fragments)
 
     def close(self, status: str) -> JsonObject | None:
-        """The whole item, None where what has come is no action."""
+        """The finished item, None if the arguments are not an action."""
         item = write_call(self.begun.kind, self.arguments, {**self._head, "status": status})
         return None if item is None else {**item, **self.extras}
 
@@ -261,7 +261,7 @@ _PICTURES = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp", "im
 
 
 class Output:
-    """Takes an answer piece by piece. `block` numbers the parts of the answer, `items` are the finished ones."""
+    """Takes an answer piece by piece. `block` is the number of an answer's part, `items` are the finished items."""
 
     def __init__(self, reply_id: str, report: Report, emit: Emit) -> None:
         self.items: list[Json] = []
@@ -273,19 +273,19 @@ class Output:
         self._unplaced: list[TokenLogprob] = []
 
     def text(self, block: int, text: str) -> None:
-        """Some words."""
+        """Add text."""
         self.open_message().say(block, "output_text", text)
         self._place_logprobs()
 
     def refusal(self, block: int, text: str) -> None:
-        """Some words of declining; without words there is nothing to tell."""
+        """Add text of a refusal; an empty text adds nothing."""
         if not text:
             return
         self.has_refusal = True
         self.open_message().say(block, "refusal", text)
 
     def cite(self, block: int, citation: Citation) -> None:
-        """A source of a text."""
+        """Add a source of a text."""
         annotation = write_annotation(citation, self._report)
         if annotation is not None:
             message = self.open_message()
@@ -293,7 +293,7 @@ class Output:
             message.annotate(annotation)
 
     def logprobs(self, tokens: tuple[TokenLogprob, ...]) -> None:
-        """How likely the last tokens were; they wait for a text if none is open."""
+        """Add the log probabilities of the latest tokens; they wait for a text if none is open."""
         self._unplaced.extend(tokens)
         self._place_logprobs()
 
@@ -302,7 +302,7 @@ class Output:
             self._unplaced = []
 
     def open_message(self) -> OpenMessage:
-        """The open message: words that follow each other share one."""
+        """The open message: texts that follow each other share one."""
         if isinstance(self._open, OpenMessage):
             return self._open
         self.close()
@@ -312,11 +312,11 @@ class Output:
         return message
 
     def thinking(self, block: int, text: str, *, piece: int = 0, summary: bool = False) -> None:
-        """Some reasoning."""
+        """Add reasoning."""
         self._reasoning(block).think(text, piece=piece, summary=summary)
 
     def sign(self, signing: SignatureReceived) -> None:
-        """The signature over some reasoning, which may have no words at all."""
+        """Add the signature over some reasoning, which may have no text at all."""
         self._reasoning(signing.part, signing.id if signing.signed_by == NAME else None).sign(signing)
 
     def _reasoning(self, block: int, own_id: str | None = None) -> OpenReasoning:
@@ -329,11 +329,11 @@ class Output:
         return reasoning
 
     def sign_next(self, signature: str | None, signed_by: str | None) -> None:
-        """The signature over the part that comes next and has no field for it here."""
+        """Add the signature over the next part, which has no field for it here."""
         self._write_signature_item(signature, signed_by, NEXT)
 
     def _write_signature_item(self, signature: str | None, signed_by: str | None, bound: str) -> None:
-        """A reasoning item that is nothing but its signature."""
+        """Write a reasoning item that consists only of its signature."""
         self.close()
         item_id = self._id("rs")
         encrypted = write_signature(signature, signed_by, bound, item_id)
@@ -362,18 +362,18 @@ class Output:
         self._open = call
 
     def arguments(self, fragment: str) -> None:
-        """A fragment of the open call's arguments."""
+        """Add a fragment of the open call's arguments."""
         if isinstance(self._open, (OpenCall, OpenClientCall)):
             self._open.write(fragment)
 
     def complete(self, extras: JsonObject) -> None:
-        """The open call is complete; `extras` are what its own item holds besides."""
+        """Complete the open call; `extras` are the other fields of its own item."""
         if isinstance(self._open, OpenClientCall):
             self._open.extras = extras
         self.close()
 
     def part(self, value: Part) -> None:
-        """A part that comes whole."""
+        """Add a part that arrives as a whole."""
         match value:
             case Thinking():
                 self._write_signature_item(value.signature, value.signed_by, REDACTED)
@@ -410,7 +410,7 @@ class Output:
             self._emit_item_done(item.close(status))
 
     def _close_client_call(self, call: OpenClientCall, status: str) -> None:
-        """The item of a built-in tool's call. Arguments that it cannot hold reach the client as a function's."""
+        """Write the item of a built-in tool's call. Arguments that it cannot hold are sent as a function call."""
         item = call.close(status)
         if item is not None:
             self._whole(complete_call(item, f"/output/{len(self.items)}", self._report))
@@ -422,7 +422,7 @@ class Output:
         self.close(status)
 
     def end(self, status: str) -> None:
-        """Nothing more comes; what waited for a text in vain is a loss."""
+        """End the output; logprobs for which no text arrived are a loss."""
         self.close(status)
         if self._unplaced:
             self._report.lose("", "logprobs", f"{NAME} has them in a text only", "option")
@@ -435,7 +435,7 @@ class Output:
         self.items.append(item)
 
     def _id(self, kind: str) -> str:
-        """An id for what has none; those of items are reported together."""
+        """An id for something that has none; those of items are reported together."""
         if kind != _CALL:
             self._report.add("/output", "ids of items", f"{NAME} demands them", "identity")
         return f"{kind}_{self._stem}_{len(self.items)}"

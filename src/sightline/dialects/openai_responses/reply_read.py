@@ -1,4 +1,4 @@
-"""Reading a whole Responses reply, item by item, into the events that its stream would have been."""
+"""Reads a Responses reply, whole or as a stream, as events."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -41,7 +41,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
 
 
 def read_identity(response: JsonObject, at: str) -> list[StreamEvent]:
-    """The identity of a reply."""
+    """The identity of a reply: its id, model and time."""
     keys = {"id": "id", "model": "model", "created": "created_at"}
     created = response.get("created_at")
     return [
@@ -50,7 +50,7 @@ def read_identity(response: JsonObject, at: str) -> list[StreamEvent]:
             opt_str(response, "model", at),
             int(created) if isinstance(created, (int, float)) else None,
             {name: f"{at}/{key}" for name, key in keys.items() if response.get(key) is not None},
-            # A server that says nothing of it may keep nothing, whatever OpenAI's own default is.
+            # A server that does not mention `store` may store nothing, whatever OpenAI's own default is.
             opt_str(response, "id", at) if response.get("store") is True else None,
         )
     ]
@@ -96,14 +96,14 @@ _QUIET = (
     "keepalive",
     "ping",
 )
-"""Frames about something that its item will tell whole, or that tell nothing of the answer."""
+"""Frames about something that its item will contain as a whole, or that are not about the answer."""
 
 _Name = TypeVar("_Name")
 _Reader = Callable[[JsonObject, int], list[StreamEvent]]
 
 
 class ResponsesMachine(Machine):
-    """One stream's state."""
+    """The state of one stream."""
 
     def __init__(self) -> None:
         self._hearing = SnapshotReader()
@@ -138,7 +138,7 @@ class ResponsesMachine(Machine):
         }
 
     def read(self, document: JsonObject, index: int) -> list[StreamEvent]:
-        """The events of one frame. Nearly all are deltas of what has begun, with no fields that are news."""
+        """The events of one frame. Nearly all frames are deltas of something that has begun, without unknown fields."""
         kind, output, delta = document.get("type"), document.get("output_index"), document.get("delta")
         if type(delta) is str and type(output) is int and document.keys() <= _FRAME:
             part = output * STRIDE
@@ -226,7 +226,7 @@ class ResponsesMachine(Machine):
         name: _Name,
         tell: Callable[[str], StreamEvent],
     ) -> list[StreamEvent]:
-        """The words that a delta adds, or what those of a `.done` event add to the deltas before it."""
+        """The text that a delta adds, or that the text of a `.done` event adds to the deltas before it."""
         frame, _, key = at.rpartition("/")
         words = str_of(document, key, frame)
         if key != "delta":
@@ -272,12 +272,12 @@ class ResponsesMachine(Machine):
     def _content_part(self, document: JsonObject, index: int) -> int:
         return self._place(document, "message", index) * STRIDE + (opt_int(document, "content_index", f"/{index}") or 0)
 
-    # Servers that follow the API loosely leave the place of an item out of some frames (llama.cpp out of all). Then its
-    # ids tell which item is meant. Frames without an id go on with the item that was spoken of last, if it is of the
-    # same kind and not done; a frame that repeats words means the last item of its kind.
+    # Servers that follow the API loosely leave the place of an item out of some frames (llama.cpp out of all). Then the
+    # ids identify the item. Frames without an id continue the item of the latest frame, if it is of the same kind and
+    # not done; a frame that repeats text refers to the last item of its kind.
 
     def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
-        """The place in the output of an item that begins, or that comes whole."""
+        """The place in the output of an item that begins, or that arrives as a whole."""
         family, names = _family(item.get("type")), names_of(item)
         place = opt_int(document, "output_index", f"/{index}")
         if place is None:
@@ -318,12 +318,12 @@ class ResponsesMachine(Machine):
 
 
 def _family(kind: Json) -> str:
-    """What a frame without any id has in common with those before it that are about the same item."""
+    """The kind by which a frame without any id is matched with earlier frames about the same item."""
     return _CALL if str(kind) in CALLS else str(kind)
 
 
 def _key(document: JsonObject, whole: str) -> str:
-    """The field that holds the words of an event: those that are new, or all of them."""
+    """The field that holds the text of an event: the new text only, or all of it."""
     return "delta" if "delta" in document else whole
 
 
@@ -370,8 +370,8 @@ _FAILURES = (b'"type":"error"', b'"type":"response.failed"')
 
 
 def read_words(data: bytes) -> tuple[str, str] | None:
-    """The words and the id of a reply that is complete and has texts, calls of functions, and summaries of reasoning;
-    None for any other. Of a stream only the last frame is decoded: it repeats all items that came before."""
+    """The text and the id of a complete reply that contains texts, function calls, and summaries of reasoning; None for
+    any other reply. Of a stream only the last frame is decoded: it repeats all items before it."""
     try:
         if data[:1] == b"{":
             reply = _COMPLETED.decode(data)

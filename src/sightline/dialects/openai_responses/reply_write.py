@@ -1,7 +1,7 @@
-"""A Responses reply, whole or as a stream: the same output either way, and in a stream closed by one terminal event.
+"""Writes a Responses reply, whole or as a stream: the output is the same, and a stream is closed by one terminal event.
 
-A response repeats its request: the API, and the open specification that follows it, demand every setting in each
-`response` object, with its default where the request is silent.
+A response repeats its request: the API, and the open specification that follows it, require every setting in each
+`response` object, with its default if the request does not set it.
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ _SCHEMA: JsonObject = {"description": None, "schema": None, "strict": False}
 
 
 def echo(request: Request) -> JsonObject:
-    """The settings of a request of this dialect as its response shows them; of any other, none."""
+    """The settings of a request of this dialect as its response repeats them; empty for any other request."""
     if request.dialect != NAME:
         return {}
     asked = as_object(write_request(msgspec.structs.replace(request, messages=()), Target(), Report()), "")
@@ -118,7 +118,7 @@ class Ending:
 
 @dataclass(slots=True)
 class Envelope:
-    """What stands around the output of a reply. `echo` is what it repeats of its request, where that is known."""
+    """The fields around the output of a reply. `echo` is what it repeats of its request, if that is known."""
 
     id: str
     model: str
@@ -127,7 +127,7 @@ class Envelope:
 
     @property
     def shown_id(self) -> str:
-        """The id that the reader gets."""
+        """The id that the client gets."""
         return self.id or DEFAULT_ID
 
     def body(self, output: list[Json], ending: Ending, usage: JsonObject | None) -> JsonObject:
@@ -152,7 +152,7 @@ class Envelope:
         }
 
     def whole(self, output: list[Json], ending: Ending, usage: Usage | None, report: Report) -> JsonObject:
-        """The last `response` object; what is there because the API demands it is reported."""
+        """The last `response` object; fields that are there only because the API requires them are reported."""
         why = f"{NAME} demands an echo of the request"
         if self.echo:
             report.add("", "the settings of the request, and a time of completion", why, "identity")
@@ -167,14 +167,14 @@ class Envelope:
 
 
 def envelope(reply_id: str | None, model: str | None, created: int | None, client: Client) -> Envelope:
-    """The identity of a reply, the provider's where it gave one, else the client's."""
+    """The identity of a reply: the provider's if it gave one, otherwise the client's."""
     repeated = {} if client.request is None else echo(client.request)
     when = client.created if created is None else created
     return Envelope(reply_id or client.id, model or client.model, when, repeated)
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
-    """The reply as a `response`; one that failed says so and keeps what had arrived, or is an error if nothing had."""
+    """The reply as a `response`. A failed one has that status and what had arrived; an error body if nothing had."""
     if reply.fault is not None and not _has_begun(reply):
         lose_partial(reply, NAME, report)
         return write_error(reply.fault)[1]
@@ -191,12 +191,12 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 
 def _has_begun(reply: Reply) -> bool:
-    """Whether there was a response before it failed: something of it has arrived, or it has an id of this API."""
+    """Whether there was a response before it failed: part of it has arrived, or it has an id of this API."""
     return any(choice.parts for choice in reply.choices) or (reply.dialect == NAME and bool(reply.id))
 
 
 def _events_of(part: Part, number: int) -> list[StreamEvent]:
-    """A part as events. The item of reasoning has the id that it is signed with, so the signature comes first."""
+    """A part as events. A reasoning item has the id that it is signed with, so the signature comes first."""
     events = part_events(part, number)
     if not isinstance(part, Thinking) or part.redacted:
         return events
@@ -205,7 +205,7 @@ def _events_of(part: Part, number: int) -> list[StreamEvent]:
 
 
 def end(output: Output, finished: Finished | None, fault: Fault | None, report: Report) -> Ending:
-    """Close the output the way the reply ended, and report what this dialect cannot say of it."""
+    """Close the output the way the reply ended, and report what this dialect cannot express about it."""
     if fault is not None:
         output.end("incomplete")
         return Ending("failed", fault=fault)
@@ -229,7 +229,7 @@ _NUMBER = b'"sequence_number":'
 
 
 class ResponsesStreamWriter(TextFraming):
-    """Turns events into frames, numbered from 0; only into the last `response` unless it `is_streamed`."""
+    """Writes events as frames, numbered from 0; unless `is_streamed`, only the last `response` is made."""
 
     def __init__(self, client: Client, report: Report, *, is_streamed: bool = True) -> None:
         self._is_streamed = is_streamed
@@ -243,13 +243,13 @@ class ResponsesStreamWriter(TextFraming):
         self._usage: Usage | None = None
         self._held: ToolCallBegun | TextReceived | None = None
         self._spoken: dict[int, str] = {}
-        """Where the parts stand in the source of which something is written."""
+        """The places in the source of the parts that have begun to be written."""
         self._finished: Finished | None = None
         self._fault: Fault | None = None
         self._is_over = False
 
     def feed(self, event: StreamEvent) -> bytes:
-        """The frames of one more event; nothing comes behind the terminal."""
+        """The frames of the next event; nothing follows the terminal event."""
         if self._is_over:
             return b""
         for placed in self._sequencer.feed(event):
@@ -258,18 +258,18 @@ class ResponsesStreamWriter(TextFraming):
         return b"".join([_encode(frame) for frame in frames])
 
     def text_frame(self, event: GrowingText) -> bytes | None:
-        """The frame of one more piece of words; reasoning is written in full."""
+        """The frame of one more piece of text; None for reasoning, which is written in full."""
         if not isinstance(event, TextReceived):
             return None
         words = self._output().open_message().next_words(event.text)
         return _encode(self._frame("response.output_text.delta", words))
 
     def note_text(self, event: GrowingText) -> None:
-        """The whole text is repeated at its end."""
+        """Record the text, because all of it is repeated at its end."""
         self._output().open_message().note_words(event.text)
 
     def write_pieces(self, opening: bytes, pieces: list[bytes], closing: bytes) -> bytes:
-        """The frames with their numbers."""
+        """The frames, each with its sequence number."""
         before, _, behind = opening.partition(_NUMBER)
         before, behind = before + _NUMBER, b"," + behind.partition(b",")[2]
         first, self._number = self._number, self._number + len(pieces)
@@ -277,7 +277,7 @@ class ResponsesStreamWriter(TextFraming):
         return b"".join(frames)
 
     def take(self, event: StreamEvent) -> None:
-        """Make the frames of one more event, which comes in an order without overlaps."""
+        """Make the frames of the next event; events must arrive in an order without overlaps."""
         match event:
             case Started():
                 self._start(event)
@@ -288,8 +288,8 @@ class ResponsesStreamWriter(TextFraming):
             case Failed(fault):
                 self._fault = fault
             case Ended():
-                # One terminal event, with the whole response. Codex reconnects five times and then fails where
-                # none comes, and takes `response.incomplete` for an error (codex 0.166).
+                # One terminal event, with the whole response. If none arrives, Codex reconnects five times and then
+                # fails; it treats `response.incomplete` as an error (codex 0.166).
                 self._is_over = True
                 if self._finished is None and self._fault is None:
                     self._fault = truncation_fault()
@@ -298,7 +298,8 @@ class ResponsesStreamWriter(TextFraming):
             case FieldReceived() | FrameBroken():
                 pass
             case SignatureReceived() if self._held is not None and self._held.part == event.part:
-                # A call has no field for a signature, so that goes first; an empty text is nothing but its signature.
+                # A call has no field for a signature, so that is written first; an empty text consists only of its
+                # signature.
                 self._output().sign_next(event.signature, event.signed_by)
                 if isinstance(self._held, TextReceived):
                     self._held = None
@@ -314,7 +315,7 @@ class ResponsesStreamWriter(TextFraming):
                 self._write(event)
 
     def response(self, finished: Finished | None, fault: Fault | None, usage: Usage | None) -> JsonObject:
-        """The last `response` object, which has all that was written."""
+        """The last `response` object, with everything that was written."""
         self._release()
         around, output = self._open_output()
         ending = end(output, finished, fault, self._report)
@@ -347,14 +348,15 @@ class ResponsesStreamWriter(TextFraming):
                 output.call(event)
             case _:
                 if event.part in self._spoken:
-                    # Words leave before their signature is known, and behind them it would belong to something else.
+                    # Text is sent before its signature is known; after it, the signature would belong to something
+                    # else.
                     why = f"{NAME} has no field for it on a part that comes in pieces"
                     self._report.lose(self._spoken[event.part], "signature", why, "identity")
                 else:
                     output.sign(event)
 
     def _release(self) -> None:
-        """Write what was held back for a signature."""
+        """Write the event that was held back for a signature."""
         held, self._held = self._held, None
         if held is not None:
             self._write(held)
@@ -373,7 +375,7 @@ class ResponsesStreamWriter(TextFraming):
         return self._open_output()[1]
 
     def _open_output(self) -> tuple[Envelope, Output]:
-        """What is being written; the first time, with the events that open a stream. Its id is fixed from then on."""
+        """The envelope and the output. The first call fixes the id and writes the events that open a stream."""
         if self._open is None:
             started = self._started
             around = envelope(started.id, started.model, started.created, self._client)

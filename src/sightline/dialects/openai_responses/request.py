@@ -1,6 +1,5 @@
-"""A Responses request, both ways. One canonical message per input item, never regrouped; written as a flat list of
-items, one for every message, call, result and piece of reasoning.
-"""
+"""Reads and writes a Responses request. Each input item is read as one canonical message, never regrouped; messages are
+written as a flat list of items, one for every message, call, result and piece of reasoning."""
 
 import hashlib
 from typing import TypeGuard
@@ -52,7 +51,7 @@ from sightline.wire.jsontext import encode
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "developer"}
 
 STATE = ("previous_response_id", "conversation", "prompt")
-"""Fields that bring a conversation with them, so that a request may have no input of its own."""
+"""Fields that refer to a conversation, so that a request may have no input of its own."""
 
 _REQUEST = OPTION_KEYS | {"model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls"}
 _MESSAGE = frozenset({"type", "id", "role", "content"})
@@ -61,7 +60,7 @@ _OUTPUT = frozenset({"type", "id", "call_id", "name", "output"})
 
 
 def read_request(document: Json) -> Request:
-    """The request that this body asks."""
+    """Read a request body."""
     body = as_object(document, "")
     options, spare = read_all(body)
     tools = read_tools(body.get("tools"), "/tools")
@@ -87,7 +86,7 @@ def _read_instructions(body: JsonObject) -> list[Message]:
 
 
 def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
-    """The items; the tools that some of them bring are added to the list."""
+    """Read the items; the tools that some of them contain are added to the list."""
     value = body.get("input")
     if type(value) is str:
         parts, _ = read_content(value, "/input")
@@ -103,12 +102,12 @@ def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
 
 
 def _is_hosted(item: JsonObject) -> bool:
-    """Whether an item is a call of a built-in tool that is not for the client: its result is opaque as it is."""
+    """Whether an item is a call of a built-in tool that the client does not run: its result stays opaque."""
     return str(item.get("type")) in BY_CALL and read_call(item, "") is None
 
 
 def _with_calls_of_items(messages: list[Message]) -> list[Message]:
-    """The messages, where results of a local shell that name the item of their call name the call itself."""
+    """The messages, with results of a local shell that name the item of their call changed to name the call itself."""
     calls = {part.item: part.id for message in messages for part in message.parts if isinstance(part, ToolCall)}
     known = set(calls.values())
 
@@ -148,7 +147,7 @@ def _read_item(item: JsonObject, at: str, tools: list[Tool], hosted: frozenset[s
     if kind == "reasoning":
         return Message("assistant", (read_reasoning(item, at),), at=at)
     if kind == "additional_tools":
-        # Codex 0.166 sends gpt-6 no `tools`: they are in the first item, in a namespace (seen 2026-11).
+        # Codex 0.166 sends gpt-6 no `tools`: they are in the first item, in a namespace (observed 2026-11).
         tools.extend(read_tools(item.get("tools"), f"{at}/tools"))
         mirror = Opaque(NAME, item, mirrored=True, at=at)
         return Message("developer", (mirror,), at=at, extras=rest(item, frozenset({"type", "tools"})))
@@ -184,7 +183,7 @@ def _read_output(item: JsonObject, kind: str, at: str) -> ToolResult:
 
 
 class Brought:
-    """The tools that the items of these messages bring."""
+    """The tools that are in the items of these messages."""
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self._tools: list[Tool] = []
@@ -200,10 +199,10 @@ class Brought:
         }
 
     def others(self, tools: tuple[Tool, ...], report: Report) -> list[Tool]:
-        """The tools that nothing brings; one that is not what its item says is a loss."""
+        """The tools that are in no item; one that differs from the tool in its item is a loss."""
         waiting = list(self._tools)
         left: list[Tool] = []
-        for tool in reversed(tools):  # they were read behind the others
+        for tool in reversed(tools):  # the tools of items were read after the others
             same = next((other for other in waiting if _identity_of(other) == _identity_of(tool)), None)
             if same is None:
                 left.append(tool)
@@ -216,7 +215,7 @@ class Brought:
 
 
 def _identity_of(tool: Tool) -> Json:
-    """What a tool is known by where there are no namespaces."""
+    """The identity of a tool in an API without namespaces."""
     return tool.value if isinstance(tool, OpaqueTool) else flat_name(tool.name, tool.namespace)
 
 
@@ -237,7 +236,7 @@ LONGEST_ID = 64
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
-    """The body that asks for the same."""
+    """The body of this request in this dialect."""
     same = request.dialect == NAME
     messages = with_policy(request.messages, target.system, report)
     if not same:
@@ -269,12 +268,12 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
 
 
 def names_state(request: Request) -> bool:
-    """Whether a request has a field that brings a conversation with it."""
+    """Whether a request has a field that refers to a conversation."""
     return request.options.previous_response_id is not None or any(request.extras.get(key) for key in STATE)
 
 
 class ItemWriter:
-    """Turns canonical messages into input items, in order.
+    """Writes canonical messages as input items, in order.
 
     It remembers the calls so far: an id may be used again, and a result answers the last call before it with its id.
     """
@@ -287,7 +286,7 @@ class ItemWriter:
         self._calls: dict[str, ToolCall] = {}
 
     def instructions(self, message: Message) -> Json:
-        """A first system message as `instructions`, None where it is an item like any other."""
+        """A first system message as `instructions`, None if it is an item like any other."""
         if self._same:
             if message.at != "/instructions":
                 return None
@@ -302,7 +301,7 @@ class ItemWriter:
                 return None
 
     def items(self, message: Message) -> list[Json]:
-        """The items of one message: usually one, more where it holds calls, results or reasoning between its words."""
+        """The items of one message: usually one, or more if calls, results or reasoning are between its texts."""
         items: list[Json] = []
         spoken: list[Part] = []
         has_head = False
@@ -321,7 +320,8 @@ class ItemWriter:
         return items
 
     def _is_item(self, part: Part) -> TypeGuard[ToolCall | ToolResult | Thinking | Opaque]:
-        """Whether a part is an item of its own; an opaque value of ours tells it by its place, or else by its type."""
+        """Whether a part is an item of its own; the place of an opaque part of this dialect decides, or else its
+        type."""
         if not isinstance(part, Opaque):
             return isinstance(part, (ToolCall, ToolResult, Thinking))
         if part.dialect != NAME:
@@ -370,7 +370,7 @@ class ItemWriter:
             document = self._reasoning(part)
         if document is None or not self._same:
             return document
-        # A `call_id` that is null among the extras only remembers that the item had none.
+        # A null `call_id` among the extras only records that the item had none.
         return {**document, **rest(part.extras, _NO_CALL_ID)}
 
     def _call(self, call: ToolCall) -> JsonObject:
@@ -393,7 +393,7 @@ class ItemWriter:
         )
 
     def _client_call(self, call: ToolCall) -> JsonObject | None:
-        """The item of a built-in tool's call; None where it is another call, or no action that the item could hold."""
+        """The item of a built-in tool's call; None for other calls, and if the item cannot hold the arguments."""
         if call.kind not in BY_KIND:
             return None
         item_id = call.item if is_own_item_id(call) else self._item_id(call)
@@ -457,7 +457,7 @@ class ItemWriter:
         return part.item
 
     def _call_id(self, part: ToolCall | ToolResult) -> str:
-        """The id itself where the API takes it, else a stable one, so that call and result still meet."""
+        """The id itself if the API takes it, otherwise a stable one, so that call and result still match."""
         if self._same or len(part.id) <= LONGEST_ID:
             return part.id
         why = f"{NAME} takes ids of at most {LONGEST_ID} characters"

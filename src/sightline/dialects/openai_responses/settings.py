@@ -1,8 +1,9 @@
-"""Options, tools and tool choice of the Responses API, both ways: where each option is, and those that have a shape.
+"""Reads and writes options, tools and tool choice of the Responses API: plain options by table, and structured ones.
 
-Tools are flat here; the nested shape of Chat is read too. A namespace is read as an opaque tool that holds everything
-but its tools, followed by those: its description is written back from there, and is a loss anywhere else. Tools that
-are in an `additional_tools` item are tools of the request as well; their item is written, they are not.
+Tools are flat here; the nested form of Chat Completions is read too. A namespace is read as an opaque tool that holds
+everything except its tools, followed by its tools: its description is written back from there, and is a loss in any
+other dialect. Tools in an `additional_tools` item are tools of the request as well; when it is written, their item is
+written and they are not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,14 +73,14 @@ _UNASKED: Mapping[str, object] = {
     "stop": (),
     "logit_bias": {},
 }
-"""Options that have no place here, with the values that say what the API does anyway."""
+"""Options that have no place here, with the values that ask for what the API does anyway."""
 _ELSEWHERE = frozenset({"include_usage", "logprobs"})
-"""Usage always comes; logprobs are a word of `include`."""
+"""Usage is always sent; logprobs are a word of `include`."""
 _OFF = "none"
 
 
 def read_all(document: JsonObject) -> tuple[Options, JsonObject]:
-    """Every option, and what the `text` object holds besides."""
+    """Read every option, and the other members of the `text` object."""
     found, places = read_options(document, TABLE)
     # The word of `include` that asks for logprobs is an option of its own in every other dialect.
     include = found.get("include")
@@ -106,7 +107,7 @@ def read_all(document: JsonObject) -> tuple[Options, JsonObject]:
 
 
 def read_format(value: Json, at: str) -> OutputFormat | None:
-    """`text.format`; None for a kind that we do not know."""
+    """Read `text.format`; None for an unknown kind."""
     if value is None:
         return None
     holder = as_object(value, at)
@@ -119,7 +120,7 @@ def read_format(value: Json, at: str) -> OutputFormat | None:
 
 
 def read_reasoning(document: JsonObject) -> Reasoning | None:
-    """`reasoning`. Its `mode` is not ours, so it stays among the extras; an effort of none is thinking switched off."""
+    """Read `reasoning`. Its `mode` is not modelled and stays among the extras; effort `none` switches thinking off."""
     holder = opt_object(document, "reasoning", "")
     if holder is None:
         return None
@@ -141,7 +142,7 @@ def read_reasoning(document: JsonObject) -> Reasoning | None:
 
 
 def write_all(options: Options, document: JsonObject, report: Report, *, same: bool) -> None:
-    """Every option in its place; report the ones that have none."""
+    """Write every option in its place, and report the ones that have none."""
     if not same:
         options = fit_tier(fit_openai_ids(options, report, NAME), OF_RESPONSES, report, NAME)
     if options.include_usage is not None and not same:
@@ -168,7 +169,7 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
 
 
 def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObject:
-    """The same as `text.format`."""
+    """The format as `text.format`."""
     extras = value.extras if same else {}
     if not isinstance(value, SchemaFormat):
         return {"type": "text" if isinstance(value, PlainFormat) else "json_object", **extras}
@@ -185,7 +186,7 @@ def write_format(value: OutputFormat, report: Report, *, same: bool) -> JsonObje
 
 
 def write_reasoning(reasoning: Reasoning, report: Report, *, same: bool) -> JsonObject:
-    """The same as `reasoning`: an effort, and a summary unless there is to be none."""
+    """The settings as `reasoning`: an effort, and a summary unless none is wanted."""
     effort = reasoning.effort
     if effort is None and reasoning.mode == "off":
         effort = _OFF
@@ -206,11 +207,11 @@ _GRAMMAR = frozenset({"type", "syntax", "definition"})
 _NAMESPACE = "namespace"
 
 Spaces = Mapping[str, tuple[str, str | None]]
-"""Name and namespace of tools, by the flat name that they have elsewhere."""
+"""Name and namespace of tools, by the flat name that they have in other dialects."""
 
 
 def read_tools(value: Json, at: str, namespace: str | None = None) -> list[Tool]:
-    """A list of tools, those of its namespaces among them."""
+    """Read a list of tools, including those of its namespaces."""
     tools: list[Tool] = []
     if value is not None:
         for index, entry in enumerate(as_list(value, at)):
@@ -221,7 +222,7 @@ def read_tools(value: Json, at: str, namespace: str | None = None) -> list[Tool]
 def _read_tool(holder: JsonObject, at: str, namespace: str | None) -> list[Tool]:
     match holder.get("type"):
         case "function":
-            # The API itself refuses the nested shape (400, "Missing required parameter: 'tools[0].name'"), but clients
+            # The API itself refuses the nested form (400, "Missing required parameter: 'tools[0].name'"), but clients
             # that were written for Chat Completions send it (dspy#9943, any-llm#1310).
             inner, place = _flat(holder, "function", at)
             return [read_function(inner, place, at, rest(inner, _FUNCTION), namespace)]
@@ -236,7 +237,7 @@ def _read_tool(holder: JsonObject, at: str, namespace: str | None) -> list[Tool]
 
 
 def _flat(holder: JsonObject, kind: str, at: str) -> tuple[JsonObject, str]:
-    """The tool itself, and where it stands: Chat holds it one level deeper."""
+    """The tool itself, and its place: Chat Completions has it one level deeper."""
     inner = holder.get(kind)
     if isinstance(inner, dict) and "name" not in holder:
         return {**rest(holder, frozenset({kind})), **inner}, f"{at}/{kind}"
@@ -248,7 +249,7 @@ def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None)
     grammar: Grammar | None = None
     kept = opt_object(holder, "format", place)
     if kept is not None and kept.get("type") == "grammar":
-        # Chat holds the grammar one level deeper.
+        # Chat Completions has the grammar one level deeper.
         inner = opt_object(kept, "grammar", f"{place}/format") or kept
         grammar = Grammar(str_of(inner, "syntax", f"{place}/format"), str_of(inner, "definition", f"{place}/format"))
         kept = rest(inner, _GRAMMAR)
@@ -260,7 +261,7 @@ def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None)
 
 
 class ToolWriter:
-    """Writes a list of tools, those of a namespace within it."""
+    """Writes a list of tools; those of a namespace are written inside it."""
 
     def __init__(self, report: Report, *, same: bool) -> None:
         self._report = report
@@ -328,7 +329,7 @@ def _write_tool(tool: FunctionTool | CustomTool, at: str, report: Report, *, sam
 
 
 def read_tool_choice(value: Json, tools: list[Tool]) -> ToolChoice | None:
-    """`tool_choice`."""
+    """Read `tool_choice`."""
     at = "/tool_choice"
     if value is None:
         return None
@@ -351,7 +352,7 @@ def read_tool_choice(value: Json, tools: list[Tool]) -> ToolChoice | None:
 
 
 def _find_forced_built_in(kind: Json, tools: list[Tool]) -> tuple[str, ...]:
-    """The name of the function that stands for the built-in tool which a choice forces."""
+    """The name of the function that replaces the built-in tool which a choice forces; empty if there is none."""
     names = [
         tool.functions[0].name
         for tool in tools
@@ -362,7 +363,7 @@ def _find_forced_built_in(kind: Json, tools: list[Tool]) -> tuple[str, ...]:
 
 
 def _read_allowed(holder: JsonObject, tools: list[Tool], at: str) -> ToolChoice | None:
-    """An allowed set of client tools; None for anything that could not be written back as it is."""
+    """An allowed set of client tools; None for anything that could not be written back unchanged."""
     nested = holder.get("allowed_tools")
     inner = nested if isinstance(nested, dict) else holder
     mode, allowed = inner.get("mode"), inner.get("tools")
@@ -387,7 +388,7 @@ def _kind_of(name: str, tools: list[Tool] | tuple[Tool, ...]) -> str:
 
 
 def write_tool_choice(request: Request, spaces: Spaces, report: Report, *, same: bool) -> Json:
-    """The choice; None where there is none to write. A foreign one is kept only as far as its tools are."""
+    """The choice, or None if there is none to write. A foreign choice is kept only as far as its tools exist."""
     choice = request.tool_choice
     if not same:
         has_tools = bool(spaces) or any(not isinstance(t, OpaqueTool) or t.dialect == NAME for t in request.tools)

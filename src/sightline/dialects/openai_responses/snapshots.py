@@ -1,9 +1,9 @@
-"""What of an answer has been read, so that a snapshot adds only what its deltas left out; and its token counts, which
-already count the whole prompt and the whole output.
+"""Tracks what of an answer has been read, so that a snapshot adds only what its deltas left out; and reads its token
+counts, which cover the whole prompt and the whole output.
 
-Whole replies and streams are both read through it: a whole reply is a snapshot of which nothing was read before. Where
-a snapshot continues what was streamed, the rest becomes events; where it contradicts that, what was streamed stays, and
-the other text becomes a field that is not modelled.
+Both whole replies and streams are read with it: a whole reply is a snapshot before which nothing was read. If a
+snapshot continues the streamed text, the rest becomes events; if it contradicts the streamed text, that stays, and the
+other text becomes a field that is not modelled.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,8 @@ def read_usage(value: Json, at: str) -> Usage:
     return read_counts(as_object(value, at), at, "input_tokens", "output_tokens")
 
 
-# What OpenAI charges by the call. A `web_search_call` that only opens or searches a page that was found is no search.
+# What OpenAI charges per call. A `web_search_call` that only opens a page, or searches a page that was found, is not a
+# search.
 _CHARGED = {
     "web_search_call": "web_search",
     "file_search_call": "file_search",
@@ -75,7 +76,7 @@ def _count_tools(items: list[JsonObject]) -> dict[str, int]:
 
 
 def write_usage(usage: Usage, report: Report) -> JsonObject:
-    """The same as a `usage` object, in which every count is required; those that are unknown are reported."""
+    """The counts as a `usage` object, in which every count is required; unknown ones are reported."""
 
     def count(name: str, path: str = "") -> int:
         value: int | None = getattr(usage, name)
@@ -106,10 +107,10 @@ _CALL = frozenset({"type", "id", "call_id", "name", "namespace", "arguments", "i
 _STATUS = frozenset({"status"})
 
 _DEFAULTS: Mapping[str, Json] = {"status": "completed", "truncation": "disabled", "background": False}
-"""What these fields say where they say nothing in particular."""
+"""The default values of these fields, which carry no information."""
 
 _ENDINGS = ("incomplete", "failed", "cancelled")
-"""What a snapshot may say against the event that brings it."""
+"""The statuses by which a snapshot overrides the event that contains it."""
 
 _STATUSES = ("queued", "in_progress", "completed", *_ENDINGS)
 
@@ -123,7 +124,7 @@ _Key = TypeVar("_Key")
 
 
 class SnapshotReader:
-    """What has been heard of an answer so far. Each method gives the events for what is new in a snapshot.
+    """What has been read of an answer so far. Each method returns the events for what is new in a snapshot.
 
     `texts`, `pieces` and `arguments` hold the fragments of each part, piece of reasoning and call.
     """
@@ -144,24 +145,24 @@ class SnapshotReader:
         self._places: dict[str, set[int]] = {}
 
     def place(self, item: JsonObject, index: int) -> None:
-        """An item has been seen at this place of the output."""
+        """Record that an item was seen at this place of the output."""
         for name in names_of(item):
             self._places.setdefault(name, set()).add(index)
 
     @property
     def silent_calls(self) -> int:
-        """How many calls have begun and have no arguments so far."""
+        """How many calls have begun and have no arguments yet."""
         return len(self.calls - self._whole - self.arguments.keys())
 
     def place_of(self, names: list[str]) -> int | None:
-        """Where the item of these ids has been seen, None where it has not."""
+        """The place at which the item with these ids was seen, None if it was not."""
         places = [min(self._places[name]) for name in names if name in self._places]
         return places[0] if places else None
 
     def news(
         self, received: dict[_Key, list[str]], key: _Key, whole: str, at: str, tell: Callable[[str], StreamEvent]
     ) -> list[StreamEvent]:
-        """What the whole of some words adds to what was heard of them."""
+        """The events for what a complete text adds to what was read of it."""
         fragments = received.get(key)
         if fragments is None:
             received[key] = [whole]
@@ -173,14 +174,14 @@ class SnapshotReader:
         return self._denial(known, whole, at)
 
     def _denial(self, known: str, whole: str, at: str) -> list[StreamEvent]:
-        """Text that differs from what was streamed, reported once; a snapshot that is shorter contradicts nothing."""
+        """Text that differs from what was streamed, reported once; a shorter snapshot contradicts nothing."""
         if known.startswith(whole) or whole in self._denied:
             return []
         self._denied.add(whole)
         return [FieldReceived(at, whole)]
 
     def outcome(self, response: JsonObject, at: str, implied: str | None = None) -> list[StreamEvent]:
-        """Everything that a final snapshot adds: items, usage, fields, and how it ended; `implied` by its event."""
+        """Everything that a final snapshot adds: items, usage, fields, and its end; `implied` is its event's status."""
         events: list[StreamEvent] = []
         output = opt_list(response, "output", at)
         items = [as_object(value, f"{at}/output/{position}") for position, value in enumerate(output)]
@@ -194,7 +195,7 @@ class SnapshotReader:
         return events
 
     def _indexes(self, items: list[JsonObject]) -> list[int]:
-        """Where each item of a snapshot was heard: known by its ids, else by its place, if no other is known there."""
+        """The index at which each item was read: found by its ids, or by its place if no other item is known there."""
         known = [self._index(item, position) for position, item in enumerate(items)]
         taken = {index for index in known if index is not None}
         free = max((len(items), *self._kinds, *taken)) + 1
@@ -212,7 +213,7 @@ class SnapshotReader:
         return None
 
     def item(self, item: JsonObject, index: int, at: str) -> list[StreamEvent]:
-        """What a finished item adds to what was heard of it."""
+        """The events for what a finished item adds to what was read of it."""
         kind, part = str_of(item, "type", at), index * STRIDE
         if self._kinds.setdefault(index, kind) != kind:
             return [FieldReceived(at, item)]
@@ -239,7 +240,7 @@ class SnapshotReader:
         return is_news
 
     def _once(self, event: PartReceived | ToolCallCompleted) -> list[StreamEvent]:
-        """What comes whole, or what ends a part, comes once."""
+        """The event, only once: for parts that arrive as a whole, and for the end of a part."""
         if event.part in self._whole:
             return []
         self._whole.add(event.part)
@@ -323,7 +324,7 @@ class SnapshotReader:
         return [*events, *self._once(ToolCallCompleted(part)), *unread(item, _CALL, at)]
 
     def _client_call(self, item: JsonObject, part: int, at: str) -> list[StreamEvent]:
-        """A call of a built-in tool: its action comes whole."""
+        """A call of a built-in tool: its action arrives as a whole."""
         events: list[StreamEvent] = []
         if part not in self.calls:
             self.calls.add(part)
@@ -369,7 +370,7 @@ class SnapshotReader:
 
 
 def unread(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEvent]:
-    """The fields of an object that are not modelled, unless they say nothing."""
+    """The fields of an object that are not modelled, unless they carry no information."""
     return [
         FieldReceived(join(at, key), value)
         for key, value in rest(holder, known).items()
@@ -378,7 +379,8 @@ def unread(holder: JsonObject, known: frozenset[str], at: str) -> list[StreamEve
 
 
 def _unread_response(response: JsonObject, at: str) -> list[StreamEvent]:
-    """What surrounds the output; the echo of `text`, elsewhere the name of a text, is reported by its members."""
+    """The unmodelled fields around the output. `text`, an echo of the request, is reported by its members, because
+    elsewhere `text` is the name of a text."""
     known = _RESPONSE if response.get("status") in _STATUSES else _RESPONSE - {"status"}
     echo = response.get("text")
     if not isinstance(echo, dict):
@@ -406,7 +408,7 @@ def client_call_begun(item: JsonObject, part: int, at: str) -> ToolCallBegun:
 
 
 def _unread_pieces(item: JsonObject, key: str, at: str) -> list[StreamEvent]:
-    """What the pieces of a reasoning item hold besides their text."""
+    """The fields of the pieces of a reasoning item besides their text."""
     usual = "summary_text" if key == "summary" else "reasoning_text"
     events: list[StreamEvent] = []
     for index, value in enumerate(opt_list(item, key, at)):
@@ -416,5 +418,5 @@ def _unread_pieces(item: JsonObject, key: str, at: str) -> list[StreamEvent]:
 
 
 def names_of(item: JsonObject) -> list[str]:
-    """The ids of an item, by which a snapshot knows it again wherever it stands."""
+    """The ids of an item, by which a snapshot recognises it wherever it is."""
     return [name for key in ("id", "call_id") if isinstance(name := item.get(key), str) and name]

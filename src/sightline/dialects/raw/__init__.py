@@ -1,9 +1,9 @@
-"""The raw schema: messages with numbers for roles and kinds of parts, as a prompt editor holds and exports them.
+"""The raw schema: messages with numbers for roles and part kinds, as a prompt editor holds and exports them.
 
-Its requests are messages with options beside them in the shapes of Chat Completions, its replies one more message, its
-streams the deltas that such an editor's callback gets. There is no provider behind it, so whatever the schema has no
-place for is carried in it and not lost. Imports the shared pieces of `dialects`, and of `openai_chat` those for the
-options and counts that both have in common.
+Its requests are messages with options beside them in the form of Chat Completions, its replies one more message, its
+streams the deltas that such an editor's callback gets. No provider uses it, so anything that the schema has no field
+for is carried in it and not lost. Imports the shared modules of `dialects`, and those of `openai_chat` for the options
+and counts that both have in common.
 """
 
 from sightline.catalog.compose import DialectSupport
@@ -32,7 +32,7 @@ DIALECT = Dialect(
     keeps_kinds=True,
     names=ANY_NAME,
     endpoint=None,
-    # No provider speaks it, so that no request of our own is written in it.
+    # No provider speaks it, so none of our own requests is written in it.
     support=DialectSupport(),
     editing=Editing(
         container="messages",

@@ -1,11 +1,11 @@
-"""How the raw schema carries what it has no kind or field for, so that almost nothing is lost in it.
+"""Carries in the raw schema what it has no kind or field for, so that almost nothing is lost in it.
 
-A part of a kind that the schema lacks travels whole in an opaque part, `{"type": "sightline", "part": …}`; what a known
-kind has no field for (a signature, citations) travels in a member `sightline` beside the known ones. Both are read back
-as what they were. Anything that is not exactly what we would have written is not ours and stays as it is.
+A part of a kind that the schema lacks is stored unchanged in an opaque part, `{"type": "sightline", "part": …}`; fields
+that a known kind lacks (a signature, citations) are stored in a member `sightline` beside the known ones. Both are read
+back as what they were. Anything that is not exactly what we would have written is not ours and stays as it is.
 
 A call of a stream is announced by name, perhaps before it has an id; its arguments may be shown while they grow, each
-time from the start; and it is delivered whole. The delivery decides, so no arguments are reported before it.
+time from the start; and it is delivered as a whole. The delivery is decisive, so no arguments are reported before it.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ from sightline.wire.jsontext import decode, encode
 
 _OPAQUE = frozenset({"type", "value"})
 _NOT_OURS = (msgspec.ValidationError, UnicodeEncodeError)
-"""What a value of another form raises; the second where a name or a tag has half a surrogate pair."""
+"""What a value of another form raises; the second if a name or a tag has half a surrogate pair."""
 
 
 class Beside(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -63,12 +63,12 @@ NOTHING = Beside()
 
 
 def write_beside(beside: Beside) -> JsonObject:
-    """The member itself, in an object to be merged; nothing where there is nothing to say."""
+    """The member itself, in an object to be merged; an empty object if there is nothing to store."""
     return {} if beside == NOTHING else {SIGHTLINE: _plain(beside)}
 
 
 def read_beside(holder: JsonObject) -> Beside | None:
-    """What stands beside; None where the member is not one of ours."""
+    """The content of the member `sightline`; None if the member is not one of ours."""
     value = holder.get(SIGHTLINE)
     if value is None:
         return NOTHING
@@ -80,7 +80,7 @@ def read_beside(holder: JsonObject) -> Beside | None:
 
 
 def carrier_kind(kind: ToolKind) -> ToolKind:
-    """The kind of a call or a result that is carried: free text is known by its tool, a built-in tool is not."""
+    """The kind of a call or a result that is carried: free text is recognised by its tool, a built-in tool is not."""
     return kind if kind in BUILT_IN else "function"
 
 
@@ -90,7 +90,7 @@ def without_place(citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
 
 
 def is_native(part: Part, role: Role) -> bool:
-    """Whether the schema has a way of its own to say this part in a message of this role."""
+    """Whether the schema has a form of its own for this part in a message of this role."""
     match part:
         case Document() | Audio() | Refusal():
             return False
@@ -107,12 +107,12 @@ def is_native(part: Part, role: Role) -> bool:
 
 
 def carry(part: Part) -> JsonObject:
-    """The opaque part that carries one which the schema has no kind for."""
+    """The opaque part that carries a part which the schema has no kind for."""
     return {"type": OPAQUE, "value": {"type": SIGHTLINE, "part": _plain(_bare(part))}}
 
 
 def read_carried_part(holder: JsonObject, role: Role, at: str) -> Part | None:
-    """The part that an opaque one carries; None if it is not one that we would have carried so."""
+    """The part that an opaque one carries; None if we would not have carried it so."""
     part = _convert_part(holder.get("value"))
     if part is None or is_native(part, role):
         return None
@@ -120,14 +120,14 @@ def read_carried_part(holder: JsonObject, role: Role, at: str) -> Part | None:
 
 
 def carry_result(result: ToolResult) -> JsonObject | None:
-    """What a tool message cannot say of its result, as its last part; None if it says everything."""
+    """The fields of a result that a tool message lacks, as its last part; None if it lacks none."""
     kind = carrier_kind(result.kind)
     beyond = ToolResult(result.id, is_error=result.is_error, structured=result.structured, item=result.item, kind=kind)
     return None if beyond == ToolResult(result.id) else carry(beyond)
 
 
 def read_carried_result(value: Json, call_id: str) -> ToolResult | None:
-    """The result that the last part of a tool message carries, without its parts."""
+    """The result that the last part of a tool message carries, without its parts; None if it carries none."""
     holder = value if isinstance(value, dict) else {}
     part = _convert_part(holder.get("value"))
     if not isinstance(part, ToolResult) or part.id != call_id or carry_result(part) != holder:
@@ -146,7 +146,7 @@ def _convert_part(value: Json) -> Part | None:
 
 
 def _bare(part: Part) -> Part:
-    """The part without its place and without what only its own dialect knows, which is reported elsewhere."""
+    """The part without its place and without its dialect's own fields, which are reported elsewhere."""
     match part:
         case ToolResult():
             return msgspec.structs.replace(part, at="", extras={}, parts=tuple(_bare(inner) for inner in part.parts))
@@ -157,7 +157,7 @@ def _bare(part: Part) -> Part:
 
 
 def _plain(value: msgspec.Struct) -> Json:
-    """The value as JSON has it: lists for tuples, and nothing for defaults."""
+    """The value as JSON: lists for tuples, and without defaults."""
     try:
         return decode(encode(msgspec.to_builtins(value)))
     except RecursionError:
@@ -190,7 +190,7 @@ class _Entry:
 
 
 class Calls:
-    """Feed it deltas; it gives the events of their calls."""
+    """Takes deltas and returns the events of their calls."""
 
     def __init__(self, choice: int) -> None:
         self._choice = choice
@@ -205,7 +205,7 @@ class Calls:
         return self._next > FIRST_CALL
 
     def read(self, delta: JsonObject, at: str, events: list[StreamEvent]) -> None:
-        """Add the events of one more delta."""
+        """Add the events of the next delta."""
         for entry in _entries(delta, _BEGUN, at):
             if entry.id or entry.part is not None:
                 events += self._begin(entry, entry.id)[1]
@@ -218,7 +218,7 @@ class Calls:
                 events += self._deliver(entry)
 
     def flush(self) -> list[StreamEvent]:
-        """The arguments that were shown of calls that are not delivered, when nothing more comes."""
+        """The arguments that were shown of calls that were not delivered, when nothing more arrives."""
         events: list[StreamEvent] = [
             ArgumentsReceived(call.part, call.arguments, self._choice) for call in self._open if call.arguments
         ]
@@ -229,7 +229,7 @@ class Calls:
         return events
 
     def finish(self) -> list[StreamEvent]:
-        """The choice has come to its end: every call is as complete as it will be."""
+        """The events at the end of the choice: every call is as complete as it will be."""
         events = self.flush()
         events += [ToolCallCompleted(call.part, self._choice) for call in self._open]
         self._open = []
@@ -265,8 +265,8 @@ class Calls:
         return [*events, ToolCallCompleted(call.part, self._choice)]
 
     def _call_or_begin(self, entry: _Entry) -> tuple[_Call | None, list[StreamEvent]]:
-        """The call that an entry is about, with the events of one that it begins; of one that was delivered before,
-        none, and the entry is reported."""
+        """The call that an entry is about, with the events of a call that it begins; if the call was delivered before,
+        None and a report of the entry."""
         call = self._call_of(entry)
         if call is not None:
             return call, []
@@ -275,7 +275,7 @@ class Calls:
         return self._begin(entry, entry.id or f"call_{self._next - FIRST_CALL}")
 
     def _call_of(self, entry: _Entry) -> _Call | None:
-        """The open call that an entry is about: by its number, by its id, else the last of its name."""
+        """The open call that an entry is about: by number, by id, or the last of its name. None if there is none."""
         if entry.part is not None:
             found = [call for call in self._open if call.part == FIRST_CALL + entry.part]
         elif entry.id:
@@ -310,7 +310,7 @@ def _entry(value: Json, at: str) -> _Entry:
 
 
 def _without_first(entries: list[_Entry], name: str) -> list[_Entry]:
-    """An announcement without an id is kept by the first call of its name."""
+    """The entries without the first of this name: an announcement without an id belongs to its name's first call."""
     for index, entry in enumerate(entries):
         if entry.name == name:
             return [*entries[:index], *entries[index + 1 :]]

@@ -1,8 +1,8 @@
-"""The content, the calls and the reasoning of a raw message, both ways, in a request or in a reply.
+"""Reads and writes the content, the calls and the reasoning of a raw message, in a request or in a reply.
 
 Reasoning is an opaque part of the form `{"type": "thinking", "thinking": {id, text, encrypted}}`, that of the editor
-which the schema comes from. `text` is a list where it holds the pieces of a summary; `summary` and `redacted` are
-members of ours, for reasoning that has both a text and a summary, or no readable text.
+which the schema comes from. `text` is a list if it holds the pieces of a summary; `summary` and `redacted` are members
+of ours, for reasoning that has both a text and a summary, or no readable text.
 """
 
 import msgspec
@@ -46,7 +46,7 @@ _THINKING = frozenset({"id", "text", "encrypted", "summary", "redacted"})
 
 
 def write_thinking(part: Thinking) -> JsonObject:
-    """The opaque part that says this reasoning."""
+    """The opaque part for this reasoning."""
     text: Json = part.text
     summary: Json = list(part.summary) or None
     if part.summary and part.text == "\n\n".join(part.summary):
@@ -64,7 +64,7 @@ def write_thinking(part: Thinking) -> JsonObject:
 
 
 def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
-    """The reasoning that an opaque part holds; None if it is of another form."""
+    """The reasoning in an opaque part; None if it has another form."""
     value = holder.get("value")
     inner = value.get(KIND) if isinstance(value, dict) and value.get("type") == KIND else None
     if not isinstance(inner, dict) or not isinstance(value, dict):
@@ -83,7 +83,7 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
     if isinstance(words, list):
         summary = text
     signature, signed_by = read_signature(encrypted, item)
-    # The members that are not modelled, each below the object that holds it.
+    # The unmodelled members, each below the object that holds it.
     beside = nest_extras(rest(value, frozenset({"type", KIND})), KIND, rest(inner, _THINKING))
     return Thinking(
         "\n\n".join(text),
@@ -98,12 +98,12 @@ def read_thinking(holder: JsonObject, at: str) -> Thinking | None:
 
 
 def write_signature(signature: str | None, signed_by: str | None) -> str | None:
-    """The value of `encrypted`: our own signature as it is, another dialect's under that dialect's name."""
+    """The value of `encrypted`: our own signature unchanged, another dialect's wrapped with that dialect's name."""
     return signature if signed_by in (None, NAME) else wrap(signature, signed_by)
 
 
 def read_signature(encrypted: str | None, item: str | None) -> tuple[str | None, str | None]:
-    """The signature and who made it. Text that only looks like a wrapped signature is a signature of our own."""
+    """The signature and its maker. Text that only looks like a wrapped signature is a signature of our own."""
     if encrypted is None:
         return None, None if item is None else NAME
     signature, signed_by, _ = unwrap(encrypted, NAME)
@@ -158,7 +158,7 @@ def read_part(value: Json, role: Role, at: str) -> Part:
     if kind == IMAGE:
         return _read_image(holder, at)
     if kind == CACHE:
-        # A mark without a type of its own is the usual one; the null remembers that nothing was said.
+        # A mark without a type is the usual one; the null records that the type was absent.
         word = opt_str(holder, "cacheType", at)
         unsaid: JsonObject = {"cacheType": None} if word is None else {}
         return CacheBreakpoint(kind=word or "ephemeral", at=at, extras={**rest(holder, _CACHE), **unsaid})
@@ -185,7 +185,7 @@ def _read_image(holder: JsonObject, at: str) -> Image:
 
 
 def _beside(holder: JsonObject, known: frozenset[str]) -> tuple[Beside, frozenset[str]]:
-    """What stands beside the schema's fields, and which fields are known then."""
+    """Our own member beside the schema's fields, and the fields that are then known."""
     beside = read_beside(holder)
     return (NOTHING, known) if beside is None else (beside, known | {SIGHTLINE})
 
@@ -224,7 +224,7 @@ def _read_call(value: Json, at: str) -> ToolCall | Opaque:
 
 
 class ContentWriter:
-    """Turns canonical parts into the parts of a message; the schema can say or carry them all."""
+    """Writes canonical parts as the parts of a message; the schema can express or carry them all."""
 
     def __init__(self, report: Report, *, same: bool) -> None:
         self._report = report
@@ -235,7 +235,7 @@ class ContentWriter:
         return [self.part(part) for part in parts]
 
     def part(self, part: Part) -> Json:
-        """One part, in the schema's own way or carried."""
+        """One part, in the schema's own form or carried."""
         if isinstance(part, Opaque) and part.dialect == NAME:
             return part.value
         document = self._native(part) or carry(part)
@@ -261,11 +261,11 @@ class ContentWriter:
                 return None
 
     def _image(self, part: Image, source: Inline | Link) -> JsonObject:
-        """A picture that travels inline or by its address."""
+        """An image that is sent inline or as a URL."""
         media_type = source.media_type if isinstance(source, Link) else ""
         detail = part.detail
         if detail is not None and detail not in DETAILS and not self._same:
-            # `auto` is what a picture without a detail gets anyway.
+            # An image without a detail gets `auto` anyway.
             severity: Severity = "identity" if detail == "auto" else "option"
             self._report.lose(part.at, f"detail {detail!r} of an image", f"{NAME} knows low and high only", severity)
             detail = None

@@ -1,7 +1,7 @@
-"""Words, numbers and error bodies of the raw wire that more than one file here needs.
+"""Words, numbers and error bodies of the raw schema that more than one module here needs.
 
-The words for how a reply ended are our own, so that each of them is said exactly; the editor's are read too. An error
-is `{"error": {"code", "message"}}` with our own codes as the words.
+The words for how a reply ended are our own, so that each is exact; the editor's are read too. An error is `{"error":
+{"code", "message"}}` with our own codes as the words.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ IMAGE, TEXT, OPAQUE, CACHE = 0, 1, 2, 3
 """The kinds of parts by their number."""
 
 DETAILS = frozenset({"low", "high"})
-"""How closely the model can be asked to look at a picture."""
+"""The levels of detail at which the model can be asked to look at an image."""
 
 SIGHTLINE = "sightline"
 """Marks what we put beside the schema because it has no field for it: an opaque part, or a member of a known one."""
@@ -35,13 +35,13 @@ SIGHTLINE = "sightline"
 OPTIONS = "requestOptions"
 
 FIRST_CALL = 1 << 20
-"""A message holds its calls behind its content, so a call's number comes behind that of any other part."""
+"""A message has its calls after its content, so the number of a call is higher than that of any other part."""
 
 MOST_CHOICES = 1024
-"""A choice's number is below this, so that a broken one cannot ask for endless empty choices."""
+"""The number of a choice is below this, so that a broken one cannot ask for endless empty choices."""
 
 MARKER = "statefulMarker"
-"""Names what the provider keeps of the conversation, in a reply and in a delta."""
+"""Identifies what the provider stores of the conversation, in a reply and in a delta."""
 
 FIELDS = frozenset({"finishReason", "finishDetail", "stopSequence"})
 
@@ -59,7 +59,7 @@ _FAILURES: Mapping[str, Code] = {"error": Code.UPSTREAM_ERROR, "cancelled": Code
 
 
 def read_finish(holder: JsonObject, choice: int, at: str, *, has_calls: bool) -> Finished | Failed:
-    """The end that an object tells. A word that we do not know is a stop, and is kept as the detail."""
+    """The end that an object reports. An unknown word is a stop, and is kept as the detail."""
     word = opt_str(holder, "finishReason", at) or "stop"
     if word in _FAILURES:
         return Failed(Fault(_FAILURES[word], f"the reply ended with {word!r} and no message"))
@@ -79,7 +79,7 @@ def read_finish(holder: JsonObject, choice: int, at: str, *, has_calls: bool) ->
 
 
 def write_finish(finish: Finish | None, detail: str | None, stop_sequence: str | None) -> JsonObject:
-    """The fields that say the same."""
+    """The fields for this finish."""
     return compact({"finishReason": finish, "finishDetail": detail, "stopSequence": stop_sequence})
 
 
@@ -87,7 +87,7 @@ _CODES: Mapping[str, Code] = {code.value: code for code in Code}
 
 
 def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
-    """The fault that an error body tells; a body of another shape still gives one, with what it says."""
+    """The fault of an error body; a body of another shape gives a fault too, with the text that it contains."""
     error = body.get("error") if isinstance(body, dict) else body
     if not isinstance(error, dict):
         return provider_fault(status, error if isinstance(error, str) else "", details=body, headers=headers)
@@ -113,5 +113,5 @@ def write_error(fault: Fault) -> tuple[int, JsonObject]:
 
 
 def error_object(fault: Fault) -> JsonObject:
-    """The object that says what went wrong, in a body or in a stream."""
+    """The object that describes the error, in a body or in a stream."""
     return {"code": fault.code.value, "message": fault.message}

@@ -1,4 +1,4 @@
-"""Reading a whole raw reply, an assistant message that says how it ended, as the events that it amounts to."""
+"""Reads a raw reply, an assistant message that states how it ended, or a stream, as events."""
 
 import msgspec
 
@@ -56,7 +56,7 @@ _BODY = _CHOICE | IDENTITY | {"usage", "others", "error"}
 
 
 def read_reply(document: Json) -> list[StreamEvent]:
-    """The events of a reply, of one that failed on its way, or of an error body."""
+    """The events of a reply, of one that failed midway, or of an error body."""
     body = as_object(document, "")
     error = body.get("error")
     if error is not None and "role" not in body:
@@ -77,7 +77,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
 
 
 def read_started(body: JsonObject, at: str) -> Started:
-    """Who answers."""
+    """The id, model and time of a reply."""
     places = {key: f"{at}/{key}" for key in ("id", "model", "created") if body.get(key)}
     if body.get(MARKER):
         places["marker"] = f"{at}/{MARKER}"
@@ -86,7 +86,7 @@ def read_started(body: JsonObject, at: str) -> Started:
 
 
 def _until_failed(events: list[StreamEvent]) -> list[StreamEvent]:
-    """A failure is the end of the whole reply, so it stands last and alone; the last one has a message of its own."""
+    """The events with only the last failure, at the end: it ends the whole reply and has a message of its own."""
     failures = [event for event in events if isinstance(event, Failed)]
     if not failures:
         return events
@@ -163,19 +163,19 @@ class _Choice:
         return self.current
 
     def sign(self) -> list[StreamEvent]:
-        """The id of reasoning that has ended without a signature, which would have brought the id along."""
+        """The id of reasoning that has ended without a signature; a signature would have carried the id."""
         part, self.unsigned = self.unsigned, None
         return [] if part is None else [self.signature_event(part)]
 
     def signature_event(self, part: int) -> StreamEvent:
-        """What is known of the signature of a part."""
+        """The event for what is known of the signature of a part."""
         encrypted, item = self.signatures[part]
         signature, signed_by = read_signature(encrypted, item)
         return SignatureReceived(part, signature, signed_by or NAME, self.index, item)
 
 
 class RawMachine(Machine):
-    """Turns frames into events."""
+    """Reads frames and returns events."""
 
     def __init__(self) -> None:
         self._choices: dict[int, _Choice] = {}
@@ -197,7 +197,7 @@ class RawMachine(Machine):
             and choice.kind == "text"
             and text
             and document.keys() <= _PLAIN
-        ):  # the frame that nearly all frames are
+        ):  # the case for nearly all frames
             return [TextReceived(choice.current, text, number)]
         events: list[StreamEvent] = []
         try:
@@ -207,14 +207,14 @@ class RawMachine(Machine):
         return events
 
     def read_done_marker(self) -> list[StreamEvent]:
-        """`[DONE]`: it is whole, so a choice without an end has stopped, unless an error came before."""
+        """At `[DONE]` the reply is complete, so a choice without an end has stopped, unless an error arrived before."""
         open_ones = [choice for choice in self._choices.values() if not choice.has_finished]
         if open_ones and self._error is not None:
             return [*self.flush(), Failed(read_error(0, {"error": self._error}, {}))]
         return [event for choice in open_ones for event in _finish(choice, {}, "")]
 
     def flush(self) -> list[StreamEvent]:
-        """What was kept back of reasoning and calls that will not be completed any more."""
+        """What was held back of reasoning and calls that will not be completed any more."""
         return [event for choice in self._choices.values() for event in (*choice.sign(), *choice.calls.flush())]
 
     def _read(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
@@ -262,14 +262,14 @@ class RawMachine(Machine):
             events.append(RefusalReceived(choice.at_part("refusal", named), refusal, choice.index))
         for position, value in enumerate(as_list(delta.get("parts") or [], f"{at}/parts")):
             part = read_part(value, "assistant", f"{at}/parts/{position}")
-            choice.kind = ""  # it is whole: what comes next is another one
+            choice.kind = ""  # it is complete: what comes next is another part
             events.append(PartReceived(choice.at_part("part", named), part, choice.index))
         events += _beside(delta, choice, named, at)
         events += read_logprobs(delta.get("logprobs"), choice.index, f"{at}/logprobs")
         choice.calls.read(delta, at, events)
 
     def _late(self, delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-        """After its end a choice may still get the id of its reasoning; the rest is only reported."""
+        """After its end a choice may still get the id of its reasoning; anything else is only reported."""
         late: JsonObject = {key: value for key, value in delta.items() if value and key not in ("thinking", "part")}
         events: list[StreamEvent] = [FieldReceived(at, late)] if late else []
         thinking = opt_object(delta, "thinking", at)

@@ -1,9 +1,9 @@
-"""A raw reply: an assistant message, how it ended and what it took; or deltas as the events come, then the end.
+"""Writes a raw reply: an assistant message with its finish and its usage; or deltas as the events arrive, then the end.
 
 Beside its delta a frame has the whole text of its choice so far, as an editor's callback gets it, and the arguments of
-a call are shown as they grow, each time from their start. Both make a stream grow with the square of its length; it is
-a form for an editor on the same machine, not for a wire. A delta names its `part` where the reader could not tell it
-from the frame before, so that a stream amounts to the same message as the whole reply.
+a call are shown as they grow, each time from their start. Both make the size of a stream quadratic in its length; it is
+a format for an editor on the same machine, not for a network. A delta names its `part` if the reader could not derive
+it from the frame before, so that a stream results in the same message as the whole reply.
 """
 
 from typing import assert_never
@@ -48,7 +48,7 @@ from sightline.wire.jsontext import encode
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
-    """The reply as an assistant message; one that failed has its parts so far and the error."""
+    """The reply as an assistant message; a failed reply has its parts so far and the error."""
     reply_id = reply.id or client.id
     first, *others = [_write_choice(choice, index, reply_id, report) for index, choice in enumerate(reply.choices)]
     document = first | compact(
@@ -91,7 +91,7 @@ def _write_choice(choice: Choice, index: int, reply_id: str, report: Report) -> 
 
 
 def note_call_id(choice: int, number: int, report: Report) -> None:
-    """List an id that was made for a call which came without one."""
+    """Report an id that was made for a call without one."""
     holder = f"/others/{choice - 1}" if choice else ""
     report.add(
         f"{holder}/toolCalls/{number}/id", "id of a tool call", "a call and its result must share an id", "identity"
@@ -99,22 +99,22 @@ def note_call_id(choice: int, number: int, report: Report) -> None:
 
 
 def lose_order(at: str, report: Report) -> None:
-    """Report a part that stood behind a call."""
+    """Report a part that came after a call."""
     report.lose(at, "order of words and calls", f"{NAME} holds calls behind the content", "content")
 
 
 def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
-    """How likely the tokens were."""
+    """The log probabilities of the tokens."""
     return {"content": [write_token(token) for token in tokens]}
 
 
 _DONE = b"data: [DONE]\n\n"
 _WHOLE = "part"
-"""The kind of parts that come whole, so that each is another one."""
+"""The kind of parts that arrive as a whole, so that each is a new part."""
 
 
 class _Choice:
-    """What has been said of one choice, and so what its reader takes for granted."""
+    """What has been written of one choice, and so what its reader assumes."""
 
     def __init__(self, index: int) -> None:
         self.ids = CallIds(index)
@@ -127,7 +127,7 @@ class _Choice:
         self.text = ""
 
     def place(self, kind: str, part: int) -> JsonObject:
-        """The number of the part, where the reader would think of another one."""
+        """The number of the part, if the reader would assume another one."""
         implied = self.current if kind == self.kind and kind != _WHOLE else self.last + 1
         self.kind, self.current, self.last = kind, part, max(self.last, part)
         self.kinds.setdefault(part, kind)
@@ -135,7 +135,7 @@ class _Choice:
 
 
 class RawStreamWriter:
-    """Turns events into frames."""
+    """Writes events as frames."""
 
     def __init__(self, client: Client, report: Report) -> None:
         self._client = client
@@ -147,7 +147,7 @@ class RawStreamWriter:
         self._has_failed = False
 
     def feed(self, event: StreamEvent) -> bytes:  # noqa: C901 - one flat case per event is the readable form
-        """The frames of one more event."""
+        """The frames of the next event."""
         match event:
             case TextReceived():
                 return self._text(event)
@@ -199,7 +199,7 @@ class RawStreamWriter:
         return choice
 
     def _start(self, event: Started) -> bytes:
-        """What is newly known of who answers."""
+        """Write what is newly known of the id, model and time."""
         new: JsonObject = {
             key: value
             for key in ("id", "model", "created")
@@ -209,7 +209,7 @@ class RawStreamWriter:
         return _frame(new) if new else b""
 
     def _frame(self, index: int, fields: JsonObject) -> bytes:
-        """A delta of one choice, behind its whole text."""
+        """A delta of one choice, after its whole text."""
         return _frame({"text": self._choice(index).text, "index": index, "delta": {"text": "", **fields}})
 
     def _text(self, event: TextReceived) -> bytes:
@@ -220,7 +220,7 @@ class RawStreamWriter:
         if event.part in choice.kinds:
             return b""
         self._note_order(event, event.at)
-        choice.place("text", event.part)  # a part without text is known by its number alone
+        choice.place("text", event.part)  # a part without text is known only by its number
         return self._frame(event.choice, {"part": event.part})
 
     def _delta(self, event: PartEvent, kind: str, fields: JsonObject, at: str) -> bytes:
@@ -234,7 +234,7 @@ class RawStreamWriter:
             lose_order(at, self._report)
 
     def _beside(self, event: PartEvent, beside: Beside) -> bytes:
-        """Something about a part that has begun, which leaves its kind as it is."""
+        """Write something about a part that has begun, without changing its kind."""
         choice = self._choice(event.choice)
         place: JsonObject = {} if event.part == choice.current else {"part": event.part}
         choice.current = event.part
@@ -269,7 +269,7 @@ class RawStreamWriter:
         return self._frame(event.choice, {"beginToolCalls": [entry]})
 
     def _calls(self, index: int) -> bytes:
-        """All calls of a choice at once, in their order, delivered at its end."""
+        """All calls of a choice at once, in order, delivered at its end."""
         calls = self._choice(index).calls
         entries: list[Json] = [
             _entry(calls[part], part) | write_beside(Beside(calls[part].signature, calls[part].signed_by))
@@ -278,7 +278,7 @@ class RawStreamWriter:
         return self._frame(index, {"copilotToolCalls": entries}) if entries else b""
 
     def _end(self) -> bytes:
-        """The end of each choice, the counts and whatever is still unsaid with the last, and `[DONE]`."""
+        """Write the end of each choice, the counts and whatever else is missing with the last, and `[DONE]`."""
         frames: list[JsonObject] = [
             {
                 "index": index,

@@ -1,8 +1,8 @@
-"""A raw request, both ways: a bare list of messages, or an object that names a model and options beside them.
+"""Reads and writes a raw request: a bare list of messages, or an object that also has a model and options.
 
 Results are messages of their own, calls are beside the content, everything else is within it. Options and tools are in
-`requestOptions` in the shapes of Chat Completions: that dialect's own functions read and write them, on the inner
-object alone, and the pointers are then shifted, so that there is one table of options and not two.
+`requestOptions` in the form of Chat Completions: that dialect's own functions read and write only the inner object, and
+the pointers are then shifted, so that there is one table of options and not two.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ _ELSEWHERE = frozenset({"model", "messages"})
 
 
 def read_settings(holder: JsonObject) -> Request:
-    """Everything but model and messages, which a raw request has elsewhere; those names are unknown here."""
+    """Read everything except model and messages, which a raw request has elsewhere; here those are unknown fields."""
     known = {key: value for key, value in holder.items() if key not in _ELSEWHERE}
     try:
         read = read_chat({**known, "messages": []})
@@ -57,7 +57,7 @@ def read_settings(holder: JsonObject) -> Request:
 
 
 def write_settings(request: Request, report: Report, *, same: bool) -> JsonObject:
-    """The inner object of these options and tools, empty where there are none."""
+    """The inner object of these options and tools, empty if there are none."""
     inner = Report()
     kept = request.extras.get(OPTIONS) if same else None
     extras = kept if isinstance(kept, dict) else {}
@@ -66,7 +66,7 @@ def write_settings(request: Request, report: Report, *, same: bool) -> JsonObjec
         source = _shift_pointers(
             request, _up, CHAT, {key: value for key, value in extras.items() if key not in _ELSEWHERE}
         )
-    else:  # no server stands behind this wire: none refuses top_k or a fifth stop text, none must be asked for counts
+    else:  # no server reads this format: none refuses top_k or a fifth stop sequence, none must be asked for counts
         unlimited = msgspec.structs.replace(options, top_k=None, stop=None, stream=None)
         source = msgspec.structs.replace(_shift_pointers(request, str, "", {}), options=unlimited)
     source = msgspec.structs.replace(source, model="", messages=())
@@ -111,7 +111,7 @@ def _shift_pointers(request: Request, move: Callable[[str], str], dialect: str, 
 
 
 def _shift_fault(fault: Fault) -> Fault:
-    """A fault about the inner object, at its place in the whole."""
+    """A fault about the inner object, with its place in the whole document."""
     pointer = fault.pointer or ""
     message = _AT + fault.message if pointer and fault.message.startswith(pointer) else fault.message
     return Fault(fault.code, message, hint=fault.hint, pointer=_AT + pointer)
@@ -123,7 +123,7 @@ _ROLES = ("0 (system)", "1 (user)", "2 (assistant)", "3 (tool)")
 
 
 def read_request(document: Json) -> Request:
-    """The request that this body asks."""
+    """Read a request body."""
     if isinstance(document, list):
         return Request(messages=_read_messages(document, ""), dialect=NAME)
     body = as_object(document, "")
@@ -131,7 +131,7 @@ def read_request(document: Json) -> Request:
     extras = rest(body, _REQUEST)
     settings = opt_object(body, OPTIONS, "")
     read = Request(dialect=NAME) if settings is None else read_settings(settings)
-    if settings == {}:  # it is kept, although it says nothing
+    if settings == {}:  # it is kept, although it is empty
         extras = {**extras, OPTIONS: {}}
     return msgspec.structs.replace(
         read,
@@ -179,7 +179,7 @@ def _read_result(holder: JsonObject, content: Json, name: str | None, at: str) -
 
 
 def _with_kinds(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple[Message, ...]:
-    """The schema knows functions only: a call of a tool that is declared as custom gets its free text back."""
+    """Give calls of tools that are declared as custom their free text back: the schema has only functions."""
     custom = {flat_name(tool.name, tool.namespace) for tool in tools if isinstance(tool, CustomTool)}
     if not custom:
         return messages
@@ -208,7 +208,7 @@ def problems(request: Request) -> list[Problem]:
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
-    """The body that asks for the same; a bare list of messages stays one while it has nothing else to say."""
+    """The body of this request in this dialect; a bare list of messages stays one if there is nothing else to write."""
     same = request.dialect == NAME
     for message in request.messages:  # reported before items are joined into turns
         if message.id is not None:
@@ -224,14 +224,14 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         document[OPTIONS] = settings
     if same:
         merge(document, request.extras)
-        # Whether the messages stood at the root, where a pointer begins with a number.
+        # Whether the messages were at the root, where a pointer begins with a number.
         if document.keys() == {"messages"} and (bool(request.messages) and request.messages[0].at[1:2].isdigit()):
             return written
     return document
 
 
 def _turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages as turns; an item that only its dialect knows stays a message, so that it can be an item again."""
+    """The messages as turns; an item that only its dialect knows stays a message, and so can become an item again."""
     turns: list[Message] = []
     joining: list[Message] = []
     for message in messages:
@@ -253,7 +253,7 @@ class _MessageWriter:
         return [document for message in messages for document in self._message(message)]
 
     def _message(self, message: Message) -> Iterator[JsonObject]:
-        """A message, in several where it holds results: the schema has one message for each."""
+        """A message, or several if it holds results: the schema has one message for each."""
         if message.role == "developer":
             why = f"{NAME} has one role for instructions, system"
             self._report.lose(message.at, "developer role", why, "identity")
@@ -266,7 +266,7 @@ class _MessageWriter:
             yield self._plain(message, tuple(others))
 
     def _split_results(self, parts: tuple[Part, ...]) -> tuple[list[ToolResult], list[Part]]:
-        """The results, each with the cache mark behind it, and the rest: results come first."""
+        """The results, each with the cache mark after it, and the other parts: results come first."""
         results: list[ToolResult] = []
         others: list[Part] = []
         is_behind_result = False
