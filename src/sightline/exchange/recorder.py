@@ -122,13 +122,13 @@ class Recorder:
         self.note(Translated(dialect, digest, len(report.losses), report.losses, report.additions))
 
     def keep_body(self, data: bytes) -> str:
-        """Store a body that is not the client's own; returns its hash, by which a fact can name it."""
+        """Store a body that is not the client's own; returns its hash, by which a fact can refer to it."""
         digest = sha256(data).hexdigest()
         self.keep(digest, data)
         return digest
 
     def record_attempt(self, attempt: AttemptStarted) -> None:
-        if attempt.number == 1 and self.request.was_begun:  # `resume` has it
+        if attempt.number == 1 and self.request.was_begun:  # `resume` has recorded it
             self._hub.expect(self)
             return
         self._attempted = self.clock.monotonic()
@@ -138,7 +138,7 @@ class Recorder:
         if self._observer is None:
             self._hub.expect(self)
         else:
-            self.commit()  # the observer learns of it now
+            self.commit()  # the observer is notified now
 
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         self.status = status
