@@ -1,4 +1,4 @@
-"""Rules: filters that say which requests, or which replies with tool calls, are held, passed or dropped."""
+"""Rules: filters that decide which requests, or which replies with tool calls, are held, passed or dropped."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
@@ -27,7 +27,7 @@ _HINT = (
 
 
 class InterceptionRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens to whatever the filter takes. Without `timeout_s` a hold has no limit."""
+    """What happens to everything that the filter matches. Without `timeout_s`, a hold has no limit."""
 
     filter: str = ""
     action: Action = "hold"
@@ -38,11 +38,11 @@ class InterceptionRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 EVERY = InterceptionRule()
-"""Holds whatever comes."""
+"""Holds everything."""
 
 
 class Rules:
-    """Rules in their order; the first that matches decides, for each phase by itself."""
+    """An ordered list of rules; the first that matches decides, separately for each phase."""
 
     def __init__(self, read: Sequence[tuple[InterceptionRule, Expression]]) -> None:
         self.rules = tuple(rule for rule, _ in read)
@@ -50,7 +50,7 @@ class Rules:
 
     @classmethod
     def of(cls, value: Json) -> "Rules":
-        """The rules of a JSON list, all of them or none; a fault names the rule that is wrong."""
+        """The rules of a JSON list, all of them or none. Raises a fault that names the rule that is wrong."""
         if not isinstance(value, list) or len(value) > MOST_RULES:
             message = f"the rules are a JSON list of at most {MOST_RULES}"
             raise Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
@@ -65,15 +65,15 @@ class Rules:
         return plain
 
     def decide(self, subject: FilterSubject, phase: Phase, *, now: float) -> tuple[InterceptionRule | None, "Rules"]:
-        """The rule that decides, if there is one, and the rules from then on: one for a single time is used up."""
+        """The rule that decides, None if there is none, and the rules from then on: a one-time rule is removed."""
         for index, (rule, expression) in enumerate(self._read):
             if rule.phase == phase and matches(expression, subject, now=now):
                 return rule, Rules((*self._read[:index], *self._read[index + 1 :])) if rule.once else self
         return None, self
 
     def may_want_calls(self, subject: FilterSubject, *, now: float) -> bool:
-        """Whether the tool calls of the reply to this request may be stopped: a filter that asks for tools that the
-        reply calls has its answer only then."""
+        """Whether the tool calls of the reply to this request may be stopped: a filter about the tools that the reply
+        calls can only be evaluated when it has arrived."""
         for rule, expression in self._read:
             if rule.phase == "tool_calls":
                 if _asks_for_tools(expression):
