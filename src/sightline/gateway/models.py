@@ -74,6 +74,6 @@ def _of_route(catalog: Catalog, route: Route) -> Iterator[ListedModel]:
 
 
 def for_codex() -> JsonObject:
-    """The list that Codex asks for. An entry would stand instead of what Codex knows of a model, its instructions and
-    tools among it, and the catalogue knows neither; so there is none."""
+    """The list that Codex requests. It is empty: an entry would replace everything that Codex knows about a model,
+    including its instructions and tools, which the catalogue does not have."""
     return {"models": []}

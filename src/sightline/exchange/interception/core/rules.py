@@ -123,11 +123,12 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Interception(msgspec.Struct, frozen=True):
-    """`off`: nothing is stopped. `next`: the next request is held, then it is as `before`. `every`: every request is
-    held. `rules`: the rules decide. Tool calls of replies are always for the rules, unless it is off.
+    """The mode and the rules. `off`: nothing is stopped. `next`: the next request is held, then the mode is `before`
+    again. `every`: every request is held. `rules`: the rules decide. The tool calls of replies are always decided by
+    the rules, unless the mode is off.
 
-    While it `is_fresh` no mode was chosen: it is off until there are rules, which then decide, and off again without
-    them."""
+    While `is_fresh` is set, no mode was chosen: it is "rules" while there are rules, and "off" otherwise.
+    """
 
     mode: Mode = "off"
     rules: Rules = NO_RULES
@@ -140,12 +141,12 @@ class Interception(msgspec.Struct, frozen=True):
         return self.mode == "off" or (self.mode == "rules" and not self.rules)
 
     def with_mode(self, mode: str) -> "Interception":
-        """In another mode."""
+        """The same with another mode. Raises a fault if there is no such mode."""
         if mode not in get_args(Mode):
             hint = f"Known modes: {', '.join(get_args(Mode))}."
             raise Fault(Code.INVALID_REQUEST, f"there is no mode {mode!r}", hint=hint, status=422)
         before = self.before if self.mode == "next" else self.mode
-        is_fresh = self.is_fresh and mode == "next"  # which lasts for one request
+        is_fresh = self.is_fresh and mode == "next"  # "next" lasts for one request
         return msgspec.structs.replace(self, mode=mode, before=before, is_fresh=is_fresh)
 
     def with_rules(self, rules: Rules) -> "Interception":
@@ -159,7 +160,7 @@ class Interception(msgspec.Struct, frozen=True):
     def decide(
         self, subject: FilterSubject, phase: Phase, *, now: float
     ) -> tuple[InterceptionRule | None, "Interception"]:
-        """The rule for this request, or for the calls of its reply, and how things stand afterwards."""
+        """The rule for this request, or for the calls of its reply, None if there is none; and the state afterwards."""
         if phase == "request" and self.mode in ("next", "every"):
             after = self if self.mode == "every" else msgspec.structs.replace(self, mode=self.before)
             return EVERY, after
@@ -177,13 +178,13 @@ class Interception(msgspec.Struct, frozen=True):
         return "off" not in (self.mode, self.before if self.mode == "next" else "")
 
     def plain(self) -> JsonObject:
-        """As JSON, to be kept."""
+        """As JSON, to be stored."""
         kept: JsonObject = {"mode": self.mode, "before": self.before, "rules": self.rules.plain()}
         return {**kept, "is_fresh": True} if self.is_fresh else kept
 
     @classmethod
     def of(cls, value: Json) -> "Interception":
-        """As it was kept; a fault if this is something else."""
+        """From stored JSON. Raises a fault if it is not valid."""
         try:
             kept = msgspec.convert(value, _Kept)
         except MISFIT as error:
