@@ -206,7 +206,7 @@ class Caps:
         tokens = 0 if request is None else self._counter.estimate(choice, request).high
         return measure_bound(request, tokens, choice.facts, prices, body)
 
-    # --- after its end ---
+    # --- after a request has ended ---
 
     def settle(self, reservation: Reservation, exchange: Exchange, end: ExchangeEnd) -> None:
         """Replace the reservation of an exchange that has ended with what it used."""
@@ -243,7 +243,7 @@ class Caps:
         await self.wait_until_settled()
         await self.counts.close()
 
-    # --- what is known of them ---
+    # --- usage and notices ---
 
     def _nearly_reached(self, uses: Sequence[CapUse]) -> list[str]:
         shares = ((use.key.cap, share_of(use, limit_of(self._by_name[use.key.cap]))) for use in uses)
@@ -343,7 +343,8 @@ def _full(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
 
 
 def _weigh_unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
-    """Why a cap cannot count a request. Raised if the cap refuses requests; otherwise the reason for holding it."""
+    """Why a cap cannot count a request: raised if the cap refuses such requests, otherwise returned as the reason to
+    hold it."""
     choice, request = exchange.choice, exchange.request
     if exchange.choice.model and request.model:
         what, hint = f"{choice.provider_name}/{choice.model} has no known price", "Set prices for the model, or"

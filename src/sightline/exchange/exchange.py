@@ -111,7 +111,7 @@ class Exchange:
         self._waited = self._clock.monotonic() - attempted
         self.recorder.resume(entries, attempted, is_recorded=is_recorded)
 
-    # --- its route and its phase ---
+    # --- route and phase ---
 
     def enter(self, phase: ExchangePhase) -> None:
         """Move to another phase. Raises RuntimeError if the transition is not allowed."""
@@ -217,7 +217,7 @@ class Exchange:
             if self.task is not None:  # otherwise it ends as soon as a task runs it
                 self.task.cancel()
 
-    # --- its time ---
+    # --- time ---
 
     def waiting(self) -> "Exchange":
         """A context manager: the time inside it is spent by the provider or the user, and is not this server's

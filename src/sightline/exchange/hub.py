@@ -1,5 +1,4 @@
-"""The hub: writes facts to the store and then shows them to all watchers. It also announces news that is not
-recorded."""
+"""The hub: writes facts to the store, then shows them to all watchers; announces news that is not recorded."""
 
 import asyncio
 import logging
@@ -28,7 +27,7 @@ SHOWN = 0.1
 costs as much as passing its chunk on."""
 
 TRY_AGAIN = 1.0
-"""Seconds between two attempts to write what the store rejected."""
+"""Seconds between two attempts to write what the store could not write."""
 
 MOST_OWED = 64 << 20
 """The most bytes that wait in memory while the store fails. Anything beyond that is not recorded."""

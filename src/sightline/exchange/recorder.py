@@ -111,7 +111,7 @@ class Recorder:
         self._attempted, self._day_time = attempted, sent.at - attempted
         self.is_recorded = is_recorded
 
-    # --- what happens ---
+    # --- events ---
 
     def keep(self, digest: str, data: bytes) -> None:
         """Store a body to which a fact refers by its hash."""
@@ -228,7 +228,7 @@ class Recorder:
         else:
             self._waiting.append(FramesEntry(self.exchange, n, at, after, data))
 
-    # --- what a user does ---
+    # --- actions of a user ---
 
     def record_hold(self, held: Held) -> None:
         """The exchange waits for a user. Raises a fault if that cannot be recorded: no user could see it then."""
@@ -273,7 +273,7 @@ class Recorder:
         self.note(Answered(self.keep_body(self.redaction.text(encode(reply_json(reply)).decode()).encode())))
         self.commit()
 
-    # --- its end ---
+    # --- the end ---
 
     def record_end(self, end: ExchangeEnd) -> None:
         self.settle(end)

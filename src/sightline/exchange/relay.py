@@ -233,7 +233,7 @@ class Relay:
                 if not exchange.is_over:
                     exchange.end(CancelledEnd(cancel_reason()))
                 raise
-            # This server aborted it and not its client, who gets a response.
+            # The server aborted it, not the client: the client gets a response.
             assert exchange.task is not None
             exchange.task.uncancel()
             return exchange.refuse(exchange.abort_reason)

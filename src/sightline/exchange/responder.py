@@ -350,7 +350,7 @@ async def _unwind(stack: AsyncExitStack, fault: Fault | None) -> None:
     try:
         await stack.__aexit__(None if fault is None else type(fault), fault, None)
     except Fault:
-        return  # the client has got the error already
+        return  # the client has received the error already
 
 
 class _Body(NamedTuple):

@@ -83,7 +83,7 @@ class SocketResponse:
     def header(self, name: str) -> str:
         return header(self.headers, name.encode("latin-1"))
 
-    # --- what the link calls ---
+    # --- called by the link ---
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         if self._is_closed:
@@ -112,7 +112,7 @@ class SocketResponse:
     def is_over(self) -> bool:
         return self._has_ended or self._fault is not None
 
-    # --- what the exchange calls ---
+    # --- called by the exchange ---
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -172,7 +172,7 @@ class SocketResponse:
         if self._link.is_for_one:
             self._link.socket.close()
 
-    # --- inside ---
+    # --- internals ---
 
     def _take(self) -> bytes:
         data = b"".join(self._pieces)
@@ -222,7 +222,7 @@ class SocketResponse:
 
 class SocketLink:
     """One socket to a provider. `on_stray` gets messages that belong to no request; `on_close` is called once at its
-    end, after the active responses have got their fault. With `is_for_one`, the socket is closed after its first
+    end, after the active responses have received their fault. With `is_for_one`, the socket is closed after its first
     response."""
 
     def __init__(

@@ -173,7 +173,7 @@ class StoredReplies:
             raise api.missing(name)
         return StoredReply(name, api, recorded, facts[-1])
 
-    # --- what clients ask ---
+    # --- calls of clients ---
 
     async def concerns(self, call: StoredCall, request: ClientRequest) -> bool:
         """Whether this call is answered here: it is about a reply stored here, or lists those of a client that has some

@@ -43,7 +43,7 @@ class Tap(ABC):
     """
 
     has_ended = False
-    """Whether the client has got everything."""
+    """Whether the client has received everything."""
     may_end = False
     """Whether only the end of the transfer is missing, for which the client need not wait long."""
     is_behind = False
@@ -69,7 +69,7 @@ class Tap(ABC):
         return None
 
     def catch_up(self) -> None:  # noqa: B027 - a tap that parses at once is never behind
-        """Parse the chunks that the client has got since, if there are many."""
+        """Parse the chunks that the client has received since, if there are many."""
 
     def share_reading(self) -> ReplyReader | None:
         """To be called before the first chunk: the reader that parses the stream as the client gets it; None if there
@@ -122,7 +122,7 @@ class VerbatimTap(Tap):
         self._rest = b""
         """What the masking has held back until the end."""
         self._last = b""
-        """The last bytes that the client has got."""
+        """The last bytes that the client has received."""
 
     @cached_property
     def _reading(self) -> ReplyReader:
@@ -279,7 +279,7 @@ class VerbatimTap(Tap):
         return held + self._error(reply.fault) if can_add and (is_empty or not was_sent) else held
 
     def _flush(self) -> bytes:
-        """The bytes that the client has not got yet."""
+        """The bytes that the client has not received yet."""
         held, self._rest = self._rest, b""
         early, self._early = bytes(self._early or b""), None
         held = early if self._decoder is not None else early + held
@@ -300,7 +300,7 @@ class VerbatimTap(Tap):
         return self._flush() + self._error(fault)
 
     def leave(self) -> None:
-        """A client that leaves after a complete reply, or after the provider's own error, has got everything."""
+        """A client that leaves after a complete reply, or after the provider's own error, has received everything."""
         self._read_rest()
         was_sent = self._reading.has_failed
         self._reading.close()
@@ -350,7 +350,7 @@ class TranslatingTap(Tap):
         return self._give(self._translation.fail(fault), is_last=True)
 
     def leave(self) -> None:
-        """The client has gone. If it has got the end of its stream before, the response has ended already."""
+        """The client has gone. If it has received the end of its stream before, the response has ended already."""
         if not self._has_ended_response:
             self._has_ended_response = True
             self._exchange.end_response(CancelledEnd(cancel_reason()))

@@ -369,8 +369,8 @@ class ResponsesSocket(SocketEvents):
         await self._hand_over(turn, await self._relay.start(turn.request, client=sender), None)
 
     def _link_closed(self, link: SocketLink, code: int, reason: str) -> None:
-        """A provider has closed its socket. Close the client's, once it has got everything that arrived; unless there
-        are other sockets, or a request waits for a user: it gets a new socket."""
+        """A provider has closed its socket. Close the client's, once it has received everything that arrived; unless
+        there are other sockets, or a request waits for a user: it gets a new socket."""
         self._links = {name: each for name, each in self._links.items() if each is not link}
         is_needed = any(turn.is_http or not turn.has_left.is_set() for turn in self._turns.values())
         if not self._links and not is_needed:

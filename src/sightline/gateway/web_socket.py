@@ -142,7 +142,7 @@ class ClientSocket:
             self._change.clear()
             await self._change.wait()
 
-    # --- what the connection calls ---
+    # --- called by the connection ---
 
     def feed(self, data: bytes, /) -> None:
         self.socket.feed(data)

@@ -44,7 +44,7 @@ class HandOver:
         return self.wants(scope["method"].encode() + b" " + scope["raw_path"] + b" HTTP/1.1")
 
     def take(self, connection: "ClientConnection", first: bytes) -> None:
-        """Hand the connection over once the client has got everything that was written for it."""
+        """Hand the connection over once the client has received everything that was written for it."""
         connection.pause_reading()
         self._give(connection, first)
 

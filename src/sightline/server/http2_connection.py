@@ -219,10 +219,10 @@ class Http2Connection(asyncio.Protocol):
         self.is_closing_soon = False
         self.idle_since = self._loop.time()
 
-    # --- what asyncio calls ---
+    # --- called by asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports are not instances of the class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
         self._connections.add(self)
         self.task = self._loop.create_task(self._stay())
         self._h2.local_settings = Settings(
@@ -445,7 +445,7 @@ class Http2Connection(asyncio.Protocol):
         if data := self._h2.data_to_send():
             self.transport.write(data)
 
-    # --- its end ---
+    # --- shutdown ---
 
     @property
     def is_idle(self) -> bool:

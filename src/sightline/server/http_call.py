@@ -45,7 +45,7 @@ class HttpCall:
     is_answered = False
     _waiting = 0
     _was_asked_for = False
-    """Whether a client that waits for permission to send its body has got it."""
+    """Whether a client that waits for permission to send its body has received it."""
     _head = b""
     """The head of the response until it is written with the first part of the body: each write is a packet."""
     _is_chunked = False
@@ -232,7 +232,7 @@ class HttpCall:
         """Run the application. Even if it fails, the client gets a complete response, or sees that it is incomplete."""
         try:
             await (self._app or app)(self.scope, self.receive, self)
-        except Exception:  # noqa: BLE001 - a failing request must not end its connection
+        except Exception:  # noqa: BLE001 - the client gets an error in place of a response
             _LOG.exception("a request failed")
         if not self.has_begun:
             # Either the application failed, or it did not answer, for example because the body never arrived.

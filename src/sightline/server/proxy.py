@@ -175,7 +175,7 @@ class ProxyConnection(asyncio.Protocol):
         self.task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports are not instances of the class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
         self._settings.open.add(self)
         self._timer = self._loop.call_later(_HEAD_SECONDS, self.transport.close)
 
@@ -329,7 +329,7 @@ def serve_inside(
     secured = transport.get_extra_info("ssl_object")
     speaker: ClientConnection | _Http2
     if secured is not None and secured.selected_alpn_protocol() == "h2":
-        # Most clients of models speak HTTP/1.1, and most servers never open a connection: h2 is slow to import.
+        # Most clients of models speak HTTP/1.1, and most servers never open TLS connections: importing h2 is slow.
         from sightline.server.http2_connection import Http2Connection
 
         speaker = Http2Connection(app, cast("set[_Http2]", connections))  # both kinds are closed in the same way

@@ -311,7 +311,7 @@ async def _read_whole(body: RequestBody) -> _WholeBody:
 
 
 def _never_left(fault: Fault) -> bool:
-    """Whether the provider cannot have got the request: it was refused here, or there was no connection."""
+    """Whether the provider cannot have received the request: it was refused here, or there was no connection."""
     details = fault.details
     return fault.code in _REFUSED_HERE or (isinstance(details, dict) and details.get("kind") in _NOT_CONNECTED)
 

@@ -168,7 +168,7 @@ class MessageSocket:
         if not self._transport.is_closing() and not self._transport.is_reading():
             self._transport.resume_reading()
 
-    # --- inside ---
+    # --- internals ---
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode is Opcode.CLOSE:
@@ -234,7 +234,7 @@ def _shorten(reason: str) -> str:
     return reason.encode()[:_LONGEST_REASON].decode("utf-8", "ignore")
 
 
-# --- dialling ---------------------------------------------------------------------------------------
+# --- connecting -------------------------------------------------------------------------------------
 
 
 class RefusedSocket(Exception):
@@ -281,7 +281,7 @@ class DialledSocket(ForeignConnection):
     def key(self) -> str:
         return self._protocol.key
 
-    # --- what asyncio calls ---
+    # --- called by asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

@@ -35,7 +35,7 @@ _SDK_TIMEOUT = 600.0
 """Seconds after which the vendors' libraries give up on a response that is not streamed."""
 
 
-# --- what is decided --------------------------------------------------------------------------------
+# --- decisions --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Shutdown:
 Decision: TypeAlias = Let | Drop | ByHand | Shutdown
 
 
-# --- what is held -----------------------------------------------------------------------------------
+# --- holds ------------------------------------------------------------------------------------------
 
 
 HeldDraft: TypeAlias = Draft | CallsDraft | RawDraft

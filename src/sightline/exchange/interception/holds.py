@@ -76,7 +76,7 @@ class Holds:
         """Called after each change of mode, rules or masks, before it is announced."""
         self._notice()
 
-    # --- what will be held ---
+    # --- mode, rules and masks ---
 
     @property
     def mode(self) -> Mode:
@@ -212,7 +212,7 @@ class Holds:
         """The outcomes of the masks on a request, if it was sent since the program started."""
         return self._outcomes.get(exchange) or ()
 
-    # --- what is held ---
+    # --- holds ---
 
     def add(self, hold: Hold) -> None:
         """Add a hold after all others. While the server shuts down, it is decided at once."""
@@ -249,7 +249,7 @@ class Holds:
         """The problems of the document on screen; it cannot be released with an error."""
         return hold.check(self._counter)
 
-    # --- what a user does ---
+    # --- actions of a user ---
 
     def edit(self, exchange: str, operation: HoldOperation, *, word: str = "") -> Hold:
         """Change the document; the new body is recorded when this returns. A fault leaves everything as it was.
@@ -352,7 +352,7 @@ async def _chain(records: Records, exchange: str, reference: str) -> list[ChainL
     return chain[::-1]
 
 
-# --- what was changed, once it is released ---
+# --- changes to released requests ---
 
 Changes: TypeAlias = tuple[tuple[SectionChange, ...], ...]
 """The changes to several requests in order: each was made to the result of the one before."""

@@ -158,7 +158,7 @@ class Interceptor:
             return None
         return self._holds.decide(self._subject(exchange, calls), "tool_calls")
 
-    # --- both ---
+    # --- requests and tool calls ---
 
     async def _wait_for_decision(self, exchange: Exchange, hold: Hold) -> Let | ByHand:
         self._holds.add(hold)

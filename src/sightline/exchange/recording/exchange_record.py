@@ -76,7 +76,7 @@ class RecordedExchange:
 
     @cached_property
     def end(self) -> ExchangeFinished | ExchangeFailed | None:
-        """How its response ended; None if there was none to expect, or it has not ended."""
+        """How its response ended; None if the exchange was cancelled, dropped, or has not ended."""
         ended = (entry.fact for entry in self.facts if isinstance(entry.fact, ExchangeFinished | ExchangeFailed))
         return next(ended, None)
 

@@ -38,7 +38,7 @@ from sightline.store.summary import Summary
 from sightline.wire.jsontext import decode
 
 _LONG = 3000
-"""Longer texts are collapsed, in characters."""
+"""Texts with more characters are collapsed."""
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s_-]*")
 

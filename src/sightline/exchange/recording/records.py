@@ -1,5 +1,5 @@
-"""Lookups in the record: the facts of an exchange, its summary and its replays. Also what is forgotten, and how long
-the rest is kept.
+"""Lookups in the record: the facts of an exchange, its summary and its replays. Also deletes exchanges, on
+request or by the retention settings.
 """
 
 import logging

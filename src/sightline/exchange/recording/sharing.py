@@ -146,7 +146,7 @@ class Redactor:
         self._kept = frozenset(kept)
         self._titles: set[str] = set()
 
-    # --- first everything is read ---
+    # --- searching ---
 
     def learn(self, entries: Sequence[Entry], summary: Summary) -> None:
         """Search an exchange for values."""
@@ -222,7 +222,7 @@ class Redactor:
             self._any = None
         known.places += 1
 
-    # --- then it is written anew ---
+    # --- rewriting ---
 
     def replace(self, text: str) -> str:
         """The text with stand-ins."""

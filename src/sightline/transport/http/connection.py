@@ -88,7 +88,7 @@ class HttpConnection(asyncio.Protocol):
     # --- called by asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are not instances of the class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
@@ -387,7 +387,7 @@ class HttpConnection(asyncio.Protocol):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    # --- its end ---
+    # --- release and shutdown ---
 
     def release(self) -> bool:
         """End the exchange; returns whether another one may follow. A response that a taker took was complete."""

@@ -172,7 +172,7 @@ class CallsDraft(_BytesDraft):
             for each in self._shown
         )
 
-    # --- what comes of it ---
+    # --- the result ---
 
     @property
     def validity(self) -> Validity:
