@@ -1,6 +1,6 @@
-"""One request's whole way: routed, translated, held, sent, read, answered and recorded.
+"""One exchange: the path of a request from its arrival to its recorded response.
 
-`run.run_exchange` is that way from top to bottom, `exchange.Exchange` the state of one request, `relay.Relay` starts
-exchanges, `engine.Engine` sends the requests of our own callers by it. It may import web, store, transport and the
-pure packages. It knows no feature: chat, agent and evals call it, and it never calls them.
+`run.run_exchange` is that path from top to bottom, `exchange.Exchange` the state of one request. `relay.Relay` starts
+exchanges, and `engine.Engine` sends Sightline's own requests through it. This package may import web, store, transport
+and the pure packages. It does not depend on any feature: chat, agent and evals call it, and it never calls them.
 """

@@ -1,6 +1,6 @@
-"""Caps of requests: what each can cost at most is reserved before it is sent, and settled by what it took.
+"""Spending caps: the most that a request can cost is reserved before it is sent, and settled with what it used.
 
-A request that does not fit is refused, or held for a person, as the cap says. Without caps none of this is made.
+A request that does not fit is refused, or held for a user, as the cap says. Without caps, none of this is created.
 """
 
 import asyncio
@@ -55,12 +55,12 @@ _LOG = logging.getLogger(__name__)
 _ANYTHING = (1 << 62) - 1
 """A limit that no sum reaches."""
 _LARGE_BODY = 64 * 1024
-"""To estimate a body of more bytes takes milliseconds, which another thread has."""
+"""Estimating a larger body takes milliseconds, so it is done in another thread."""
 _MOST_NOTICES = 10_000
 _CHARGED = re.compile(
     r"/(?:completions?|images/\w+|audio/\w+|videos|batches|interactions|fine_tuning/jobs)/*$|:(?:predict|batchGenerate|generate)\w*$"
 )
-"""Raw paths for which providers charge: what they create, and not what they list or store."""
+"""Raw paths for which providers charge: those that create something, and not those that list or store."""
 _ERROR = 400
 
 
@@ -72,11 +72,11 @@ class Reservation:
     claims: tuple[Claim, ...]
     bound: RequestBound
     note: str = ""
-    """The value of the header `x-sightline-cap`: a cap that is nearly reached."""
+    """The value of the header `x-sightline-cap`: the caps that are nearly reached."""
 
 
 class Caps:
-    """The caps of a configuration. `on_notice` gets each cap that is nearly reached, once."""
+    """The caps of a configuration. `on_notice` is called once for each cap that is nearly reached."""
 
     def __init__(
         self,
@@ -90,7 +90,8 @@ class Caps:
         self.counts = counts
         self.on_notice: Callable[[JsonObject], None] | None = None
         self.forward: Callable[[CapUse], None] | None = None
-        """Where a worker tells the main process of a cap that is nearly reached, which then says it once for all."""
+        """Called by a worker to report a cap that is nearly reached to the main process, which announces it once for
+        all workers."""
         self._caps: list[tuple[CapSettings, Expression]] = [
             (cap, parse(cap.filter, scope=FilterScope.RULES)) for cap in settings
         ]
@@ -104,14 +105,14 @@ class Caps:
 
     @property
     def may_hold(self) -> bool:
-        """Whether a person may have to decide on a request."""
+        """Whether a user may have to decide about a request."""
         return any(cap.action == "hold" for cap in self.settings)
 
     # --- before a request is sent ---
 
     async def reserve(self, exchange: Exchange) -> "OverCap | None":
-        """Reserve what a request can cost at most. Where a cap that holds does not allow it, nothing is reserved, and a
-        person decides on what is returned. Raises a fault where a cap refuses it."""
+        """Reserve the most that a request can cost. If a cap with the action "hold" does not allow it, nothing is
+        reserved, and a user decides about the returned `OverCap`. Raises a fault if a cap refuses the request."""
         concerned = self._caps_for(exchange)
         if not concerned:
             return None
@@ -123,7 +124,7 @@ class Caps:
             amount = 0 if is_free and cap.dollars is not None else bound.amount(unit_of(cap))
             if amount is None and cap.unpriced == "refuse" and not was_sent:
                 unpriced = unpriced or _weigh_unpriced(cap, exchange)
-            # What the provider has already cannot be refused any more.
+            # What the provider already has can no longer be refused.
             limit = _ANYTHING if was_sent else limit_of(cap)
             claims.append(Claim(bucket_of(cap, _subject(exchange), self.now()), amount or 0, limit))
         wanted = Reservation(self, tuple(claims), bound)
@@ -139,8 +140,8 @@ class Caps:
         return OverCap(fault, wanted)
 
     async def let(self, exchange: Exchange, over: "OverCap") -> None:
-        """A person lets a request go that was held by a cap: it counts, however much that is. Raises a fault where
-        another cap refuses it."""
+        """A user has released a request that was held by a cap: count it, however much it is. Raises a fault if another
+        cap refuses it."""
         holding = {cap.name for cap in self.settings if cap.action == "hold"}
         claims = tuple(
             Claim(each.key, each.amount, _ANYTHING) if each.key.cap in holding else each for each in over.wanted.claims
@@ -150,13 +151,13 @@ class Caps:
             raise _full(self._by_name[full.claim.key.cap], full.claim, full.use)
 
     async def _take(self, exchange: Exchange, wanted: Reservation) -> CapFullError | None:
-        """Reserve it, and give it to the exchange; or why not."""
+        """Reserve this for the exchange; returns None, or the cap that is full."""
         taking = asyncio.ensure_future(self.counts.reserve(wanted.claims))
         try:
             uses = await asyncio.shield(taking)
         except CapFullError as full:
             return full
-        except asyncio.CancelledError:  # the client has gone, and the database may have reserved it all the same
+        except asyncio.CancelledError:  # the client has gone, but the database may have reserved it anyway
             taking.add_done_callback(lambda done: self._give_back(done, wanted))
             raise
         wanted.note = ", ".join(self._nearly_reached(uses))
@@ -168,8 +169,8 @@ class Caps:
             self._settle_later([(claim, 0) for claim in wanted.claims])
 
     async def reserve_raw(self, exchange: Exchange) -> "OverCap | None":
-        """The same for a request that is passed on as it is. One for a model, as for embeddings, is counted by its
-        bytes and by what its answer says; of others that a provider charges, the cost cannot be known."""
+        """The same for a raw request. One that names a model, such as for embeddings, is counted by its bytes and the
+        usage in its response; the cost of other charged requests cannot be known."""
         request = exchange.request
         if request.method != "POST":
             return None
@@ -178,8 +179,9 @@ class Caps:
         return self.weigh_uncounted(exchange) if _CHARGED.search(request.path) else None
 
     def weigh_uncounted(self, exchange: Exchange) -> "OverCap | None":
-        """What a person decides on where a cap that holds is for a request whose cost cannot be known, as a socket that
-        is passed on as it is: if it is let go, it is not counted. Raises a fault where a cap refuses it."""
+        """What a user decides about if a holding cap concerns a request whose cost cannot be known, such as a WebSocket
+        that is passed through. If it is released, it is not counted. None if no cap objects. Raises a fault if a cap
+        refuses it."""
         faults = [_weigh_unpriced(cap, exchange) for cap in self._caps_for(exchange) if cap.unpriced == "refuse"]
         return OverCap(faults[0], Reservation(self, (), RequestBound(0, 0, None))) if faults else None
 
@@ -191,7 +193,7 @@ class Caps:
     async def _measure_request(self, exchange: Exchange) -> RequestBound:
         if len(exchange.request.body) <= _LARGE_BODY:
             return self._measure(exchange)
-        async with self._measuring:  # an estimator is not for two threads
+        async with self._measuring:  # an estimator must not be used by two threads at once
             return await asyncio.to_thread(self._measure, exchange)
 
     def _measure(self, exchange: Exchange) -> RequestBound:
@@ -204,10 +206,10 @@ class Caps:
         tokens = 0 if request is None else self._counter.estimate(choice, request).high
         return measure_bound(request, tokens, choice.facts, prices, body)
 
-    # --- after its end ---
+    # --- after a request has ended ---
 
     def settle(self, reservation: Reservation, exchange: Exchange, end: ExchangeEnd) -> None:
-        """An exchange has ended like this: count what it took in place of what was reserved."""
+        """Replace the reservation of an exchange that has ended with what it used."""
         choice = exchange.choice
         answered = end.reply.model or "" if isinstance(end, FinishedEnd) else ""
         found = (self._prices(choice.provider_name, name) for name in (answered, choice.model) if name)
@@ -228,7 +230,7 @@ class Caps:
         for claim, amount in taken:
             try:
                 use = await self.counts.settle(claim.key, claim.amount, amount)
-            except Fault as fault:  # the reservation stays, so that a cap is never exceeded by this
+            except Fault as fault:  # the reservation stays, so that this never lets a cap be exceeded
                 _LOG.error("cap %s could not be settled: %s", claim.key.cap, fault.message)
             else:
                 self.notice(use)
@@ -241,14 +243,14 @@ class Caps:
         await self.wait_until_settled()
         await self.counts.close()
 
-    # --- what is known of them ---
+    # --- usage and notices ---
 
     def _nearly_reached(self, uses: Sequence[CapUse]) -> list[str]:
         shares = ((use.key.cap, share_of(use, limit_of(self._by_name[use.key.cap]))) for use in uses)
         return [f"{name} {share:.0%}" for name, share in shares if share >= WARN_AT]
 
     def notice(self, use: CapUse) -> None:
-        """Say once that a cap is nearly reached, and once that it is."""
+        """Report once that a cap is nearly reached, and once that it is reached."""
         cap = self._by_name.get(use.key.cap)
         if cap is None:
             return
@@ -270,14 +272,14 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class OverCap:
-    """A request that a cap holds: why, and what would be reserved for it."""
+    """A request that a cap holds: the reason, and what would be reserved for it."""
 
     fault: Fault
     wanted: Reservation
 
 
 def _subject(exchange: Exchange) -> dict[str, str]:
-    """What a cap can be `per`. A key is known by a hash, as keys are nowhere at rest."""
+    """The values that a cap can be `per`. A key is identified by a hash, since keys are never stored."""
     request = exchange.request
     session = session_of(request)
     return {
@@ -297,8 +299,8 @@ def _key_name(request: ClientRequest) -> str:
 
 
 def _usage_of(exchange: Exchange, end: ExchangeEnd, bound: RequestBound) -> "tuple[Usage | None, bool]":
-    """What an exchange took, None where only the reservation is known; and whether it cost anything at all: what was
-    never sent, or was refused by its provider, did not."""
+    """What an exchange used, None if only the reservation is known; and whether it cost anything. A request that was
+    never sent, or was refused by its provider, cost nothing."""
     status = exchange.recorder.status
     if not exchange.sent_body:
         return None, False
@@ -306,7 +308,7 @@ def _usage_of(exchange: Exchange, end: ExchangeEnd, bound: RequestBound) -> "tup
         case FinishedEnd(reply=reply) if is_complete(possible(reply.usage)):
             return reply.usage, True
         case FinishedEnd() if exchange.choice.facts.reasoning:
-            return None, True  # its text does not tell how long it has reasoned
+            return None, True  # its text does not show how long it reasoned
         case FailedEnd(fault=fault) if status >= _ERROR or (not status and fault.code in _NOT_REACHED):
             return None, False
         case _:
@@ -315,7 +317,7 @@ def _usage_of(exchange: Exchange, end: ExchangeEnd, bound: RequestBound) -> "tup
 
 
 _NOT_REACHED = frozenset({Code.NETWORK, Code.AUTH, Code.CONFIG, Code.LOCAL_UNAVAILABLE, Code.MODEL_UNKNOWN})
-"""What a request ends with that did not reach its provider."""
+"""Codes of faults that mean that a request did not reach its provider."""
 
 
 def _text_bytes(reply: Reply) -> int:
@@ -341,7 +343,8 @@ def _full(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
 
 
 def _weigh_unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
-    """Why a cap cannot count a request; raised where it refuses such ones, and a reason to hold it elsewhere."""
+    """Why a cap cannot count a request: raised if the cap refuses such requests, otherwise returned as the reason to
+    hold it."""
     choice, request = exchange.choice, exchange.request
     if exchange.choice.model and request.model:
         what, hint = f"{choice.provider_name}/{choice.model} has no known price", "Set prices for the model, or"

@@ -1,4 +1,4 @@
-"""The request of a client, or of a caller of our own, as it was read."""
+"""The request of a client, or of Sightline itself, as it was read."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -20,31 +20,33 @@ def text_headers(headers: Iterable[tuple[bytes, bytes]]) -> TextHeaders:
 HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "expect"}
 )
-"""Headers of one connection, which are not passed on."""
+"""Headers that concern one connection and are not passed on."""
 
 SESSIONS = ("x-claude-code-session-id", "session-id", "x-session-id", "thread-id")
-"""Headers by which clients say which of their requests belong together."""
+"""Headers by which clients mark requests that belong together."""
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
-    """What a client sent. `body` is after content decoding; `coded` the bytes as they came where a coding was undone.
+    """What a client sent. `body` is after content decoding; `coded` is the body as it arrived, if it was encoded.
+    `headers` are as they arrived, in order, in latin-1; `path` and `query` as the client wrote them, after any prefix.
 
-    `headers` are as they came, in order, in latin-1; `path` and `query` as the client wrote them, behind any prefix.
-    `received` is the monotonic time when its head came; `origin` the exchange that this one replays; `tokens` its
-    estimated size, if the caller has one. With `hold` it is held, whatever the rules say. `budgeted` is the plan of a
-    chat, for the record; `exchange` the id that it gets there, if the caller has made one; `max_wait` the longest wait
-    that a provider may ask for before another attempt. `conversation` is the chat or the run that it is part of.
-    `is_own` says that Sightline made it and no client; `retries` is how often it is sent again, if the caller says so.
-    Without `masks` no mask is applied; with `expect_sha256` it is refused where another body would be sent.
-    `transport` is how it came. A frame of a socket may go to a provider that is asked over HTTP: then `http_body` is
-    what it is there, in the same dialect. With `was_sent` the provider has it already: it is neither held nor changed.
-    With `was_begun` its first attempt is out, and the exchange goes on from there.
-    `head` is one object for all requests with these headers and this address, if its server has one.
+    `received` is the monotonic time when the head arrived; `origin` the exchange that this one replays; `tokens` the
+    estimated size, if the caller has one. With `hold`, the request is held regardless of the rules. `budgeted` is the
+    plan of a chat, for the record; `exchange` the id of the exchange, if the caller has made one; `max_wait` the
+    longest delay that a provider may request before another attempt. `conversation` is the chat or the run that the
+    request belongs to. `is_own` says that Sightline made it and not a client; `retries` is how many times it is
+    retried, if the caller decides that. Without `masks`, no mask is applied; with `expect_sha256`, it is refused if
+    another body would be sent.
 
-    A raw request, which is passed on as it came, has a `method`, and `caller` is the dialect in which its client takes
-    errors. With `is_open` its body is still coming and is not here. `embeds` says that it asks for embeddings.
-    `upstream` is the address that the client itself has connected to, below TLS: `path` is then that of the provider,
-    and the request goes there with what the client sent and nothing of ours.
+    `transport` is how it arrived. A frame of a socket may go to a provider that is called over HTTP: `http_body` is
+    then its form there, in the same dialect. With `was_sent`, the provider has the request already: it is neither held
+    nor changed. With `was_begun`, its first attempt has been sent, and the exchange continues from there. `head` is one
+    object for all requests with these headers and this address, if the server keeps one.
+
+    A raw request, which is passed on as it arrived, has a `method`, and `caller` is the dialect in which its client
+    expects errors. With `is_open`, its body is still arriving and not in `body`. `embeds` says that it asks for
+    embeddings. `upstream` is the address to which the client itself has connected, inside TLS: `path` is then the
+    provider's, and the request is sent there with only what the client sent.
     """
 
     dialect: str
@@ -85,21 +87,22 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
     @property
     def wants_array(self) -> bool:
-        """Whether its stream is to be one JSON array: Google's are, unless server-sent events are asked for."""
+        """Whether the client expects the stream as one JSON array. Google's clients do, unless they ask for server-sent
+        events."""
         return self.is_stream and dialect(self.dialect).clients.streams_array(self.query)
 
     def headers_by_name(self) -> Mapping[str, str]:
-        """The headers by name in lower case; of several with one name the first."""
+        """The headers by lowercase name; the first one if a name is repeated."""
         return _headers_by_name(self.headers)
 
 
 @lru_cache(maxsize=512)
 def _headers_by_name(headers: TextHeaders) -> Mapping[str, str]:
-    """A client sends the same headers with all of its requests, so that what follows from them is worked out once."""
+    """Cached: a client sends the same headers with all of its requests."""
     return MappingProxyType({name.lower(): value for name, value in reversed(headers)})
 
 
 def session_of(request: ClientRequest) -> str:
-    """The label of its traffic: the path's, or else what the client itself says in a header."""
+    """The session label of the request: from its path, otherwise from one of the client's headers."""
     named = request.headers_by_name()
     return request.session or next((named[name] for name in SESSIONS if named.get(name)), "")

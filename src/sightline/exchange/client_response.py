@@ -1,6 +1,6 @@
-"""The response to a client: its head and its body, how one is made that is complete or that Sightline writes, and the
-headers of an answer that is not its provider's own: a request id, and the rate limits of the account, under the names
-that the client's dialect has for them.
+"""The response to a client: its head and its body, functions that make complete or generated responses, and the headers
+of a response that is not the provider's own: a request id and the account's rate limits, under the names of the
+client's dialect.
 """
 
 from abc import ABC, abstractmethod
@@ -31,19 +31,19 @@ class ResponseBody(ABC):
 
     @abstractmethod
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """The chunks, once."""
+        """The chunks; can be iterated once."""
 
-    async def leave(self) -> None:  # noqa: B027 - a body that is here has nothing to close
-        """The client wants no more of it, or it has ended: close everything that is open behind it."""
+    async def leave(self) -> None:  # noqa: B027 - a complete body has nothing to close
+        """The client wants no more of the body, or it has ended: close everything that it uses."""
 
     def share_reading(self) -> ReplyReader | None:
-        """What reads these bytes on their way, for a caller of our own that asks before it takes the first of them;
-        None where the caller has to read them itself."""
+        """What already parses these bytes for the record, for one of Sightline's own callers that asks before it takes
+        the first chunk. None if the caller has to parse them itself."""
         return None
 
     async def write_to(self, client: ChunkWriter) -> None:
-        """Write all of it to a client, as fast as that takes it, without the end of the transfer. Raises what the
-        iteration does."""
+        """Write the whole body to a client, as fast as the client accepts it, without the end of the transfer. Raises
+        what the iteration raises."""
         async for data in self:
             client.write(data)
             if client.is_paused:
@@ -54,7 +54,7 @@ class WholeBody(ResponseBody):
     """A complete body."""
 
     def __init__(self, data: bytes, reading: ReplyReader | None = None) -> None:
-        """`reading` has read the data, with their events."""
+        """`reading` has parsed the data, with its events."""
         self.data = data
         self._reading = reading
         self._is_taken = False
@@ -73,13 +73,12 @@ class WholeBody(ResponseBody):
 
 
 class ClientResponse:
-    """A response for the client. To leave its `async with` early means that the client has gone: the provider's
+    """A response for the client. Leaving its `async with` block early means that the client has gone: the provider's
     connection is closed at once.
 
-    `exchange` is the id of its record, empty where there is none. A fault that the iteration raises means that the body
-    was interrupted and its dialect has no way to say so: the transfer must be aborted, not ended.
-
-    `fault` is for callers of our own: why there is no reply, or what interrupted it. It is set before the last bytes.
+    `exchange` is the id of its record, empty if there is none. A fault raised by the iteration means that the body was
+    interrupted and its dialect cannot express that: the transfer must be aborted, not ended. `fault` is for Sightline's
+    own callers: why there is no reply, or what interrupted it. It is set before the last bytes.
     """
 
     def __init__(
@@ -90,11 +89,11 @@ class ClientResponse:
         self.headers = headers
         self.fault = fault
         self.whole_body = body.data if isinstance(body, WholeBody) else None
-        """The body, where all of it is here; None where it is still to come."""
+        """The body if all of it is available; None if it is still arriving."""
         self.body: ResponseBody = body
 
     def set_body(self, data: bytes) -> None:
-        """The body has been read meanwhile, and this is what the client gets of it."""
+        """Set the body, which has been read meanwhile, to what the client gets of it."""
         self.body, self.whole_body = WholeBody(data), data
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -108,7 +107,7 @@ class ClientResponse:
 
 
 class RequestHandler(Protocol):
-    """What answers clients: the relay to the providers, or the record."""
+    """What answers clients: the relay to the providers, or the replay of a record."""
 
     async def start(self, request: ClientRequest) -> ClientResponse:
         """The response to a request; its head is complete when this returns."""
@@ -143,7 +142,7 @@ def refusal(spoken: str, fault: Fault, own: Headers, exchange: str = "") -> Clie
 
 
 RESEND = "previous_response_not_found"
-"""The code upon which a client of the Responses API sends its whole history again."""
+"""The error code upon which a client of the Responses API sends its whole history again."""
 
 
 def whole(
@@ -156,13 +155,13 @@ def whole(
     fault: Fault | None = None,
     reading: ReplyReader | None = None,
 ) -> ClientResponse:
-    """An answer that is here already; `fault` is what it says, where it is no answer. `reading` has read the body."""
+    """A complete response; `fault` is the error in it, if it is one. `reading` has parsed the body."""
     size = (b"content-length", str(len(body)).encode())
     return ClientResponse(exchange, status, [*headers, size, *own], WholeBody(body, reading), fault=fault)
 
 
 def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> Headers:
-    """The provider's headers that are for the client; how the body is framed is said anew."""
+    """The provider's headers that are passed to the client, without those about framing, which are written anew."""
     pick, has_connection = _choose_for_client(tuple(map(_NAME, headers)))
     passed = list(pick(headers))
     if has_connection:
@@ -176,29 +175,29 @@ def headers_for_client(headers: RawHeaders, secrets: tuple[str, ...] = ()) -> He
 
 @lru_cache(maxsize=256)
 def _choose_for_client(names: tuple[bytes, ...]) -> tuple[Callable[[RawHeaders], RawHeaders], bool]:
-    """What picks those of the headers with these names that are for the client, and whether one is about the
-    connection. The answers of a provider have the same names again and again."""
+    """A function that picks the headers for the client from those with these names, and whether one of them is
+    `Connection`. Cached: the responses of a provider have the same names again and again."""
     places, has_connection = places_for_client(names), any(name.lower() == b"connection" for name in names)
     return pick_places(places), has_connection
 
 
 def pick_places(places: list[int]) -> Callable[[tuple[T, ...]], tuple[T, ...]]:
-    """What takes the items at these places out of a tuple."""
+    """A function that takes the items at these positions out of a tuple."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0
-    return itemgetter(slice(first, first + len(places)))  # an itemgetter of one place gives no tuple
+    return itemgetter(slice(first, first + len(places)))  # an itemgetter of one position does not return a tuple
 
 
 def places_for_client(names: Iterable[bytes]) -> list[int]:
-    """Which of the headers with these names are for the client, but for those that a header about the connection
-    names."""
+    """The positions of the headers that are passed to the client. Those that a `Connection` header names are still
+    included."""
     low = [name.lower() for name in names]
     return [place for place, name in enumerate(low) if name not in _FRAMING and not name.startswith(b"x-sightline-")]
 
 
 def without(data: bytes, secrets: tuple[str, ...]) -> bytes:
-    """Bytes that are all here, without these secrets."""
+    """A complete body without these secrets."""
     masking = Masking(secrets)
     return masking.feed(data) + masking.close()
 
@@ -219,8 +218,8 @@ _WORDS: dict[Counted, str] = {
 def request_id(
     client: str, provider: str, came: TextHeaders, passed: Iterable[tuple[bytes, bytes]], own: str
 ) -> Headers:
-    """The header that names the request, for a client of one dialect and a provider of another or the same: the
-    provider's id, else our `own`. None where the dialect has no such header, or it is among those that are `passed`."""
+    """The header with the request id under the name of the client's dialect: the provider's id, otherwise our `own`.
+    Empty if the dialect has no such header, or it is among those that are `passed`."""
     name = dialect(client).clients.request_id.encode()
     if not name or _place_of(tuple(map(_NAME, passed)), name) is not None:
         return []
@@ -232,14 +231,14 @@ def request_id(
 
 @lru_cache(maxsize=256)
 def _place_of(names: tuple[AnyStr, ...], wanted: AnyStr) -> int | None:
-    """Where a header of this name, in lower case, is among those with these names; None where there is none. The
-    answers of a provider have the same names again and again."""
+    """The position of the header with this lowercase name; None if there is none. Cached: the responses of a provider
+    have the same names again and again."""
     return next((place for place, name in enumerate(names) if name.lower() == wanted), None)
 
 
 def limits_for_client(client: str, came: TextHeaders, now: float) -> Headers:
-    """The rate limits that a provider of another dialect tells of, as a client of this one reads them. Where it reads
-    none, they pass as they came."""
+    """The rate limits reported by a provider of another dialect, under the names that this client's dialect uses. If it
+    uses none, they are passed as they arrived."""
     listed = {name.lower(): value for name, value in came if "ratelimit" in name.lower()}
     if not listed:
         return []
@@ -257,7 +256,7 @@ def limits_for_client(client: str, came: TextHeaders, now: float) -> Headers:
 def _limit_lines(allowance: Allowance, names: LimitHeaders, now: float) -> Iterator[tuple[str, str]]:
     counted = _WORDS.get(allowance.counted, "")
     if counted not in names.counted:
-        counted = "tokens" if counted == "input-tokens" else ""  # the prompt is most of what a limit of tokens counts
+        counted = "tokens" if counted == "input-tokens" else ""  # the prompt is most of what a token limit counts
     if not counted:
         return
     for role, count in (("limit", allowance.limit), ("remaining", allowance.remaining)):

@@ -1,5 +1,5 @@
-"""The engine: sends the requests of our own callers as exchanges, in the form in which a client's come, and reads each
-response: its events as they come, and the reply that they make.
+"""The engine: sends Sightline's own requests as exchanges, in the same form as a client's, and reads each response: its
+events as they arrive, and the reply that they add up to.
 """
 
 import asyncio
@@ -38,16 +38,17 @@ from sightline.wire.jsontext import decode
 EventObserver: TypeAlias = Callable[[StreamEvent], None]
 
 _LAST_WORDS = 0.2
-"""Seconds for the rest of a transfer whose answer has said its end, so that its connection can be used again."""
+"""Seconds to read the rest of a transfer after the reply has ended, so that its connection can be reused."""
 
 
 async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver) -> Reply:
-    """The answer, which is of this dialect; `tell` gets each event as it comes.
+    """Read a response in this dialect and return the reply; `tell` gets each event as it arrives.
 
-    The events are those that the relay has read for the record, where it reads these very bytes as they come. What
-    another process relayed, what a person answered or held, and what came in another form than the one asked for is
-    read here. Where there is no answer, its fault is raised. An answer that breaks off raises nothing: what arrived is
-    in the reply, with the fault.
+    If the relay reads the same bytes for the record, its events are used. Otherwise the bytes are parsed here: a
+    response relayed by another process, written or held by a user, or in another form than the one requested.
+
+    Raises the response's fault if there is no reply. A reply that is interrupted raises nothing: what arrived is
+    returned, with the fault in it.
     """
     refuse(relayed)
     shared = relayed.body.share_reading()
@@ -56,7 +57,7 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver)
     while True:
         try:
             data = await anext(chunks, None)
-        except Fault as fault:  # only the answer's own: what goes wrong with the telling is the teller's
+        except Fault as fault:  # only the response's own faults: an exception in `tell` is the caller's
             reading.fail(fault)
             data = None
         else:
@@ -67,9 +68,9 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver)
             tell(Failed(relayed.fault) if relayed.fault is not None and isinstance(event, Failed) else event)
         if data is None or reading.decoder.has_ended:
             break
-    reply = reading.reply  # what may follow the end is no part of it
+    reply = reading.reply  # bytes after the end are not part of the reply
     if data is not None:
-        await _hear_out(chunks)  # some servers keep the connection open behind the end
+        await _hear_out(chunks)  # some servers keep the connection open after the end
     if reply.fault is not None and relayed.fault is not None:
         return msgspec.structs.replace(reply, fault=relayed.fault)
     return reply
@@ -98,11 +99,11 @@ async def _hear_out(reading: AsyncIterator[bytes]) -> None:
 
 
 AGENT = "sightline"
-"""What our own callers call themselves."""
+"""The user agent of Sightline's own requests."""
 
 
 def question(prepared: Prepared, *, session: str, received: float) -> ClientRequest:
-    """The request that was prepared, byte for byte, for the provider that was chosen."""
+    """The prepared request, byte for byte, for the chosen provider."""
     path, query = path_of(prepared.dialect, prepared.choice.model, stream=prepared.is_stream)
     return ClientRequest(
         prepared.dialect,
@@ -121,7 +122,7 @@ def question(prepared: Prepared, *, session: str, received: float) -> ClientRequ
 
 
 def count(prepared: Prepared, *, session: str, received: float) -> ClientRequest:
-    """The request that asks its provider how many tokens it has."""
+    """The request that asks the provider how many tokens the prompt has."""
     choice, spoken = prepared.choice, prepared.dialect
     call = count_call(choice.provider, spoken, choice.model, prepared.body)
     path, query = _path_and_query(spoken, counting_of(spoken).path, choice.model)
@@ -141,7 +142,7 @@ def count(prepared: Prepared, *, session: str, received: float) -> ClientRequest
 
 
 def path_of(spoken: str, model: str, *, stream: bool) -> tuple[str, str]:
-    """Path and query by which a client of this dialect asks."""
+    """The path and the query to which a client of this dialect sends its requests."""
     endpoint = endpoint_of(spoken)
     return _path_and_query(spoken, endpoint.stream_path if stream and endpoint.stream_path else endpoint.path, model)
 
@@ -153,7 +154,7 @@ def _path_and_query(spoken: str, path: str, model: str) -> tuple[str, str]:
 
 
 def _headers(prepared: Prepared, call: RequestTemplate) -> tuple[tuple[str, str], ...]:
-    """What a client of the dialect says; the relay adds what is configured."""
+    """The headers that a client of the dialect sends; the relay adds the configured ones."""
     provider = prepared.choice.provider
     configured = {name.lower() for name in (*provider.headers, *provider.env_headers)}
     usual = ((name, value) for name, value in call.headers if isinstance(value, str) and name.lower() not in configured)
@@ -163,16 +164,16 @@ def _headers(prepared: Prepared, call: RequestTemplate) -> tuple[tuple[str, str]
 Tried: TypeAlias = Callable[[AttemptStarted], None]
 Paused: TypeAlias = Callable[[Wait], None]
 Limits: TypeAlias = Callable[[ModelChoice, int], Awaitable[Wait]]
-"""How long a request of this size must wait, where another process keeps the ledger."""
+"""Returns how long a request of this size must wait, if another process keeps the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Sends what was prepared, through the relay that clients' requests take, here or in the running server, and so on
-    record.
+    """Sends prepared requests through the relay that also serves clients, here or in the running server, so that they
+    are recorded.
 
-    `aside` is a relay that records nothing: the embedded model counts tokens by it.
-    `unrecorded` is why there is no record, where there should be one. `limits` is asked in place of the own ledger.
+    `aside` is a relay that records nothing; the embedded model counts tokens through it. `unrecorded` is the reason why
+    nothing is recorded, if it should be. `limits` is called instead of this process's own ledger.
     """
 
     relay: Relay | RemoteRelay
@@ -184,16 +185,17 @@ class Engine:
     limits: Limits | None = None
 
     def estimate(self, prepared: Prepared) -> Estimate:
-        """How many tokens the prompt has, estimated here."""
+        """The number of tokens in the prompt, estimated here."""
         return self.counter.estimate(prepared.choice, prepared.request)
 
     def final(self, prepared: Prepared, *, session: str = SESSION) -> Prepared:
-        """What `ask` sends for this, after masks: for previews, hashes and estimates, and not to be sent itself."""
+        """The request that `ask` would send, after masks. For previews, hashes and estimates; do not send it."""
         request = question(prepared, session=session, received=0.0)
         return prepared.with_body(self.relay.final_body(request).data)
 
     async def measure_prompt(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
-        """How many tokens the prompt has: exactly where the provider is to be asked, or is at hand anyway."""
+        """The number of tokens in the prompt: exact if `asks_provider` is set or the model is embedded, otherwise
+        estimated."""
         if asks_provider:
             return await self.count_prompt(prepared, tried=tried)
         if prepared.choice.provider.embedded:
@@ -202,11 +204,11 @@ class Engine:
             except Fault as fault:
                 if fault.status is None:
                     raise
-        # A server of one's own in its place may not know how to count.
+        # A user's own server in place of the embedded model may not be able to count.
         return self.estimate(prepared)
 
     async def count_prompt(self, prepared: Prepared, *, tried: Tried) -> Estimate:
-        """How many tokens the prompt has, as the provider counts them."""
+        """The number of tokens in the prompt, as counted by the provider."""
         choice = prepared.choice
         if not choice.provider.quirks.counts_tokens:
             raise Fault(
@@ -219,7 +221,7 @@ class Engine:
         async with await relay.start(request, _attempts(tried)) as relayed:
             refuse(relayed)
             tokens = read_token_count(prepared.dialect, decode(b"".join([piece async for piece in relayed])))
-        self.counter.note(choice, prepared.request, tokens)  # so that every other estimate says the same
+        self.counter.note(choice, prepared.request, tokens)  # so that every other estimate agrees with it
         return Estimate(tokens, tokens, tokens, f"counted by {choice.provider_name}")
 
     async def ask(
@@ -239,16 +241,18 @@ class Engine:
         conversation: str = "",
         expect_sha256: str = "",
     ) -> Reply:
-        """Send it; `on_event` gets each event, `tried` each attempt as it starts, `paused` what is waited for.
+        """Send a prepared request and return the reply. `on_event` gets each event, `tried` each attempt as it starts,
+        and `paused` each wait for a rate limit.
 
-        With `hold` a person is waited for before it goes out. A caller that has seen to the account's limits itself
-        `waits` for none. `on_recorded` gets each recorded fact but frames; `budgeted` are facts of its caller's.
-        `exchange` is the name that it gets on record, where the caller needs one beforehand; `max_wait` is the longest
-        wait that the provider may ask for before another attempt. `conversation` is the chat or run it is part of. With
-        `expect_sha256` it is refused where the body that would go out, after masks, is another one.
+        With `hold`, the request waits for a user before it is sent. With `waits` unset, it does not wait for the
+        account's rate limits: the caller has done so. `on_recorded` gets each recorded fact except frames; `budgeted`
+        are facts of the caller to record. `exchange` is the id of the exchange, if the caller needs it beforehand;
+        `max_wait` is the longest delay that the provider may request before another attempt. `conversation` is the chat
+        or run that the request belongs to. With `expect_sha256`, the request is refused if the body after masks has
+        another hash.
 
-        A request that gets no answer, or is refused, raises its fault. An answer that breaks off does not: what
-        arrived is in the reply, with the fault.
+        Raises the fault of a request that gets no reply or is refused. A reply that is interrupted does not raise: what
+        arrived is returned, with the fault in it.
         """
         tokens = self.estimate(prepared).tokens
         if waits:
@@ -279,15 +283,16 @@ class Engine:
         with own_request():
             async with await self.relay.start(request, on_fact) as relayed:
                 reply = _with_length(await read_answer(relayed, prepared.dialect, on_event), prepared)
-        if estimated:  # what the record has: then the figures of chat, runs and evals are those of the exchange
+        if estimated:  # as recorded, so that chat, runs and evals show the same figures as the exchange
             return msgspec.structs.replace(reply, usage=estimated[-1])
-        # Counts of a body that masks or a person changed teach nothing of it.
+        # If a mask or a user changed the body, its counts say nothing about the estimate of this one.
         if reply.usage is not None and sent and sent[-1] == prepared.sha256:
             self.counter.learn(prepared.choice, prepared.request, reply.usage)
         return reply
 
     async def _pause(self, prepared: Prepared, tokens: int, paused: Paused) -> None:
-        """Wait for a limit that is known to be used up, if that is soon; the provider says the rest itself."""
+        """Wait for a limit that is known to be used up, if the wait is short. The provider enforces all others
+        itself."""
         choice, now = prepared.choice, self.clock.now()
         if self.limits is None:
             wait = self.memory.ledger.wait(choice.provider_name, choice.model, tokens, now, choice.facts)
@@ -307,7 +312,8 @@ def _attempts(tried: Tried) -> FactObserver:
 
 
 def _with_length(reply: Reply, prepared: Prepared) -> Reply:
-    """The reply, cut where it was cut: some servers say of a Responses reply that it is complete all the same."""
+    """The reply with the finish reason "length" if it was truncated: some servers report a truncated Responses reply as
+    complete."""
     choice, usage, most = reply.choice, reply.usage, prepared.request.options.max_tokens
     if prepared.choice.provider.quirks.reports_length or not dialect(prepared.dialect).rules.may_hide_length:
         return reply

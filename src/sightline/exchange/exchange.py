@@ -1,6 +1,6 @@
 """One exchange: a client's request with its route, its phase and its recorder, from its arrival to its end.
 
-What changes while a request is served is kept here and nowhere else.
+All state that changes while a request is served is kept here.
 """
 
 import asyncio
@@ -45,34 +45,34 @@ _OK = 200
 
 
 def storage_of(spoken: str) -> StoredApi | None:
-    """What the API of a dialect has for stored replies; None where it stores none."""
+    """How the API of a dialect stores replies; None if it does not."""
     endpoint = dialect(spoken).endpoint
     return None if endpoint is None else endpoint.stored
 
 
 class Exchange:
-    """`secrets` are the configured keys, which no client may see; `losses` counts what translations lost of request and
-    reply. `sent_body` is the body that went to the provider, after content decoding. `abort_reason` says why the
-    exchange was aborted by this server and not by its client.
+    """The state of one request. `secrets` are the configured keys, which no client may see. `losses` counts what
+    translations lost of request and reply. `sent_body` is the body that was sent to the provider, after content
+    decoding. `abort_reason` is set if this server, and not the client, aborts the exchange.
 
-    With `holds_calls` the whole response is read before the client gets any of it, because its tool calls may be held.
-    `on_streamed` is called when a response that streamed to the client has ended. `client` sends the request in place
-    of the HTTP client. `counter` estimates what was used where the provider does not report it.
+    With `holds_calls`, the whole response is read before the client gets any of it, because its tool calls may be held.
+    `on_streamed` is called when a response that was streamed to the client has ended. `client` sends the request in
+    place of the HTTP client. `counter` estimates the usage if the provider does not report it.
     """
 
     choice: ModelChoice
-    """The provider and the model that it goes to, once it is routed."""
+    """The provider and the model, once the request is routed."""
     route: LaneRoute
-    """The same, with what follows from it for all requests like this one."""
+    """The route, with everything derived from it that similar requests share."""
     phase = ExchangePhase.RECEIVED
     losses = 0
     sent_body = b""
     abort_reason: Fault | None = None
     holds_calls = False
     sent: SentRequest | None = None
-    """The ledger's entry of the first attempt, if that is out; see `resume`."""
+    """The ledger's entry of the first attempt, if that was already sent; see `resume`."""
     reservation: "Reservation | None" = None
-    """What caps have reserved for it."""
+    """What the caps have reserved for this exchange."""
     _waited = _wait_began = 0.0
     _wait_depth = 0
     _abort_stream: Callable[[Fault], None] | None = None
@@ -105,22 +105,23 @@ class Exchange:
         self._counter = counter
 
     def resume(self, entries: list[KeptEntry], sent: SentRequest, attempted: float, *, is_recorded: bool) -> None:
-        """Go on from a request that is out: what has come since was waited for; see `Recorder.resume`."""
+        """Continue an exchange whose request was already sent. The time since then counts as waiting; see
+        `Recorder.resume`."""
         self.sent = sent
         self._waited = self._clock.monotonic() - attempted
         self.recorder.resume(entries, attempted, is_recorded=is_recorded)
 
-    # --- its route and its phase ---
+    # --- route and phase ---
 
     def enter(self, phase: ExchangePhase) -> None:
-        """Go on to another phase; a RuntimeError where that one cannot follow."""
+        """Move to another phase. Raises RuntimeError if the transition is not allowed."""
         if phase not in TRANSITIONS[self.phase]:
             raise RuntimeError(f"exchange {self.id} cannot go from {self.phase} to {phase}")
         self.phase = phase
 
     @property
     def is_over(self) -> bool:
-        """Whether its end is on record."""
+        """Whether the end of the exchange is recorded."""
         return self.phase.is_end
 
     @property
@@ -128,8 +129,8 @@ class Exchange:
         return self.recorder.unwritten
 
     def end(self, end: ExchangeEnd) -> None:
-        """Record how it ended, with an estimate of what was used where the provider has not reported it. Caps settle by
-        what was reported: an estimate may be too low for them."""
+        """Record how the exchange ended, with an estimated usage if the provider has not reported one. Caps are settled
+        with the reported usage: an estimate may be too low for them."""
         self.enter(end.phase)
         self.recorder.record_end(self._with_estimate(end))
         if self.reservation is not None:
@@ -155,7 +156,7 @@ class Exchange:
                 return end
 
     def end_response(self, end: ExchangeEnd) -> None:
-        """The provider's response ended like this. So did the exchange, unless the response's tool calls may be held:
+        """The provider's response has ended. This ends the exchange too, unless the response's tool calls may be held:
         then `conclude` ends it once that is decided."""
         if self.holds_calls:
             self._response_end = end
@@ -163,18 +164,18 @@ class Exchange:
             self.end(end)
 
     def settle_response(self) -> None:
-        """The whole response is here: its frames can be recorded before a user sees its tool calls."""
+        """Record the frames of the complete response before a user sees its tool calls."""
         if self._response_end is not None:
             self.recorder.settle(self._response_end)
 
     def conclude(self) -> None:
-        """End as the response did, if it has ended and the exchange has not."""
+        """End the exchange as its response ended, unless it is over or the response has not ended."""
         if self._response_end is not None and not self.is_over:
             self.end(self._response_end)
 
     def store_reply(self, created: int) -> str:
-        """The id under which the client can ask for the reply again, which gives `created` as its time; empty where the
-        client did not want it stored. It is for replies that no provider keeps."""
+        """The id by which the client can retrieve the reply later; `created` is the reply's time. Empty if the client
+        did not ask for it to be stored. Used for replies that no provider stores."""
         request = self.request
         api = storage_of(request.dialect)
         if api is None or request.is_own or not api.wants(request.body):
@@ -198,27 +199,29 @@ class Exchange:
         return self._abort_stream is not None and not self.holds_calls
 
     def stream(self, abort: Callable[[Fault], None]) -> None:
-        """Its response begins to stream; `abort` ends that."""
+        """The response begins to stream; `abort` ends the stream."""
         self._abort_stream = abort
 
     def end_stream(self) -> None:
-        self._abort_stream = None  # it holds this exchange, and all that came would stay until the collector runs
+        # It refers to this exchange: everything received would stay in memory until the garbage collector runs.
+        self._abort_stream = None
         if self._on_streamed is not None and not self.holds_calls:
             self._on_streamed(self)
 
     def abort(self, reason: Fault) -> None:
-        """End it now and tell its client why."""
+        """End the exchange now and report the reason to its client."""
         if self._abort_stream is not None and not self.holds_calls:
             self._abort_stream(reason)
         else:
             self.abort_reason = reason
-            if self.task is not None:  # else it ends as soon as one runs it
+            if self.task is not None:  # otherwise it ends as soon as a task runs it
                 self.task.cancel()
 
-    # --- its time ---
+    # --- time ---
 
     def waiting(self) -> "Exchange":
-        """For a `with`: the time inside it is the provider's or the user's, and not overhead of this server."""
+        """A context manager: the time inside it is spent by the provider or the user, and is not this server's
+        overhead."""
         return self
 
     def __enter__(self) -> None:
@@ -228,12 +231,12 @@ class Exchange:
 
     def __exit__(self, *_: object) -> None:
         self._wait_depth -= 1
-        if not self._wait_depth:  # else a longer wait goes on around this one
+        if not self._wait_depth:  # otherwise it is nested in a longer wait
             self._waited += self._clock.monotonic() - self._wait_began
 
     @contextmanager
     def waiting_for_user(self) -> Iterator[None]:
-        """For a `with`: inside it the exchange waits for a user, or for a reply that a user may have to see."""
+        """A context manager: inside it the exchange waits for a user, or for a reply that a user may have to see."""
         self.user_awaited.set()
         try:
             with self.waiting():
@@ -243,13 +246,14 @@ class Exchange:
 
     @cached_property
     def user_awaited(self) -> asyncio.Event:
-        """Set while a user is waited for, so that the client's connection is kept alive. Most exchanges need none."""
+        """Set while the exchange waits for a user, so that the client's connection is kept alive. Created on demand,
+        since most exchanges do not need it."""
         return asyncio.Event()
 
     def own_headers(self, passed: Headers | None = None) -> Headers:
-        """The headers that Sightline adds to every response; the exchange's id only if it is on record. `passed` are
-        the provider's own that the client gets; without them it gets the provider's request id and rate limits under
-        the names of its dialect."""
+        """The headers that Sightline adds to every response; the exchange's id only if it is recorded. `passed` are the
+        provider's headers that the client gets; without them, the client gets the provider's request id and rate limits
+        under the names of its own dialect."""
         now = self._clock.monotonic()
         own = (self._wait_began if self._wait_depth else now) - self.request.received - self._waited
         headers: Headers = [(b"x-sightline-overhead-ms", b"%.3f" % (own * 1000 if own > 0 else 0.0))]

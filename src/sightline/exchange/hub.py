@@ -1,4 +1,4 @@
-"""The hub: writes facts to the store, then to everything that watches; and announces news that is not recorded."""
+"""The hub: writes facts to the store, then shows them to all watchers; announces news that is not recorded."""
 
 import asyncio
 import logging
@@ -17,36 +17,36 @@ _LOG = logging.getLogger(__name__)
 
 Record = Callable[[Sequence[KeptEntry]], None]
 Append = Callable[[bytes], None]
-"""The same for entries that are encoded."""
+"""The same for encoded entries."""
 
 SOON = 0.1
-"""Seconds in which a response may come before the request is written without it."""
+"""Seconds to wait for a response before the request is written without it."""
 
 SHOWN = 0.1
-"""Seconds in which frames are gathered before they are shown: no eye follows more, and to make each of them by itself
-costs as much as to pass its chunk on."""
+"""Seconds for which frames are gathered before they are shown: nobody can follow more, and making each frame separately
+costs as much as passing its chunk on."""
 
 TRY_AGAIN = 1.0
-"""Seconds between two attempts to write down what the store did not take."""
+"""Seconds between two attempts to write what the store could not write."""
 
 MOST_OWED = 64 << 20
-"""How many bytes wait in memory while the store fails; what exceeds that is not recorded."""
+"""The most bytes that wait in memory while the store fails. Anything beyond that is not recorded."""
 
 _SMALL = 4096
 _MOST_LOST = 10_000
 
 MOST_WAITING = 10_000
-"""A watcher that is further behind is disconnected; it can ask for what it has missed."""
+"""A watcher with more facts waiting is disconnected; it can ask for what it has missed."""
 
 FEW = 100
-"""How many facts wait for a brief watcher before others are left out."""
+"""How many facts wait for a brief watcher before other exchanges are skipped."""
 _NOT_FOLLOWED = (*ENDS, Budgeted, ReplyStored)
-"""Facts that may be the last ones of an exchange."""
+"""Facts that may be the last of an exchange."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """News that is not on record as a fact of an exchange: of which kind, and what."""
+    """News that is not recorded as a fact of an exchange: its kind and its value."""
 
     event: str
     value: JsonObject
@@ -56,7 +56,7 @@ News: TypeAlias = FactEntry | FramesEntry | Announced
 
 
 def _size_of(entries: Sequence[KeptEntry]) -> int:
-    """About how much memory these take."""
+    """Roughly how much memory these entries take."""
     size = 0
     for entry in entries:
         if isinstance(entry, FramesEntry):
@@ -67,11 +67,11 @@ def _size_of(entries: Sequence[KeptEntry]) -> int:
 
 
 class FactQueue:
-    """Facts for one watcher, from the moment it was made. Iterate over it; `close` it, or leave its `with`.
+    """Facts for one watcher, from the moment it was created. Iterate over it; `close` it, or leave its `with` block.
 
-    With `is_brief` it is for a watcher that shows what happens, and asks the record for the rest: while `FEW` facts
-    wait, other exchanges are left out, and `more` is announced behind what waits. Of an exchange of which a fact came,
-    all later ones come, up to its end. A hold always comes.
+    With `is_brief`, it is for a watcher that shows what is happening, and asks the record for the rest: while `FEW`
+    facts wait, other exchanges are skipped, and `more` is announced after the waiting facts. Once a fact of an exchange
+    was delivered, all later ones are, until its end. A hold is always delivered.
     """
 
     most_waiting = MOST_WAITING
@@ -83,19 +83,19 @@ class FactQueue:
         self._is_over = False
         self.is_brief = is_brief
         self._followed: set[str] = set()
-        """Exchanges of which all comes."""
+        """Exchanges of which every fact is delivered."""
         self.has_more = False
-        """Whether something was left out since `take_waiting`."""
+        """Whether something was skipped since `take_waiting`."""
 
     def wants(self, exchange: str) -> bool:
-        """Whether it takes the next fact of this exchange; what it does not take is left out."""
+        """Whether the queue takes the next fact of this exchange; otherwise the fact is skipped."""
         if not self.is_brief or exchange in self._followed or len(self._waiting) < FEW:
             return True
         self.has_more = True
         return False
 
     def tell(self, news: News) -> None:
-        """Put it into the queue, or leave it out."""
+        """Add news to the queue, or skip it."""
         if self.is_brief and not isinstance(news, Announced) and not self._follow(news):
             return
         if len(self._waiting) >= self.most_waiting:
@@ -105,7 +105,7 @@ class FactQueue:
             self._change.set()
 
     def _follow(self, entry: FactEntry | FramesEntry) -> bool:
-        """Whether this is to be told, and with it what comes later of its exchange."""
+        """Whether to deliver this fact, and with it later facts of its exchange."""
         fact = entry.fact if isinstance(entry, FactEntry) else None
         if not isinstance(fact, Held) and not self.wants(entry.exchange):
             return False
@@ -116,7 +116,7 @@ class FactQueue:
         return True
 
     def take_waiting(self) -> list[News]:
-        """All that waits now, and whether there is more."""
+        """All waiting news, and an announcement of `more` if something was skipped."""
         taken = list(self._waiting)
         self._waiting.clear()
         if self.has_more:
@@ -125,7 +125,7 @@ class FactQueue:
         return taken
 
     def close(self) -> None:
-        """No more facts; those that wait can still be had."""
+        """Accept no more facts; waiting ones can still be read."""
         if not self._is_over:
             self._is_over = True
             self._hub.forget(self)
@@ -163,16 +163,16 @@ class FrameSource(Protocol):
     """A recorder of a response that is arriving."""
 
     def show_frames(self) -> None:
-        """Show the frames that have come since the last time."""
+        """Show the frames that have arrived since the last call."""
 
 
 RUN_PREFIX = "r_"
-"""What the names of runs begin with."""
+"""The prefix of the ids of runs."""
 
 
 class Hub:
-    """Writes facts by `record` of the store, or by its `append`, and shows them to the watchers. `watching` is always
-    the same list."""
+    """Writes facts with the store's `record`, or encoded ones with its `append`, and shows them to the watchers.
+    `watching` is always the same list."""
 
     def __init__(self, record: Record, append: Append | None = None) -> None:
         self._record = record
@@ -185,36 +185,37 @@ class Hub:
         """Recorders of responses whose chunks pass without being recorded one by one."""
         self.watching: list[FactQueue] = []
         self.observer: object | None = None
-        """What follows runs from outside; the agent's room says what that must be able to do."""
+        """What observes runs from outside this process; the agent package defines its interface."""
         self.spread: Callable[[], Awaitable[None]] | None = None
-        """Has other processes show their facts here too; none is missed once it has returned."""
+        """Makes other processes show their facts here too; once it has returned, no fact is missed."""
         self._is_closed = False
         self._owed: deque[Sequence[KeptEntry]] = deque()
-        """What could not be written down yet, in its order."""
+        """Entries that could not be written yet, in order."""
         self._owed_size = 0
         self._is_owing = False
         self._lost: dict[str, None] = {}
-        """Exchanges of which nothing is written down any more, the latest last."""
+        """Exchanges of which nothing more is written, the latest last."""
 
     def record(self, entries: Sequence[KeptEntry], *, shown: int = 0) -> None:
-        """Write these down, then show them; of frames those from fact number `shown` on, the others were shown before.
+        """Write these entries, then show them. Of frames, only those from fact number `shown` on are shown: the others
+        were shown before.
 
-        What is owed goes first: facts of an exchange that came without those before them would be a torso. Raises what
-        the store raises, and then these entries are not written.
+        Entries that are still owed are written first: an exchange without its first facts would be incomplete. Raises
+        what the store raises; these entries are then not written.
         """
         while self._owed:
             try:
                 self._write_down(self._owed[0])
             except (Fault, OSError):
                 raise
-            except Exception:  # noqa: BLE001 - whatever is wrong with one record, the others are written
-                # The store will never take this, and must not refuse everything behind it for that.
+            except Exception:  # noqa: BLE001 - one bad record must not keep the others from being written
+                # The store will never accept this entry, which must not block everything after it.
                 _LOG.exception("what was to be recorded later is lost")
             self._owed_size -= _size_of(self._owed.popleft())
         self._write_down(entries, shown)
 
     def append(self, data: bytes, exchange: str) -> None:
-        """The same for entries of one exchange that are encoded; see `join_entries`."""
+        """The same for encoded entries of one exchange; see `join_entries`."""
         if self._append is None or self._owed or self._lost:
             self.record(decode_entries(memoryview(data)))
             return
@@ -239,9 +240,9 @@ class Hub:
                 self.show(unseen)
 
     def owe(self, entries: Sequence[KeptEntry]) -> bool:
-        """Write these down as soon as the store takes them again; False where too much is owed already."""
+        """Write these entries as soon as the store accepts them again. False if too much is owed already."""
         size = _size_of(entries)
-        # The end of an exchange is small, and there is room for it when there is none for its contents.
+        # The end of an exchange is small: there is still room for it if there is none for its contents.
         if self._owed_size + size > (2 * MOST_OWED if size < _SMALL else MOST_OWED):
             return False
         self._owed.append(entries)
@@ -250,13 +251,13 @@ class Hub:
         return True
 
     def lose(self, exchange: str) -> None:
-        """Write nothing more of an exchange, because a part of it is missing."""
+        """Write nothing more of an exchange, because part of it is missing."""
         self._lost[exchange] = None
         if len(self._lost) > _MOST_LOST:
             del self._lost[next(iter(self._lost))]
 
     def is_missing(self, exchange: str) -> bool:
-        """Whether facts of an exchange came that are not on record."""
+        """Whether there are facts of an exchange that are not recorded."""
         owed = (entry for entries in self._owed for entry in entries)
         return exchange in self._lost or any(
             not isinstance(each, BodyEntry) and each.exchange == exchange for each in owed
@@ -266,7 +267,7 @@ class Hub:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return  # without a loop, the next record tries again
+            return  # without a loop, the next `record` tries again
         if not self._is_owing:
             self._is_owing = True
             loop.call_later(TRY_AGAIN, self._settle)
@@ -277,10 +278,10 @@ class Hub:
             try:
                 self.record([])
             except (Fault, OSError):
-                self._try_again_later()  # what is wrong is in the log already
+                self._try_again_later()  # the reason is in the log already
 
     def expect_frames(self, source: FrameSource) -> None:
-        """Have its frames shown soon, with all that come until then."""
+        """Show the frames of this source soon, with all that arrive until then."""
         if not self._arriving:
             asyncio.get_running_loop().call_later(SHOWN, self._show_frames)
         self._arriving.add(source)
@@ -291,7 +292,7 @@ class Hub:
             source.show_frames()
 
     def show(self, entry: FactEntry | FramesEntry) -> None:
-        """Show facts that are not recorded yet, such as frames, or not by this process."""
+        """Show facts that are not recorded yet, such as frames, or not recorded by this process."""
         for watch in self.watching[:]:
             watch.tell(entry)
 
@@ -303,9 +304,10 @@ class Hub:
                 watch.tell(announced)
 
     def expect(self, unwritten: PendingWrite) -> None:
-        """Have its facts written soon, unless it writes them before.
+        """Write the facts of this recorder soon, unless it writes them first.
 
-        So a response that comes quickly is written together with its request. Who watches sees others a moment later.
+        A response that arrives quickly is thus written together with its request. Watchers see slower requests a moment
+        later.
         """
         self._unwritten.add(unwritten)
         if not self._is_timed:
@@ -313,12 +315,12 @@ class Hub:
             asyncio.get_running_loop().call_later(SOON, self._write)
 
     def stop_expecting(self, unwritten: PendingWrite) -> None:
-        """It has written its facts itself."""
+        """The recorder has written its facts itself."""
         self._unwritten.discard(unwritten)
         self._overdue.discard(unwritten)
 
     def _write(self) -> None:
-        """Let those write that have waited for a whole interval; the others have some time left."""
+        """Write the facts that have waited for a whole interval; the others have some time left."""
         for unwritten in list(self._overdue):
             unwritten.commit()
         self._overdue, self._unwritten = self._unwritten, self._overdue
@@ -335,12 +337,12 @@ class Hub:
         return any(not watch.is_brief for watch in self.watching)
 
     def leave_out(self) -> None:
-        """Tell brief watchers that there is more than they were shown."""
+        """Tell brief watchers that some facts were skipped."""
         for watch in self.watching:
             watch.has_more = watch.is_brief
 
     def watch(self, *, is_brief: bool = False) -> FactQueue:
-        """A watcher: every fact from now on, in order; with `is_brief` not more of them than a page can show."""
+        """A watcher that gets every fact from now on, in order; with `is_brief`, only as many as a page can show."""
         watch = FactQueue(self, is_brief=is_brief)
         self.add_watcher(watch)
         if self._is_closed:
@@ -356,7 +358,7 @@ class Hub:
         self.watching.remove(watch)
 
     def close(self) -> None:
-        """Let every watcher go, and try once more to write down what is owed."""
+        """Disconnect every watcher, and try once more to write what is owed."""
         self._is_closed = True
         self._settle()
         for watch in self.watching[:]:

@@ -1,7 +1,8 @@
-"""Keep-alive while a user is waited for: the client's stream is opened early and gets a frame every few seconds.
+"""Keep-alive while an exchange waits for a user: the client's stream is opened early and gets a frame every few
+seconds.
 
-A client that wants a whole response gets nothing before it. Once a stream is open, a failure has no status any more and
-is reported inside the stream.
+A client that did not ask for a stream gets nothing until the response is complete. Once a stream is open, a failure can
+no longer have a status and is reported inside the stream.
 """
 
 import asyncio
@@ -22,24 +23,24 @@ from sightline.transport.waiting import Clock, wait_either
 from sightline.wire.jsontext import decode
 
 TICK = 10.0
-"""Seconds between two keep-alive frames, and before the first: until then a fault can have a status."""
+"""Seconds between two keep-alive frames, and before the first: until then, a fault can still have a status."""
 
 _EVENTS = "text/event-stream"
 
 
 def can_keep_alive(request: ClientRequest) -> bool:
-    """Whether its client reads server-sent events; Google's streams are a JSON list unless events are asked for, and a
-    socket has pings of its own."""
+    """Whether the client reads server-sent events. Google's streams are a JSON array unless events are requested, and a
+    WebSocket has its own pings."""
     return request.is_stream and not request.wants_array and request.transport != "websocket"
 
 
 def sign_of_life(request: ClientRequest) -> bytes:
-    """The frame that keeps a waiting stream of this client open."""
+    """The keep-alive frame for this client's stream."""
     return dialect(request.dialect).clients.keep_alive(request.headers_by_name())
 
 
 def wants_usage(request: ClientRequest) -> bool:
-    """Whether the client takes the counts of a stream; only those of one dialect have to ask for them."""
+    """Whether the client expects token counts in a stream; only one dialect's clients have to ask for them."""
     if not request.is_stream or not dialect(request.dialect).support.asks_for_usage:
         return True
     try:
@@ -51,7 +52,7 @@ def wants_usage(request: ClientRequest) -> bool:
 async def run_with_keepalive(
     exchange: Exchange, running: Coroutine[Any, Any, ClientResponse], clock: Clock
 ) -> ClientResponse:
-    """The response of `running`; an open stream in its place, if a user is waited for longer than `TICK`."""
+    """The response of `running`, or an open stream in its place if the exchange waits for a user longer than `TICK`."""
     task = asyncio.get_running_loop().create_task(running)
     try:
         while True:
@@ -119,14 +120,14 @@ class KeepAliveBody(ResponseBody):
         while True:
             try:
                 piece = await anext(pieces)
-            except Fault as fault:  # a compressed stream has no place for it, but this one is not compressed
+            except Fault as fault:  # a compressed stream cannot contain the fault, but this one is not compressed
                 self._is_over = True
                 return b"\n\n" + write_failed_stream(fault, self._asked.dialect, self._client)
             if data := piece if self._decoder is None else self._decoder.feed(piece):
                 return data
 
     async def _as_stream(self, answer: ClientResponse) -> bytes:
-        """A whole response, an error for example, as the rest of the stream that was opened."""
+        """A complete response, such as an error, as the rest of the stream that was opened."""
         body = b"".join([piece async for piece in answer])
         coding = _header(answer, b"content-encoding")
         plain = decode_body(coding, body)

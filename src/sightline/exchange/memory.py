@@ -1,7 +1,7 @@
-"""What one run learns for the next: how far estimates were off, and what of a provider's limits is used.
+"""What one run learns for the next: how far estimates were off, and how much of a provider's limits is used.
 
-It is one small file in the data folder, and nothing is lost with it but time. Several runs may end at once: each adds
-what it saw to what the file holds by then, under a lock, and puts the new file in the old one's place in one step.
+All of it is one small file in the data folder, which can be deleted at no other cost than time. Several runs may end at
+once: each adds what it observed to the current contents of the file, under a lock, and replaces the file atomically.
 """
 
 import asyncio
@@ -29,7 +29,8 @@ _KINDS: tuple[TextKind, ...] = get_args(TextKind)
 
 
 class _Learned(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """`counted` are prompts that were counted, `forgotten` when a person had which model forgotten."""
+    """`counted` are prompts that were counted; `forgotten` maps each model that a user had forgotten to the time of
+    that."""
 
     calibration: msgspec.Raw
     ledger: Json
@@ -38,7 +39,7 @@ class _Learned(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Memory:
-    """The learned state of a data folder. `trouble` says why something could not be read or kept."""
+    """The learned state of a data folder. `trouble` says why something could not be read or saved."""
 
     def __init__(self, folder: Path, now: Callable[[], float]) -> None:
         self._folder = folder
@@ -49,13 +50,13 @@ class Memory:
         self._forgotten: dict[str, float] = {}
         self._file = 0
         self.revision = 0
-        """Goes up with everything that may change an estimate."""
+        """Incremented whenever an estimate may change."""
         self.trouble = ""
         self.calibration, self.ledger = self._read()
 
     def ratio(self, provider: str, model: str, *, tools: bool, media: bool = False) -> Ratio | None:
-        """How this model's counts relate to our estimates, as far as is known. Requests with pictures or files are
-        taken as those without until something was learned of them."""
+        """How this model's token counts relate to our estimates; None if unknown. Until something is learned about
+        requests with pictures or files, the ratio of those without is used."""
         self._catch_up()
         found = self.calibration.ratio(Calibration.key(provider, model, tools=tools, media=media))
         if found is None and media:
@@ -73,7 +74,7 @@ class Memory:
         media: bool = False,
         window: int | None = None,
     ) -> None:
-        """The provider has counted what was estimated. `window` is the most that the model takes."""
+        """Learn from a provider's count of an estimated prompt. `window` is the size of the model's context."""
         if usage.input_tokens is not None:
             key = Calibration.key(provider, model, tools=tools, media=media)
             self.revision += 1
@@ -83,8 +84,7 @@ class Memory:
     def ratios(
         self, provider: str, model: str, *, tools: bool, media: bool = False
     ) -> tuple[Ratio | None, dict[TextKind, Ratio]]:
-        """The same, and how this model's counts of what conversations grew by relate to our estimates, by what it was
-        made of."""
+        """The ratio of `ratio`, and one for each kind of text by which conversations grew."""
         ratio, growth = self.ratio(provider, model, tools=tools, media=media), dict[TextKind, Ratio]()
         for kind in _KINDS:
             learned = self.calibration.ratio(Calibration.growth_key(provider, model, kind))
@@ -93,24 +93,25 @@ class Memory:
         return ratio, growth
 
     def learn_growth(self, provider: str, model: str, kind: TextKind, raw: Estimate, tokens: int) -> None:
-        """The provider has counted so many tokens more than for the beginning of the same conversation."""
+        """Learn from a provider's count of how many tokens a conversation grew by."""
         key = Calibration.growth_key(provider, model, kind)
         self.revision += 1
         for calibration in (self.calibration, self._fresh):
             calibration.observe(key, raw, tokens)
 
     def note_count(self, chain: list[str], tokens: int) -> None:
-        """The provider has counted the request with this chain of digests."""
+        """Note a provider's count of the request with this chain of digests."""
         self.revision += 1
         self._counted.note(chain, tokens)
 
     @property
     def has_counted(self) -> bool:
-        """Whether any prompt is known as counted, as far as the file was looked at."""
+        """Whether any counted prompt is known, as of the last look at the file."""
         return self._counted.has_any
 
     def longest_counted(self, chain: list[str]) -> tuple[int, int] | None:
-        """How many of the first messages of the request with this chain were counted, and as how many tokens."""
+        """How many of the first messages of the request with this chain were counted, and their tokens; None if none
+        were."""
         self._catch_up()
         return self._counted.longest(chain)
 
@@ -119,8 +120,9 @@ class Memory:
         return self.calibration.lessons()
 
     def forget(self, model: str = "") -> list[str]:
-        """Unlearn what is known of a model, or of all, here and in the folder. Other programs that use the folder do
-        the same as soon as they look. What was forgotten, by its key; a fault where the folder cannot be written."""
+        """Forget what was learned about a model, or about all models, here and in the folder. Other programs that use
+        the folder do the same the next time they look. Returns the keys of what was forgotten. Raises a fault if the
+        folder cannot be written."""
         self.revision += 1
         gone = dict.fromkeys((*self.calibration.forget(model), *self._fresh.forget(model)))
         self._counted.clear()
@@ -138,7 +140,8 @@ class Memory:
         return list(gone)
 
     def save(self) -> None:
-        """Add what this run saw since it last saved; a folder that cannot be written is a trouble and no failure."""
+        """Add what this run has learned since the last save. If the folder cannot be written, `trouble` says so and
+        nothing is raised."""
         if not self._fresh.has_seen and not self.ledger.has_news:
             return
         try:
@@ -155,7 +158,7 @@ class Memory:
             self.ledger.mark_saved()
 
     def _write(self, calibration: Calibration, ledger: Ledger) -> None:
-        """Put all of it in the place of the file, in one step; the folder is locked."""
+        """Replace the file atomically. The folder must be locked."""
         learned = _Learned(
             msgspec.Raw(calibration.to_json()), ledger.snapshot(), self._counted.counts, dict(self._forgotten)
         )
@@ -164,14 +167,14 @@ class Memory:
         self._file = _stamp(self._path)
 
     def _catch_up(self) -> None:
-        """Another program may have added to the file, or have had something forgotten. To ask takes microseconds."""
+        """Read the file again if another program has changed it. The check takes microseconds."""
         stamp = _stamp(self._path)
         if stamp and stamp != self._file:
             self.calibration, _ = self._read()
             self.calibration.merge(self._fresh)
 
     def _read(self) -> tuple[Calibration, Ledger]:
-        """What the file holds; one that cannot be read is begun anew."""
+        """The contents of the file, empty if it is missing or cannot be read."""
         self.revision += 1
         path = self._folder / FILE_NAME
         try:
@@ -194,15 +197,15 @@ class Memory:
 
 
 async def save_regularly(memory: Memory) -> None:
-    """Keep the file of a program that runs for long up to date, so that commands beside it see and forget what it has
-    learned, and a crash loses two seconds of it."""
+    """Keep the file of a long-running program up to date, so that commands beside it see, and can forget, what it has
+    learned, and a crash loses only the last two seconds."""
     while True:
         await asyncio.sleep(SAVE_S)
         memory.save()
 
 
 def _stamp(path: str) -> int:
-    """When the file was last put there, 0 where it is not."""
+    """When the file was last replaced; 0 if it does not exist."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116 - a path object costs more than the call
     except OSError:
@@ -210,7 +213,7 @@ def _stamp(path: str) -> int:
 
 
 def writable(folder: Path) -> None:
-    """Make sure that the folder is there, the owner's alone, and can be written."""
+    """Make sure that the folder exists, is private to its owner, and can be written. Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     probe = folder / ".writable"
     probe.touch(mode=0o600)

@@ -1,5 +1,6 @@
-"""The request that goes to the provider: for a client its own bytes where nothing has to change, else a translation;
-for a caller of our own (`prepare`) the exact body of its prompt, the call that takes it, and what was lost.
+"""The request that is sent to the provider. For a client: its own bytes if nothing has to change, otherwise a
+translation. For Sightline's own requests (`prepare`): the exact body of the prompt, the call that carries it, and what
+was lost.
 """
 
 import hashlib
@@ -36,15 +37,15 @@ from sightline.wire.jsontext import decode
 from sightline.wire.secrets import parameters
 
 SESSION = "ask"
-"""How exchanges of a caller that gives them no other name are labelled."""
+"""The session label of requests whose caller gives no other."""
 
 _MOST_BY_DEFAULT = 8192
-"""The limit of a reply where the dialect demands one and none is set."""
+"""The limit on the reply's tokens if the dialect requires one and none is set."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What will be sent, to whom. `body` is what goes to the socket, byte for byte."""
+    """A request that is ready to be sent, and its destination. `body` is sent byte for byte."""
 
     choice: ModelChoice
     dialect: str
@@ -60,24 +61,23 @@ class Prepared:
         return hashlib.sha256(self.body).hexdigest()
 
     def with_body(self, body: bytes) -> "Prepared":
-        """The same with the body that masks made of it, to show or count it. Do not send it: masks
-        would be put on it again."""
+        """A copy with the body after masks, to show or count it. Do not send it: the masks would be applied again."""
         if body == self.body:
             return self
         try:
             request = dialect(self.dialect).read_request(decode(body))
-        except Fault:  # a mask may leave what the dialect cannot read; then the bytes alone tell
+        except Fault:  # a mask may leave a body that the dialect cannot read; then only the bytes change
             request = self.request
         return replace(self, request=request, body=body, call=replace(self.call, body=body))
 
 
 def prepare(prompt: Prompt, choice: ModelChoice) -> Prepared:
-    """The request of one of our own callers, in the provider's dialect."""
+    """One of Sightline's own requests, in the provider's dialect."""
     return write_prepared(compose_request(prompt, choice), choice, stream=prompt.stream)
 
 
 def compose_request(prompt: Prompt, choice: ModelChoice) -> Request:
-    """The same before it is written."""
+    """The request before it is written in the provider's dialect."""
     return compose(
         prompt,
         provider=choice.provider,
@@ -90,7 +90,8 @@ def compose_request(prompt: Prompt, choice: ModelChoice) -> Request:
 
 
 def write_prepared(request: Request, choice: ModelChoice, *, stream: bool) -> Prepared:
-    """A request that was composed for this choice before, and may have grown since."""
+    """Write a request that was composed for this choice, and may have grown since. Raises a fault if the route is
+    strict and something would be lost."""
     spoken, report = choice.dialect, Report()
     request = with_strict_schemas(request, spoken, report)
     body = write_request(request, spoken, replace(target_of(choice), states_tools=True), report, with_url=True)
@@ -106,7 +107,7 @@ def write_prepared(request: Request, choice: ModelChoice, *, stream: bool) -> Pr
 
 
 def target_of(choice: ModelChoice) -> Target:
-    """How this provider wants a request written."""
+    """The provider's settings for writing a request."""
     route, most = choice.route, choice.facts.max_output
     return Target(
         system="in_place" if route is None else route.system,
@@ -119,7 +120,7 @@ def target_of(choice: ModelChoice) -> Target:
 
 
 def facts_for(choice: ModelChoice, headers: TextHeaders) -> Facts:
-    """What is known of the model when it is asked with these headers of a client and those of its provider."""
+    """The facts about the model if it is called with these client headers and the provider's own."""
     versions = dialect(choice.dialect).versions
     if versions is None:
         return choice.facts
@@ -133,8 +134,8 @@ _MODEL_IN_PATH = re.compile(r"(?:models/)?.+?(?=:\w+$)")
 
 
 class Outbound(msgspec.Struct, frozen=True):
-    """What is sent. `body` is the body after content decoding; `report` and `client` are there if it was written anew,
-    `client` being the request as the client meant it."""
+    """A request to a provider. `body` is after content decoding. `report` and `client` are set if the body was
+    rewritten; `client` is the request as the client meant it."""
 
     request: HttpRequest
     body: bytes
@@ -142,7 +143,8 @@ class Outbound(msgspec.Struct, frozen=True):
     client: Request | None = None
 
     def with_body(self, body: bytes) -> "Outbound":
-        """The same request with another body, after a mask or a user has changed it. It is sent without coding."""
+        """The same request with another body, after a mask or a user has changed it. It is sent without content
+        encoding."""
         if body == self.body:
             return self
         headers = tuple(each for each in self.request.headers if each[0].lower() != "content-encoding")
@@ -151,7 +153,7 @@ class Outbound(msgspec.Struct, frozen=True):
 
 
 def pass_through(client_request: ClientRequest, route: LaneRoute, variables: Mapping[str, str]) -> Outbound:
-    """The request as it goes to a provider of its client's own dialect."""
+    """The request for a provider of the client's own dialect."""
     choice = route.choice
     body, report = _own_body(client_request, choice)
     is_untouched = body is client_request.body
@@ -160,13 +162,13 @@ def pass_through(client_request: ClientRequest, route: LaneRoute, variables: Map
         sent = client_request.coded if is_untouched and client_request.coded is not None else body
         return Outbound(known.with_body(sent), body, report)
     request = own_call(client_request, choice, variables, body).fill(variables)
-    if not choice.provider.embedded:  # whose address changes
+    if not choice.provider.embedded:  # its address changes
         route.sent[is_untouched] = request.with_body(b"")
     return Outbound(request, body, report)
 
 
 def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str], body: bytes) -> RequestTemplate:
-    """The call that takes the client's body, or this one in its place, to a provider of the client's dialect."""
+    """The call that carries `body`, the client's or a changed one, to a provider of the client's dialect."""
     provider, spoken = choice.provider, choice.dialect
     is_untouched = body is request.body
     headers = _headers(request, provider, spoken, variables, is_untouched=is_untouched)
@@ -180,7 +182,7 @@ def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
 
 
 def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> RequestTemplate:
-    """The call that passes a raw request on. Its body is sent apart."""
+    """The call that passes on a raw request. Its body is sent separately."""
     provider = choice.provider
     if can_stray(request.path):
         raise _stray()
@@ -196,19 +198,20 @@ def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
 
 
 def body_of(client_request: ClientRequest, choice: ModelChoice) -> bytes:
-    """The body that goes to the provider, before masks: no address and no key is needed for it."""
+    """The body for the provider, before masks. This needs neither an address nor a key."""
     if choice.dialect == client_request.dialect:
         return _own_body(client_request, choice)[0]
     return _translate(client_request, choice).data
 
 
 def _translate(client_request: ClientRequest, choice: ModelChoice) -> RequestTranslation:
-    """The body for a provider of another dialect, and the request as the client meant it."""
+    """The body for a provider of another dialect, and the request as the client meant it. Raises a fault if something
+    would be lost and the route or the client is strict."""
     spoken = choice.dialect
     client = dialect(client_request.dialect).read_request(decode(client_request.http_body or client_request.body))
     _refuse_kept_state(client_request, client)
     request = msgspec.structs.replace(client, model=choice.model)
-    if client_request.is_stream:  # some clients say it in the URL alone
+    if client_request.is_stream:  # some clients ask for a stream only in the URL
         options = msgspec.structs.replace(request.options, stream=True)
         request = msgspec.structs.replace(request, options=options)
     report = Report()
@@ -221,29 +224,31 @@ def _translate(client_request: ClientRequest, choice: ModelChoice) -> RequestTra
 
 
 def _as_asked(client: Request, came: ClientRequest) -> Request:
-    """The request with the reply that it goes on from, which is in its place here: the answer repeats it."""
+    """The request with its `previous_response_id` restored: its history was inserted in place of that, and the response
+    repeats the id."""
     if came.http_body is None or not (before := previous_of(came.body)):
         return client
     return msgspec.structs.replace(client, options=msgspec.structs.replace(client.options, previous_response_id=before))
 
 
 def outbound_for(request: ClientRequest, route: LaneRoute, variables: Mapping[str, str]) -> Outbound:
-    """The client's request in the dialect of the provider. Only its body is new, if one like it was sent before."""
+    """The client's request in the dialect of the provider. Everything except the body is reused from earlier requests
+    of the route."""
     written = _translate_body(request, route)
     known = route.translated.get(request.is_stream)
     if known is None:
         known = _call_for(request, route.choice).fill(variables)
-        if not route.choice.provider.embedded:  # whose address changes
+        if not route.choice.provider.embedded:  # its address changes
             route.translated[request.is_stream] = known
     return Outbound(known.with_body(written.data), written.data, written.report, written.request)
 
 
 def _translate_body(request: ClientRequest, route: LaneRoute) -> RequestTranslation:
-    """As `_translate`, at once where the last bodies of the route differ from this one in their texts alone."""
+    """The same as `_translate`, but fast if this body differs from recent bodies of the route only in its texts."""
     choice, source = route.choice, dialect(request.dialect)
     is_usual = request.http_body is None and not request.strict
     if not is_usual or source.plain_texts is None or dialect(choice.dialect).plain_texts is None:
-        return _translate(request, choice)  # what dialects from outside look at is not known
+        return _translate(request, choice)  # we do not know what third-party dialects look at
 
     def translate(body: bytes) -> RequestTranslation:
         return _translate(request if body is request.body else msgspec.structs.replace(request, body=body), choice)
@@ -252,7 +257,7 @@ def _translate_body(request: ClientRequest, route: LaneRoute) -> RequestTranslat
 
 
 def _call_for(request: ClientRequest, choice: ModelChoice) -> RequestTemplate:
-    """The call that takes a translation of the request to its provider, without its body."""
+    """The call that carries a translated request to its provider, without its body."""
     provider, spoken = choice.provider, choice.dialect
     call = call_to(provider, spoken, choice.model, b"", stream=request.is_stream)
     headers = list(call.headers)
@@ -266,13 +271,13 @@ def _call_for(request: ClientRequest, choice: ModelChoice) -> RequestTemplate:
 
 
 def dialect_key(spoken: str) -> str:
-    """The header in which clients of this dialect show who they are."""
+    """The header in which clients of this dialect send their credential; empty if there is none."""
     endpoint = dialect(spoken).endpoint
     return "" if endpoint is None else endpoint.credential[0]
 
 
 def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The secrets in a provider's settings, which only this provider may see."""
+    """The secrets in a provider's settings, which may be sent only to this provider."""
     named = (variables.get(name, "").strip() for name in provider.secret_variables)
     headers = (value for name, value in provider.headers.items() if is_secret_header(name))
     query = (value for name, value in provider.query.items() if is_secret_parameter(name) or is_secret_header(name))
@@ -283,7 +288,7 @@ def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tup
 
 
 def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Report | None]:
-    """The client's bytes, with another name of the model where the route says so."""
+    """The client's bytes, with another model name if the route sets one."""
     body = request.body if request.http_body is None else request.http_body
     if choice.route is not None and choice.route.system != "in_place":
         rewritten = translate_request(
@@ -297,24 +302,24 @@ def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Repor
 
 
 def _own_signatures(body: bytes, spoken: str) -> tuple[bytes, Report | None]:
-    """The client's bytes; without what another provider has signed in a turn that was translated."""
+    """The client's bytes, without signatures that another provider put into a translated turn."""
     if not may_hold_signatures(body, is_coded=dialect(spoken).rules.codes_signatures):
         return body, None
     report = Report()
     try:
         own = without_foreign_signatures(WireDocument(body), spoken, report).data
-    except Fault:  # no JSON; the provider decides what it takes
+    except Fault:  # not JSON; the provider decides whether to accept it
         return body, None
     return (body, None) if own == body else (own, report)
 
 
 def _url_as_meant(request: ClientRequest) -> str:
-    """The client's own URL, as it wrote it."""
+    """The client's own URL, as the client wrote it."""
     return f"{request.upstream}{request.path}{'?' if request.query else ''}{request.query}"
 
 
 def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
-    """What stands behind the base URL, and the version that the client named."""
+    """The path and query after the base URL, and the API version that the client named."""
     found = _PATH.fullmatch(request.path)
     version, path = (found[1], found[2]) if found else ("", request.path.lstrip("/"))
     if choice.model != request.model and dialect(request.dialect).model_in_path:
@@ -326,7 +331,7 @@ def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
 
 
 def _query(request: ClientRequest, provider: Provider) -> str:
-    """The client's query, with what is configured in place of its own."""
+    """The client's query, with configured parameters replacing its own."""
     pieces = [piece for name, piece in parameters(request.query) if not _is_ours(name, provider)]
     if provider.query:
         pieces.append(urlencode(provider.query))
@@ -339,7 +344,7 @@ def _stray() -> Fault:
 
 
 def _is_ours(parameter: str, provider: Provider) -> bool:
-    """Whether what a client says in its query gives way to what is configured."""
+    """Whether a parameter of the client's query is replaced by the configuration."""
     is_configured = parameter in {each.lower() for each in provider.query}
     return is_configured or (provider.has_credential and is_secret_parameter(parameter))
 
@@ -347,12 +352,12 @@ def _is_ours(parameter: str, provider: Provider) -> bool:
 def _headers(
     request: ClientRequest, provider: Provider, spoken: str, variables: Mapping[str, str], *, is_untouched: bool
 ) -> list[tuple[str, TemplateValue]]:
-    """The client's headers in their order, and what is configured in place of theirs of the same name."""
+    """The client's headers in order; configured headers replace those of the same name."""
     ours: list[tuple[str, TemplateValue]] = list(provider.headers.items())
     ours += [(name, Variable(each)) for name, each in provider.env_headers.items() if variables.get(each, "").strip()]
     gone = {name.lower() for name, _ in ours}
     if provider.has_credential:
-        # Whatever else shows who the client is was meant for another: the provider gets the configured key alone.
+        # Any other credential of the client was meant for another provider: this one gets only the configured key.
         gone |= {each.lower() for each, _ in request.headers if is_secret_header(each)}
     if provider.key_env:
         name, prefix = place_of_key(provider, spoken)
@@ -370,7 +375,8 @@ def _headers(
 
 
 def end_to_end(headers: tuple[tuple[str, str], ...], *, with_cookies: bool = False) -> list[tuple[str, str]]:
-    """The headers that a client means for the provider. Cookies are, where the client has connected to it by itself."""
+    """The headers that a client means for the provider; cookies only with `with_cookies`, if the client itself has
+    connected to the provider."""
     named = {
         word.strip().lower() for name, value in headers if name.lower() == "connection" for word in value.split(",")
     }
@@ -387,9 +393,9 @@ def end_to_end(headers: tuple[tuple[str, str], ...], *, with_cookies: bool = Fal
 
 
 def _refuse_kept_state(request: ClientRequest, client: Request) -> None:
-    """A request that leaves most of the conversation with its provider cannot go to another one.
+    """Raise a fault for a request that leaves most of the conversation to its provider: it cannot go to another one.
 
-    Each client has words on which it sends everything again, and these are they.
+    The message is the one upon which the client sends the whole conversation again; it differs by dialect.
     """
     kept = sorted(dialect(request.dialect).unread.stateful & client.extras.keys())
     if client.options.previous_response_id is not None:
@@ -400,7 +406,7 @@ def _refuse_kept_state(request: ClientRequest, client: Request) -> None:
 
 
 def _lose_betas(request: ClientRequest, spoken: str, report: Report) -> None:
-    """Report what the client asks for in its dialect's header for features to come: no other provider knows it."""
+    """Report the beta features that the client requests in its dialect's header as lost: no other provider has them."""
     header = dialect(request.dialect).clients.beta_header
     value = request.headers_by_name().get(header, "")
     for beta in filter(None, map(str.strip, value.split(","))):

@@ -1,8 +1,8 @@
 """The phases of an exchange, which of them may follow which, how an exchange can end, and why one is cancelled.
 
-asyncio cancels a task without a reason. Code that may cancel a request of our own opens a `Cancellation` around it.
-It lives in the context of the task, so that every task that is started inside has the same one, and what is recorded
-at the end can name the reason. The request of a client has none: it is cancelled when its client has gone.
+asyncio cancels a task without a reason. Code that may cancel one of Sightline's own requests opens a `Cancellation`
+around it. It lives in the context of the task, so that every task started inside shares it, and the recorded end can
+name the reason. A client's request has none: it is cancelled when its client has gone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from sightline.model.reply import Reply, Usage
 
 
 class ExchangePhase(StrEnum):
-    """Where an exchange is. The last four are ends."""
+    """The state of an exchange. The last four are ends."""
 
     RECEIVED = "received"
     HELD = "held"
@@ -30,7 +30,7 @@ class ExchangePhase(StrEnum):
     CANCELLED = "cancelled"
     DROPPED = "dropped"
 
-    __hash__ = str.__hash__  # that of an Enum is written in Python
+    __hash__ = str.__hash__  # the hash of an Enum is computed in Python, which is slow
 
     @property
     def is_end(self) -> bool:
@@ -40,12 +40,12 @@ class ExchangePhase(StrEnum):
 _ENDS = frozenset({ExchangePhase.FINISHED, ExchangePhase.FAILED, ExchangePhase.CANCELLED, ExchangePhase.DROPPED})
 
 TRANSITIONS: Mapping[ExchangePhase, frozenset[ExchangePhase]] = {
-    # A count that is only estimated finishes without being sent.
+    # A token count that is only estimated finishes without being sent.
     ExchangePhase.RECEIVED: _ENDS | {ExchangePhase.HELD, ExchangePhase.SENDING},
     # A released request is sent, or finishes with a reply that a user wrote. Held tool calls only end.
     ExchangePhase.HELD: _ENDS | {ExchangePhase.SENDING},
     ExchangePhase.SENDING: _ENDS | {ExchangePhase.STREAMING},
-    # The head of the response is here and its body is read. Its tool calls may be held at its end.
+    # The head of the response has arrived and its body is being read. Its tool calls may be held at its end.
     ExchangePhase.STREAMING: _ENDS | {ExchangePhase.HELD},
     **dict.fromkeys(_ENDS, frozenset()),
 }
@@ -62,7 +62,8 @@ class FinishedEnd(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FailedEnd:
-    """There is no reply, or it is incomplete. `status` is what the client gets where that is not the provider's."""
+    """There is no reply, or it is incomplete. `status` is the status that the client gets, 0 if it is the
+    provider's."""
 
     phase: ClassVar = ExchangePhase.FAILED
     fault: Fault
@@ -72,7 +73,7 @@ class FailedEnd:
 
 @dataclass(frozen=True, slots=True)
 class CancelledEnd:
-    """The client, or the caller, does not wait for it any more. `usage` is what had been used by then."""
+    """The client, or the caller, no longer waits for it. `usage` is what was used until then."""
 
     phase: ClassVar = ExchangePhase.CANCELLED
     reason: CancelReason
@@ -91,7 +92,7 @@ ExchangeEnd: TypeAlias = FinishedEnd | FailedEnd | CancelledEnd | DroppedEnd
 
 
 class Cancellation:
-    """The reason. Set it before the work is cancelled."""
+    """The reason for a cancellation. Set it before cancelling the work."""
 
     def __init__(self, reason: CancelReason) -> None:
         self.reason: CancelReason = reason
@@ -102,7 +103,7 @@ _CURRENT: ContextVar[Cancellation | None] = ContextVar("cancellation", default=N
 
 @contextmanager
 def cancellation(reason: CancelReason) -> Iterator[Cancellation]:
-    """For what is done inside; `reason` is the one that holds unless another is set."""
+    """Set why work inside this block is cancelled; the reason can still be changed."""
     opened = Cancellation(reason)
     token = _CURRENT.set(opened)
     try:
@@ -113,7 +114,8 @@ def cancellation(reason: CancelReason) -> Iterator[Cancellation]:
 
 @contextmanager
 def own_request() -> Iterator[None]:
-    """The same for a request of our own without one: only an interrupt of the program can cancel that."""
+    """The same for one of Sightline's own requests, if no cancellation is open: only an interrupt of the program can
+    cancel it."""
     if _CURRENT.get() is not None:
         yield
         return
@@ -122,6 +124,6 @@ def own_request() -> Iterator[None]:
 
 
 def cancel_reason() -> CancelReason:
-    """Why what is done here is cancelled."""
+    """Why the current work is cancelled."""
     opened = _CURRENT.get()
     return "client_gone" if opened is None else opened.reason

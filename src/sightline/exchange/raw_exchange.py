@@ -1,10 +1,10 @@
-"""A raw exchange: a request that no dialect understands, passed to its provider as it is, and the answer passed back.
+"""A raw exchange: a request in no known dialect that is passed to its provider unchanged, and the response passed back.
 
-Bodies go through piece by piece in both directions and are never whole in memory; the answer may begin before the
-request has ended. Nothing is sent twice: what has passed cannot be asked for again.
+Bodies are passed on in pieces in both directions and are never completely in memory; the response may begin before the
+request has ended. Nothing is retried, since what has passed is gone.
 
-Embeddings are recorded in the same way. For a client of one API by a provider of another, the request is translated,
-and so are the vectors.
+Embeddings are recorded in the same way. If the provider has another API than the client, the request and the vectors
+are translated.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -66,22 +66,21 @@ from sightline.wire.secrets import Masking
 
 
 class RawClient(RequestBody, Protocol):
-    """What a raw request needs of its client: the body, and a way to tell what comes before the answer."""
+    """What a raw request needs of its client: the body, and a way to report interim responses."""
 
     @property
     def takes_trailers(self) -> bool:
-        """Whether it takes trailers behind the answer."""
+        """Whether the client accepts trailers after the response."""
 
     @property
     def on_interim(self) -> OnInterim:
-        """Passes an answer of 1xx on to it."""
+        """Passes a 1xx response on to the client."""
 
 
 def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
-    """The provider of a raw request: that of its model, if it names one, the one that its path names, that of a route
-    for such paths, or the home of the API that the path belongs to, which is the request's `caller`. Raises a fault
-    with status 404 where there is none.
-    """
+    """The provider of a raw request: that of its model, if it names one, the one named in its path, that of a route for
+    such paths, or the home of the API that the path belongs to, which is the request's `caller`. Raises a fault with
+    status 404 if there is none."""
     caller: DialectName = request.caller
     if request.upstream:
         return as_meant(catalog, request, caller)
@@ -91,7 +90,7 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
         if is_embedded and request.embeds and _is_named(choice, request):
             raise no_embeddings(choice.provider_name)
         if not is_embedded or _is_named(choice, request):
-            # A provider embeds texts in its own API; what else it understands is at another address.
+            # A provider computes embeddings in its own API; its other dialects have other addresses.
             return replace_choice(choice, arriving=None) if request.embeds else choice
     if request.provider:
         return with_own(provider_in_path(catalog, request, caller), request, has_key, is_implied=False)
@@ -107,16 +106,16 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
 
 
 def _is_named(choice: ModelChoice, request: ClientRequest) -> bool:
-    """Whether the request, or a route, asks for the embedded model, so that nothing of it may leave the machine. What
-    no provider serves leads there too."""
+    """Whether the request, or a route, names the embedded model, so that nothing may leave the machine. Requests for
+    models that no provider serves lead there too."""
     names = (choice.provider_name, choice.model, f"{choice.provider_name}/{choice.model}")
     return bool(request.provider) or choice.route is not None or request.model in names
 
 
 async def run_raw_exchange(exchange: RawExchange, services: ExchangeServices, client: RawClient) -> ClientResponse:
-    """Pass one request on. The head of the answer is complete when this returns; bodies may still come on both sides.
+    """Pass one request on. The head of the response is complete when this returns; both bodies may still be arriving.
 
-    Raises a Fault where there is no answer, and CancelledError if the client has gone.
+    Raises a Fault if there is no response, and CancelledError if the client has gone.
     """
     choice, recorder = exchange.choice, exchange.recorder
     variables: Mapping[str, str] = services.environment
@@ -134,7 +133,7 @@ async def run_raw_exchange(exchange: RawExchange, services: ExchangeServices, cl
         await services.caps.let(exchange, over)
     exchange.sent_body = request.body
     response = await _send(exchange, services, call, body, sha256)
-    recorder.commit()  # the client gets its id with the head of the response
+    recorder.commit()  # the client gets the exchange's id with the head of the response
     exchange.stream(response.abort)
     headers = [*_headers(response, exchange.secrets), *exchange.own_headers()]
     return ClientResponse(exchange.id, response.status, headers, RawReply(exchange, response))
@@ -148,7 +147,7 @@ async def _send(
     sha256: str,
     model: str = "",
 ) -> Response:
-    """The answer, when its head is here and on record."""
+    """Send the request and return the response, once its head has arrived and is recorded."""
     refuse_own_address(call.url, services)
     choice, recorder = exchange.choice, exchange.recorder
     exchange.enter(ExchangePhase.SENDING)
@@ -180,8 +179,8 @@ async def _send(
 async def _hold(
     exchange: RawExchange, services: ExchangeServices, client: RawClient, over: Fault | None
 ) -> tuple[RawClient, str]:
-    """The body to send, and its hash where all of it is here, once the rules or a user have let it go. As much of it is
-    read before as is kept."""
+    """The body to send, and its hash if it is complete, once the rules or a user have released it. Before that, as much
+    of it is read as is recorded."""
     pieces: list[bytes] = []
     size, is_whole = 0, False
     while size <= exchange.recorder.limit and not is_whole:
@@ -189,7 +188,8 @@ async def _hold(
         is_whole = not data
         size += len(data)
         pieces.append(data)
-    is_plain = "content-encoding" not in exchange.request.headers_by_name()  # else what is edited is not what is sent
+    # An encoded body cannot be edited: the bytes shown are not the ones sent.
+    is_plain = "content-encoding" not in exchange.request.headers_by_name()
     released = await hold_pieces(exchange, services, pieces, over, is_whole=is_whole and is_plain)
     return StoredBody(released.data, client, has_more=not is_whole), released.sha256 if is_whole else ""
 
@@ -197,8 +197,8 @@ async def _hold(
 async def hold_pieces(
     exchange: RawExchange, services: ExchangeServices, pieces: Sequence[bytes], over: Fault | None, *, is_whole: bool
 ) -> Let:
-    """What is let go of a raw request of which these pieces are here; it can be edited where they are all of it. It is
-    held in any case where it is `over` a cap; the interceptor says what is raised."""
+    """The part of a raw request that is released, given these pieces; it can be edited if they are all of it. It is
+    always held if it is `over` a cap. Raises the interceptor's faults."""
     recorder = exchange.recorder
     head = f"{exchange.request.method} {recorder.address}"
     lines = [head, *(f"{name}: {value}" for name, value in recorder.shown_headers)]
@@ -209,7 +209,7 @@ async def hold_pieces(
 
 
 def _for_choice(request: ClientRequest, choice: ModelChoice) -> ClientRequest:
-    """The request with the name that its model has at the provider. A fault where the path means nothing there."""
+    """The request with the provider's name for its model. Raises a fault if the provider does not have this path."""
     if not request.model:
         return request
     if not request.embeds and choice.dialect != request.caller:
@@ -225,8 +225,8 @@ def _for_choice(request: ClientRequest, choice: ModelChoice) -> ClientRequest:
 
 
 class StoredBody:
-    """A body that is here already: of a request of our own, or taken from a `client`. With `has_more` the client's rest
-    follows."""
+    """A body in memory: of one of Sightline's own requests, or read from a `client`. With `has_more`, the rest of the
+    client's body follows."""
 
     def __init__(self, data: bytes, client: RawClient | None = None, *, has_more: bool = False) -> None:
         self.takes_trailers = client is not None and client.takes_trailers
@@ -237,27 +237,27 @@ class StoredBody:
 
     @property
     def length(self) -> int | None:
-        """How long it is; as the client says, where it has the rest."""
+        """The length of the body; the client's if the client has the rest of it."""
         return self._client.length if self._has_more and self._client is not None else self._length
 
     @property
     def trailers(self) -> Headers:
-        """Those of the client, which only a body in chunks can have."""
+        """The client's trailers, which only a chunked body can have."""
         return [] if self._client is None else self._client.trailers
 
     @property
     def on_interim(self) -> OnInterim:
-        """What comes before the answer is the client's, if there is one."""
+        """Passes interim responses to the client, if there is one."""
         return (lambda _status, _headers: None) if self._client is None else self._client.on_interim
 
     async def read(self) -> bytes:
-        """All that is here, once; then what the client has."""
+        """The stored bytes, once; then the rest of the client's body."""
         data, self._data = self._data, b""
         return data or (await self._client.read() if self._has_more and self._client is not None else b"")
 
 
 class RecordedBody:
-    """The client's body on its way to the provider, on record."""
+    """The client's body on its way to the provider, recorded as it passes."""
 
     def __init__(self, body: RequestBody, recorder: RawRecorder) -> None:
         self._body = body
@@ -271,7 +271,7 @@ class RecordedBody:
 
     @property
     def trailers(self) -> Headers:
-        """Those of the client that may follow a body."""
+        """The client's trailers that are allowed after a body."""
         return passable_trailers(self._body.trailers)
 
     async def read(self) -> bytes:
@@ -284,7 +284,7 @@ class RecordedBody:
 
 
 class RawReply(ResponseBody):
-    """The provider's answer on its way to the client, on record. A configured key in it is masked."""
+    """The provider's response on its way to the client, recorded as it passes. Configured keys in it are masked."""
 
     def __init__(self, exchange: RawExchange, response: Response) -> None:
         self._exchange = exchange
@@ -297,12 +297,12 @@ class RawReply(ResponseBody):
 
     @property
     def trailers(self) -> Headers:
-        """What follows the body, once it has been read to its end."""
+        """The trailers, once the body has been read to its end."""
         secrets = self._exchange.secrets
         return [(name, Masking(secrets).feed(value)) for name, value in passable_trailers(self._response.trailers)]
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The body as it comes; all is recorded before the iteration ends."""
+        """The body as it arrives; all of it is recorded before the iteration ends."""
         try:
             async for piece in self._response:
                 if data := self._take(piece):
@@ -330,8 +330,8 @@ class RawReply(ResponseBody):
         return data
 
     def _rest(self) -> bytes:
-        """What masking held back. Where a key was masked the body is shorter than its head says, and white space, which
-        JSON and text take at their end, makes up for that."""
+        """What masking has held back. If a key was masked, the body is shorter than its `Content-Length`, so it is
+        padded with white space, which JSON and text allow at their end."""
         rest = b"" if self._coding else self._masking.close()
         self._given += len(rest)
         has_length = bool(self._response.header("content-length"))
@@ -345,7 +345,7 @@ class RawReply(ResponseBody):
         self._end(FailedEnd(fault_in(self._exchange, status, b"".join(self._kept))))
 
     def _read_reply(self) -> Reply:
-        """What can be read of the answer: all of a reply in some API, else what it counted for a model."""
+        """What can be read of the response: the whole reply of some APIs, otherwise the usage reported for a model."""
         request = self._exchange.request
         if has_readable_reply(request.path):
             return fold(read_raw_reply(request.path, self._recorder.response))
@@ -362,7 +362,7 @@ class RawReply(ResponseBody):
 
 
 def passable_trailers(trailers: Headers) -> Headers:
-    """Those that mean something behind a body: none about the connection, the body or who is asking."""
+    """The trailers that are allowed after a body: none about the connection, the body or credentials."""
     barred = OF_A_CONNECTION | OF_A_BODY | {"content-type", "cookie", "set-cookie"}
     return [
         (name, value)
@@ -374,7 +374,7 @@ def passable_trailers(trailers: Headers) -> Headers:
 
 
 def _headers(response: Response, secrets: tuple[str, ...]) -> Headers:
-    """The provider's headers for the client, with the length of the body where that is known."""
+    """The provider's headers for the client, with the length of the body if it is known."""
     headers = headers_for_client(response.headers, secrets)
     length = header(response.headers, b"content-length").strip()
     is_framed = length.isdigit() and not response.header("transfer-encoding")
@@ -382,14 +382,14 @@ def _headers(response: Response, secrets: tuple[str, ...]) -> Headers:
 
 
 def fault_in(exchange: Exchange, status: int, body: bytes) -> Fault:
-    """What the provider's error says."""
+    """The fault in the provider's error response."""
     fault = read_error_body(exchange.choice.dialect, status, body)
     fault.status = status
     return fault
 
 
 def embeddings_of(spoken: str) -> EmbeddingsApi | None:
-    """How texts are embedded in the API of a dialect; None where they are not."""
+    """The embeddings API of a dialect; None if it has none."""
     endpoint = dialect(spoken).endpoint
     return None if endpoint is None else endpoint.embeddings
 
@@ -402,7 +402,7 @@ def no_embeddings(provider: str) -> Fault:
 async def run_embeddings(
     exchange: RawExchange, services: ExchangeServices, client: EmbeddingsApi, provider: EmbeddingsApi
 ) -> ClientResponse:
-    """Serve one request whose `choice` is made. Raises a Fault where there are no vectors."""
+    """Serve one request for embeddings whose `choice` is made. Raises a Fault if there are no vectors."""
     request, choice, recorder = exchange.request, exchange.choice, exchange.recorder
     read = client.read_request(decode(request.body), request.path)
     is_strict = request.strict or (choice.route is not None and choice.route.strict)

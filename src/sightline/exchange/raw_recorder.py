@@ -1,5 +1,5 @@
-"""The record of a raw exchange: what passed of its bodies, or of the frames of its socket (Realtime, Gemini Live), how
-much of that is kept, and the hash of all of it; and the handshake of such a socket with its provider.
+"""The record of a raw exchange: the bodies that passed, or the frames of its socket (Realtime, Gemini Live), how much
+of them is kept, and the hash of all of it. Also the handshake of such a socket with its provider.
 """
 
 import base64
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from sightline.transport.web_socket import RefusedSocket
 
 KEPT = 8 << 20
-"""Bytes that are kept of each body, where nothing else is set."""
+"""How many bytes of each body are kept by default."""
 
 
 class BodyTally:
-    """Counts and hashes one body while it passes. `take` gives back what is to be kept of it.
+    """Counts and hashes one body while it passes. `take` returns the part that should be kept.
 
-    A coded body is decoded as long as it fits into what is kept; a longer one is counted and hashed as it came, because
-    a few coded bytes may stand for any number.
+    An encoded body is decoded as long as it fits into the limit. A longer one is counted and hashed as it arrived,
+    because a few encoded bytes may expand to any number.
     """
 
     def __init__(self, media_type: str, coding: str, limit: int) -> None:
@@ -49,9 +49,9 @@ class BodyTally:
         self._coding = coding.strip().lower()
         self._limit = limit
         self._decoder: BodyDecoder | None = decoder_for(coding)
-        """What decodes it, as long as that is possible."""
+        """The decoder, as long as decoding is possible."""
         self.is_coded = False
-        """Whether it is counted as it came, in its coding."""
+        """Whether the body is counted as it arrived, in its encoding."""
         self._came, self._plain = sha256(), sha256()
         self._came_size = self._plain_size = 0
         self._look_at_decoder()
@@ -61,7 +61,7 @@ class BodyTally:
             self._decoder, self.is_coded = None, True
 
     def take(self, data: bytes) -> bytes:
-        """A piece has come; the part of it that is to be kept, after content decoding."""
+        """Count a piece of the body; returns the part of it to keep, after content decoding."""
         self._came.update(data)
         self._came_size += len(data)
         plain = data
@@ -80,7 +80,7 @@ class BodyTally:
 
     @property
     def size(self) -> int:
-        """How many bytes have come, after content decoding where that was possible."""
+        """How many bytes have arrived, after content decoding if that was possible."""
         return self._came_size if self._decoder is None else self._plain_size
 
     @property
@@ -94,8 +94,8 @@ class BodyTally:
 
 
 class RawRecorder(Recorder):
-    """Records a raw exchange; `limit` is how many bytes are kept of each of its bodies. `address` and `shown_headers`
-    are the client's, without secrets."""
+    """Records a raw exchange; `limit` is how many bytes of each body are kept. `address` and `shown_headers` are the
+    client's, without secrets."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class RawRecorder(Recorder):
         self._answer: BodyTally | None = None
 
     def pass_request(self, data: bytes) -> None:
-        """A piece of the request's body goes to the provider."""
+        """A piece of the request's body is being sent to the provider."""
         if kept := self._request.take(data):
             self._request_kept.append(kept)
 
@@ -134,7 +134,7 @@ class RawRecorder(Recorder):
         self._answer = BodyTally("text/event-stream", "", self.limit)
 
     def pass_reply(self, data: bytes) -> bytes:
-        """A piece of the answer's body has come; what is kept of it, after content decoding."""
+        """A piece of the response's body has arrived; returns the part of it that is kept, after content decoding."""
         assert self._answer is not None
         kept = self._answer.take(data)
         if kept:
@@ -152,20 +152,20 @@ class RawRecorder(Recorder):
         super().record_end(end)
 
     def _is_error(self, end: ExchangeEnd) -> bool:
-        """Whether the answer is whole, and is an error of the provider's."""
+        """Whether the response is complete, and is the provider's error."""
         return isinstance(end, FailedEnd) and end.fault.status == self.status
 
     def _finish_fact(self, end: FinishedEnd) -> ExchangeFinished:
         return replace(super()._finish_fact(end), finish=end.reply.choice.finish or "")
 
     def _reply_sha256(self) -> str:
-        """The hash of the answer: of what is on record, where that is all, because a credential is masked there."""
+        """The hash of the response; of its recorded form if that is complete, because credentials are masked in it."""
         answer = self._answer
         return super()._reply_sha256() if answer is None or answer.is_kept else answer.sha256
 
 
 class RawExchange(Exchange):
-    """An exchange whose request is passed on as it is."""
+    """An exchange whose request is passed on unchanged."""
 
     recorder: RawRecorder
 
@@ -182,13 +182,13 @@ _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 
 
 def socket_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str, str]) -> HttpRequest:
-    """The handshake of the provider's socket: at the same place, with the client's headers, and with the configured
-    key where there is one. The version of the base URL is dropped where the path has its own."""
+    """The handshake of the provider's socket: the same path, with the client's headers, and with the configured key if
+    there is one. The version in the base URL is dropped if the path has its own."""
     call = own_call(request, choice, variables, request.body).fill(variables)
     if request.upstream:
         return replace(call, method="GET")
     made = urlsplit(call.url)
-    # What stands before the path is the base URL; `own_call` adds the version that models are asked under.
+    # The part before the path is the base URL; `own_call` adds the API version under which models are called.
     asked = request.path if request.path.startswith("/") else f"/{request.path}"
     tail = re.sub(r"^/+(?:v\d+[a-z0-9]*/+)*", "/", asked)
     base = made.path[: -len(tail)] if made.path.endswith(tail) else ""
@@ -201,7 +201,7 @@ def socket_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[
 
 
 def protocols_for(choice: ModelChoice, offered: tuple[str, ...]) -> tuple[str, ...]:
-    """The subprotocols that the provider is offered: without the client's key, which browsers put there, where another
+    """The subprotocols that the provider is offered. The client's key, which browsers put there, is removed if another
     key is configured."""
     if not choice.provider.key_env:
         return offered
@@ -209,8 +209,8 @@ def protocols_for(choice: ModelChoice, offered: tuple[str, ...]) -> tuple[str, .
 
 
 class SocketRecord:
-    """The frames of one socket on record, as events of a stream: who sent each, and what. Those for which there is no
-    more room are counted. `spoken` is the dialect of its errors."""
+    """Records the frames of one socket as events of a stream: the sender and the content of each. Frames beyond the
+    limit are only counted. `spoken` is the dialect of its errors."""
 
     def __init__(self, exchange: RawExchange, spoken: str) -> None:
         self._exchange = exchange
@@ -247,7 +247,7 @@ class SocketRecord:
         self._exchange.end(FinishedEnd(Reply()))
 
     def refuse(self, refused: "RefusedSocket") -> None:
-        """The provider answered with something else than a socket."""
+        """The provider responded with something other than a socket."""
         self._recorder.begin_reply(refused.status, refused.headers)
         self._recorder.pass_reply(refused.body)
         text = refused.body.decode("utf-8", "replace")
@@ -258,7 +258,7 @@ class SocketRecord:
             self._exchange.end(FailedEnd(fault))
 
     def cancel(self, reason: CancelReason) -> None:
-        """The client has gone, or the server ends."""
+        """The client has gone, or the server is shutting down."""
         if not self._exchange.is_over:
             self._exchange.end(CancelledEnd(reason))
 

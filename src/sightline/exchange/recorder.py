@@ -37,34 +37,34 @@ from sightline.wire.secrets import Redaction
 _LOG = logging.getLogger(__name__)
 _MAKE_ROOM = "Make the record writable again; the log says what was wrong with it."
 _MOST_UNMASKED = 1 << 18
-"""Bytes of a stream in which secrets are looked for together; to look through more takes so long that others wait."""
+"""The most bytes of a stream that are searched for secrets at once; searching more would delay other requests."""
 
 
 FactObserver: TypeAlias = Callable[[FactEntry], None]
-"""Gets each fact of one exchange but its frames, once it is on record."""
+"""Called with each fact of one exchange except frames, once it is recorded."""
 
 
 class Recorder:
-    """Keeps facts in memory until the next commit, and frames until the end. The secrets of `caller` are left out.
+    """Keeps facts in memory until the next commit, and frames until the end. The secrets of `caller` are redacted.
 
-    `observer` is the caller's, where the request is one of our own. It gets each fact even if the store does not take
-    it. Frames are not observed: the caller reads the response itself.
+    `observer` is set for Sightline's own requests. It gets each fact even if the store does not accept it. Frames are
+    not observed: the caller reads the response itself.
     """
 
     is_recorded = False
-    """Whether the store has taken its first facts, so that its id can be looked up."""
+    """Whether the store has accepted the first facts, so that the exchange can be looked up by its id."""
     has_masked_reader = False
-    """Whether the reply was read from bytes that a secret had been taken out of, so that the reply has none."""
+    """Whether the reply was parsed from redacted bytes, so that it contains no secret."""
     _is_lost = False
     _is_settled = False
     _count = 0
     _flush: Callable[[], None] | None = None
     _seen = 0
-    """The number of the first fact that those who watch may not have seen, if it is a frame."""
+    """The number of the first fact that watchers may not have seen, if it is a frame."""
     _came_size = 0
     _first_byte = 0.0
     status = 0
-    """The status of the response; 0 where none has come."""
+    """The status of the response; 0 if none has arrived."""
     response_headers: TextHeaders = ()
     """The headers of the provider's response, without secrets."""
 
@@ -88,22 +88,22 @@ class Recorder:
         self._masking = self.redaction.masking()
         self._came: list[bytes] = []
         self._came_at: list[float] = []
-        """Chunks of the response in which no secret has been looked for yet, and when they came."""
+        """Chunks of the response that have not been searched for secrets yet, and when they arrived."""
         self._shown: list[bytes] = []
-        """What is recorded of the response, without secrets."""
+        """The recorded response, without secrets."""
         self._near = caller.near(request)
         self._attempted = clock.monotonic()
         if self.sha256:
             self.keep(self.sha256, request.body)
         self.received = self.note(caller.arrival_fact(request, self.sha256))
         self._day_time = self.received.at - self._attempted
-        """What the time of day is ahead of the clock: a frame needs one look at the time."""
+        """The difference between the time of day and the monotonic clock, so that a frame needs only one clock call."""
         for plan in request.budgeted:
             self.note(Budgeted(plan))
 
     def resume(self, entries: list[KeptEntry], attempted: float, *, is_recorded: bool) -> None:
-        """Go on from these entries, which say what has happened so far: the request came, and was sent at that moment
-        of the monotonic clock. They are on record already if `is_recorded`."""
+        """Continue from these entries: the request was received, and sent at this time of the monotonic clock. They are
+        recorded already if `is_recorded`."""
         sent = entries[-1]
         assert isinstance(sent, FactEntry)
         self._waiting = [] if is_recorded else entries
@@ -111,10 +111,10 @@ class Recorder:
         self._attempted, self._day_time = attempted, sent.at - attempted
         self.is_recorded = is_recorded
 
-    # --- what happens ---
+    # --- events ---
 
     def keep(self, digest: str, data: bytes) -> None:
-        """Store a body that a fact names by its hash."""
+        """Store a body to which a fact refers by its hash."""
         self._waiting.append(BodyEntry(digest, data, self._near))
 
     def record_translation(self, dialect: str, digest: str, report: Report) -> None:
@@ -122,13 +122,13 @@ class Recorder:
         self.note(Translated(dialect, digest, len(report.losses), report.losses, report.additions))
 
     def keep_body(self, data: bytes) -> str:
-        """Store a body that is not the client's own; returns its hash, by which a fact can name it."""
+        """Store a body that is not the client's own; returns its hash, by which a fact can refer to it."""
         digest = sha256(data).hexdigest()
         self.keep(digest, data)
         return digest
 
     def record_attempt(self, attempt: AttemptStarted) -> None:
-        if attempt.number == 1 and self.request.was_begun:  # `resume` has it
+        if attempt.number == 1 and self.request.was_begun:  # `resume` has recorded it
             self._hub.expect(self)
             return
         self._attempted = self.clock.monotonic()
@@ -138,7 +138,7 @@ class Recorder:
         if self._observer is None:
             self._hub.expect(self)
         else:
-            self.commit()  # the observer learns of it now
+            self.commit()  # the observer is notified now
 
     def record_head(self, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         self.status = status
@@ -146,7 +146,8 @@ class Recorder:
 
     def record_chunk(self, data: bytes) -> None:
         """A chunk of the response has arrived, after content decoding."""
-        # For each chunk of each stream: as few steps as can be. The rest is done for all of them together.
+        # This runs for each chunk of each stream, so it does as little as possible. The rest is done for many chunks at
+        # once.
         self._came.append(data)
         self._came_at.append(self.clock.monotonic())
         self._came_size += len(data)
@@ -156,14 +157,14 @@ class Recorder:
             self._make_frames()
 
     def begin_passing(self, flush: Callable[[], None]) -> None:
-        """From now on chunks pass that are not recorded one by one; `flush` records those that have passed so far."""
+        """From now on, chunks pass that are not recorded one by one; `flush` records those that have passed so far."""
         self._flush = flush
         self._hub.streaming.add(self)
         if self._hub.watching:
             self._hub.expect_frames(self)
 
     def record_chunks(self, chunks: list[bytes], moments: list[float]) -> None:
-        """These chunks of the response have passed at these moments."""
+        """These chunks of the response have passed at these times."""
         self._came += chunks
         self._came_at += moments
         self._came_size += sum(map(len, chunks))
@@ -171,26 +172,26 @@ class Recorder:
             self._make_frames()
 
     def end_passing(self) -> None:
-        """Every chunk is recorded when it comes again."""
+        """From now on, every chunk is recorded as it arrives again."""
         flush, self._flush = self._flush, None
         self._hub.streaming.discard(self)
         if flush is not None:
             flush()
 
     def show_frames(self) -> None:
-        """Show those who watch what has come since the last time, if they know of the exchange; else they see all of it
+        """Show watchers what has arrived since the last call, if the exchange is recorded; otherwise they see all of it
         when it is written."""
         if not self._hub.watching:
             return
         if self._flush is not None:
-            self._hub.expect_frames(self)  # until it has passed
+            self._hub.expect_frames(self)  # again, until all chunks have passed
         if not self.is_recorded:
             return
         self._make_frames()
         last = self._waiting[-1] if self._waiting else None
         if type(last) is FramesEntry and (end := next_number(last)) > self._seen:
             skipped = max(0, self._seen - last.n)
-            # Copies: what waits to be written grows.
+            # Copies, because the waiting entry grows.
             at, after, data = last.at[skipped:], last.after[skipped:], last.data[skipped:]
             self._hub.show(FramesEntry(self.exchange, end - len(at), at, after, data))
             self._seen = end
@@ -205,7 +206,7 @@ class Recorder:
         if not self._first_byte:
             self._first_byte = moments[0] - self.request.received
         shown = self._masking.feed_all(came)
-        if shown is not came:  # nothing may be left of a chunk, or it comes with the next one
+        if shown is not came:  # masking may remove a chunk completely, or join it to the next one
             moments = [moment for data, moment in zip(shown, moments, strict=True) if data]
             shown = [data for data in shown if data]
         if shown:
@@ -213,7 +214,7 @@ class Recorder:
 
     def _add_frames(self, data: list[bytes], moments: list[float]) -> None:
         ahead, attempted, n = self._day_time, self._attempted, self._count
-        if len(moments) == 1:  # as of each whole response
+        if len(moments) == 1:  # as for every response that arrives in one chunk
             at, after = [moments[0] + ahead], [moments[0] - attempted]
         else:
             at, after = [each + ahead for each in moments], [each - attempted for each in moments]
@@ -227,7 +228,7 @@ class Recorder:
         else:
             self._waiting.append(FramesEntry(self.exchange, n, at, after, data))
 
-    # --- what a user does ---
+    # --- actions of a user ---
 
     def record_hold(self, held: Held) -> None:
         """The exchange waits for a user. Raises a fault if that cannot be recorded: no user could see it then."""
@@ -239,14 +240,14 @@ class Recorder:
             raise _not_recorded("the request cannot be held, because it cannot be recorded", trouble, hint)
 
     def keep_reply_document(self, digest: str, data: bytes) -> None:
-        """Store a document that was made of a reply, unless it repeats a secret: then its hash alone is recorded."""
+        """Store a document made from a reply, unless it repeats a secret: then only its hash is recorded."""
         masking = self.redaction.masking()
         masking.feed(data)
         if not masking.has_found:
             self.keep(digest, data)
 
     def record_edit(self, operation: str, before: str, after: str, data: bytes, *, of_reply: bool = False) -> None:
-        """A user changed the body. Raises a fault if that cannot be recorded, and then nothing has changed."""
+        """A user has changed the body. Raises a fault if that cannot be recorded; then nothing has changed."""
         self._make_frames()
         waiting, count = self._waiting[:], self._count
         (self.keep_reply_document if of_reply else self.keep)(after, data)
@@ -257,13 +258,13 @@ class Recorder:
             raise _not_recorded("the edit is not made, because it could not be recorded", trouble, hint)
 
     def record_masking(self, before: str, after: str, data: bytes) -> None:
-        """Masks changed the body. It is sent whether or not that can be recorded."""
+        """Masks have changed the body. It is sent whether or not that can be recorded."""
         self.keep(after, data)
         self.note(Edited("mask", before, after))
         self.commit()
 
     def record_release(self, digest: str) -> None:
-        """A user released it, having seen the body with this hash."""
+        """A user has released the request, having seen the body with this hash."""
         self.note(Released(digest))
         self.commit()
 
@@ -272,7 +273,7 @@ class Recorder:
         self.note(Answered(self.keep_body(self.redaction.text(encode(reply_json(reply)).decode()).encode())))
         self.commit()
 
-    # --- its end ---
+    # --- the end ---
 
     def record_end(self, end: ExchangeEnd) -> None:
         self.settle(end)
@@ -292,7 +293,7 @@ class Recorder:
     def _finish_fact(self, end: FinishedEnd) -> ExchangeFinished:
         reply = end.reply
         return ExchangeFinished(
-            reply.choice.finish or ("" if end.warning else "stop"),  # what was not read may have ended in any way
+            reply.choice.finish or ("" if end.warning else "stop"),  # an unread reply may have ended in any way
             self.status,
             self.response_headers,
             self._reply_sha256(),
@@ -321,7 +322,8 @@ class Recorder:
         return sha256(self._shown[0] if len(self._shown) == 1 else b"".join(self._shown)).hexdigest()
 
     def settle(self, end: ExchangeEnd) -> None:
-        """The response is complete: record what redaction held back of it, and hide secrets that came in pieces."""
+        """The response is complete: record what redaction has held back, and hide secrets that were split over several
+        chunks."""
         if self._is_settled:
             return
         self._is_settled = True
@@ -329,14 +331,15 @@ class Recorder:
             self._make_frames()
         if held := self._masking.close():
             self._add_frames([held], [self.clock.monotonic()])
-        # One that was found in a single frame has been taken out of it; one that was not may be split over its events.
+        # A secret found in a single frame has been removed from it. If none was found, one may be split over several
+        # events.
         is_whole = len(self._shown) <= 1 and self._masking.has_found
         if isinstance(end, FinishedEnd) and has_parts(end.reply) and not is_whole:
             self._hide_split_secrets(end.reply)
 
     def _hide_split_secrets(self, reply: Reply) -> None:
-        """A secret that is split over several frames is in none of them. Where the whole reply contains one, the
-        redacted reply is recorded in place of the frames."""
+        """A secret that is split over several frames is in none of them. If the whole reply contains one, record the
+        redacted reply in place of the frames."""
         is_split = self.has_masked_reader and not self._masking.has_found
         if not is_split and not holds_secret(reply, self.redaction):
             return
@@ -355,18 +358,18 @@ class Recorder:
 
     @property
     def response(self) -> bytes:
-        """What has come of the response, without secrets."""
+        """What has arrived of the response, without secrets."""
         self._make_frames()
         return b"".join(self._shown)
 
     @property
     def unwritten(self) -> list[FactEntry]:
-        """Facts that are not on record yet: the frames of a response that is still arriving."""
+        """Facts that are not recorded yet, such as the frames of a response that is still arriving."""
         self._make_frames()
         return [entry for entry in plain_entries(self._waiting) if isinstance(entry, FactEntry)]
 
     def commit(self) -> None:
-        """Write everything that waits. If the store fails, that is logged, and the client is served all the same."""
+        """Write all waiting entries. If the store fails, that is logged, and the client is still served."""
         if self._came or self._flush is not None:
             self._make_frames()
         entries = self._waiting
@@ -374,20 +377,21 @@ class Recorder:
             self._postpone_writing(entries, trouble)
 
     def ensure_recorded(self) -> bool:
-        """Whether the exchange is on record, after an attempt to write how it began. Only such ids are given out."""
+        """Whether the exchange is recorded, after an attempt to write its beginning. Clients get only ids that are
+        recorded."""
         if not self.is_recorded:
             self._make_frames()
             runs = (n for n, each in enumerate(self._waiting) if isinstance(each, FramesEntry))
             first = next(runs, len(self._waiting))
-            # Frames may still have to be hidden; they are written once the response is settled.
+            # Frames may still have to be redacted; they are written once the response is complete.
             later, self._waiting = self._waiting[first:], self._waiting[:first]
             self.commit()
             self._waiting += later
         return self.is_recorded
 
     def _postpone_writing(self, entries: list[KeptEntry], trouble: Exception) -> None:
-        """Let the hub write these later. If it cannot, the rest of the exchange is not recorded at all."""
-        # Any other exception is about the entries themselves: the store would refuse them later as well.
+        """Let the hub write these entries later. If it cannot, the rest of the exchange is not recorded."""
+        # Any other exception is caused by the entries themselves: the store would refuse them later as well.
         is_temporary = isinstance(trouble, Fault | OSError)
         if self._is_lost or (is_temporary and self._hub.owe(entries)):
             return
@@ -395,12 +399,12 @@ class Recorder:
         numbers = [each.n for each in entries if not isinstance(each, BodyEntry)]
         if not self.is_recorded:
             self._hub.lose(self.exchange)
-        elif numbers:  # a client knows its id, so it needs an end
+        elif numbers:  # a client knows the id, so the exchange needs an end
             end = ExchangeFailed("interrupted", "the rest of this exchange could not be recorded", _MAKE_ROOM)
             self._hub.owe([FactEntry(self.exchange, numbers[0], self.clock.now(), end)])
 
     def _write(self) -> Exception | None:
-        """Write everything that waits; returns the exception that prevented it."""
+        """Write all waiting entries; returns the exception that prevented it."""
         entries, self._waiting = self._waiting, []
         self._hub.stop_expecting(self)
         if not entries or self._is_lost:
@@ -409,17 +413,17 @@ class Recorder:
         try:
             self._hub.record(entries, shown=self._seen)
             self.is_recorded = True
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with the record, the client is served
+        except Exception as error:  # noqa: BLE001 - the client is served even if the record fails
             _LOG.error("exchange %s could not be recorded: %r", self.exchange, error)
             trouble = error
-        if self._observer is not None:  # the caller needs the facts, whether or not the store takes them
+        if self._observer is not None:  # the caller needs the facts even if the store does not accept them
             for entry in entries:
                 if isinstance(entry, FactEntry):
                     self._observer(entry)
         return trouble
 
     def note(self, fact: Fact) -> FactEntry:
-        """Take a fact, which is written with the next commit."""
+        """Add a fact, which is written with the next commit."""
         if self._came or self._flush is not None:
             self._make_frames()
         entry = FactEntry(self.exchange, self._count, self.clock.now(), fact)
@@ -432,14 +436,14 @@ class Recorder:
 
 
 def has_parts(reply: Reply) -> bool:
-    """Whether what the reply says was read; of most it is not, because nothing needs it before the recorder does."""
+    """Whether the contents of the reply were parsed. Most are not, because only the recorder would need them."""
     if len(reply.choices) == 1:
         return bool(reply.choices[0].parts)
     return any(choice.parts for choice in reply.choices)
 
 
 def holds_secret(reply: Reply, redaction: Redaction) -> bool:
-    """Whether the texts of a reply, one behind the other, hold a secret, which may be in none of its frames."""
+    """Whether the concatenated texts of a reply contain a secret, which may be in none of its frames."""
     parts = (part for choice in reply.choices for part in choice.parts)
     text = "".join(part.text for part in parts if isinstance(part, Text | Thinking))
     return redaction.text(text) != text
@@ -452,7 +456,7 @@ def tools_of(reply: Reply) -> tuple[str, ...]:
 
 
 def plain_usage(usage: Usage | None) -> Usage | None:
-    """The counts that are possible; the provider's finer ones are in the raw reply."""
+    """The counts that are plausible, without the provider's more detailed ones, which are in the raw reply."""
     counts = possible(usage)
     return replace(counts, extras={}) if counts is not None and counts.extras else counts
 

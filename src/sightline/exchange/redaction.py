@@ -11,7 +11,7 @@ from sightline.model.exchange import Received
 from sightline.wire.secrets import MASK, SHORTEST, Masking, Redaction, secrets_of, spellings
 
 _SURE: Final = 8
-"""How many characters of a key the regular expression looks for; what follows them is compared in full."""
+"""How many characters of a key the regular expression matches; the rest is compared in full."""
 
 _MOST_HELD: Final = 1 << 20
 _MOST_BEGUN: Final = 32
@@ -19,7 +19,7 @@ _WORDS = re.compile(rb':\s*"((?:[^"\\]++|\\.)++)"')
 
 
 class _Place(NamedTuple):
-    """Where a piece of a key stands: the number of its line, and from which byte to which."""
+    """Where a piece of a key is: the number of its line, and its first and last byte."""
 
     line: int
     start: int
@@ -35,10 +35,11 @@ class _Begun(NamedTuple):
 
 
 class FrameMasking(Masking):
-    """Removes keys from a stream of frames, also those that are split over the strings of several frames.
+    """Removes keys from a stream of frames, including keys that are split over the strings of several frames.
 
-    A frame passes unchanged unless one of its strings ends as a key begins. From then on lines are compared, and held
-    back once enough of the key has come, until the next string shows whether the key goes on.
+    A frame passes unchanged unless one of its strings ends with the beginning of a key. From then on lines are
+    compared. Once enough of the key has arrived, they are held back until the next string shows whether the key
+    continues.
     """
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
@@ -52,12 +53,12 @@ class FrameMasking(Masking):
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What can be shown of these bytes, and of those that were held back."""
+        """The part that can be shown of these bytes, and of those that were held back."""
         if self._ending is None:
             return data  # there is no key
         data = super().feed(data)
         if not (self._begun or self._rest or self._ending.search(data)):
-            return data  # as nearly always
+            return data  # nearly always
         *lines, rest = (self._rest + data).splitlines(keepends=True) or [b""]
         if rest.endswith((b"\n", b"\r")):
             lines, rest = [*lines, rest], b""
@@ -72,11 +73,11 @@ class FrameMasking(Masking):
         return shown if self._rest else shown + rest
 
     def close(self) -> bytes:
-        """What was held back and is no secret after all."""
+        """What was held back and turned out not to be a secret."""
         return self._all_held() + super().close()
 
     def _follow(self, ending: re.Pattern[bytes]) -> None:
-        """See which of the keys that have begun go on in the last line, and which begin there."""
+        """Check which of the keys that have begun continue in the last line, and which begin there."""
         number, line = self._first + len(self._lines) - 1, self._lines[-1]
         going: list[_Begun] = []
         for begun in self._begun:
@@ -93,7 +94,7 @@ class FrameMasking(Masking):
         self._begun = going[:_MOST_BEGUN]
 
     def _mask(self, places: tuple[_Place, ...]) -> None:
-        """Take the pieces of a key out of those of its lines that are still here."""
+        """Remove the pieces of a key from those of its lines that are still held."""
         self.has_found = True
         mask = MASK.encode()
         for number, start, stop in places:
@@ -103,7 +104,8 @@ class FrameMasking(Masking):
                 mask = b""
 
     def _release(self) -> bytes:
-        """The lines that contain no part of a key that may go on. The first few characters of a key reveal nothing."""
+        """The lines that contain no part of a key that may continue. The first few characters of a key reveal
+        nothing."""
         held = (
             place.line
             for begun in self._begun
@@ -125,7 +127,7 @@ class FrameMasking(Masking):
 
 
 def _continue_match(begun: _Begun, line: bytes, number: int) -> _Begun | None:
-    """The same beginning with what these words add to it; None where they do not."""
+    """The match extended by a string of this line; None if no string continues it."""
     missing = begun.key[begun.length :]
     for words in _WORDS.finditer(line):
         length = min(len(words[1]), len(missing))
@@ -136,7 +138,7 @@ def _continue_match(begun: _Begun, line: bytes, number: int) -> _Begun | None:
 
 
 def _beginnings(keys: tuple[bytes, ...], line: bytes, stop: int, number: int) -> list[_Begun]:
-    """The keys that begin at the end of the string that ends here, and how much of each."""
+    """The keys that begin in the string that ends at `stop`, and how much of each."""
     words = line[line.rfind(b'"', 0, stop) + 1 : stop]
     found = []
     for key in keys:
@@ -151,7 +153,8 @@ def _beginnings(keys: tuple[bytes, ...], line: bytes, stop: int, number: int) ->
 
 @lru_cache(maxsize=256)
 def _ending_of(keys: tuple[bytes, ...]) -> re.Pattern[bytes] | None:
-    """What finds words that end as one of these begins, and names of fields left aside."""
+    """A pattern that finds strings, but not field names, that end with the beginning of one of these keys. None if
+    there are no keys."""
     if not keys:
         return None
     heads = []
@@ -167,8 +170,8 @@ def _ending_of(keys: tuple[bytes, ...]) -> re.Pattern[bytes] | None:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A client as the record knows it: without secrets in `client`, `address` and `headers`. `program` is its name as
-    it came and `session` what it calls its session, for finding what belongs together, and not for the record."""
+    """A client as it is recorded: without secrets in `client`, `address` and `headers`. `program` is its name as it
+    arrived and `session` its own session id. They serve to find related requests, and are not recorded."""
 
     redaction: Redaction
     program: str
@@ -178,11 +181,11 @@ class Caller(msgspec.Struct, frozen=True):
     headers: TextHeaders
 
     def near(self, request: ClientRequest) -> str:
-        """What names the bodies that a request of this client is likely to resemble."""
+        """A name for the group of bodies that a request of this client is likely to resemble."""
         return request.session or self.session or f"{self.program} {request.model}".strip()
 
     def arrival_fact(self, request: ClientRequest, digest: str) -> Received:
-        """How a request came whose body has this hash."""
+        """The fact that a request arrived; `digest` is the hash of its body."""
         return Received(
             request.dialect,
             request.model,
@@ -201,7 +204,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def identify_caller(headers: TextHeaders, path: str, query: str, secrets: tuple[str, ...]) -> Caller:
-    """The client with these headers and this address; `secrets` are those of our own settings."""
+    """The client with these headers and this address; `secrets` are those of Sightline's own settings."""
     named = {name.lower(): value for name, value in reversed(headers)}
     redaction = Redaction((*secrets_of(headers, query), *secrets))
     program = named.get("user-agent", "").partition(" ")[0]

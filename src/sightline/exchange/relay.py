@@ -1,4 +1,4 @@
-"""The relay: starts exchanges, knows which are under way, and ends them when the server does."""
+"""The relay: starts exchanges, keeps track of the active ones, and ends them when the server shuts down."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -50,13 +50,13 @@ from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 
 _ABORT_SECONDS = 1.0
-"""How long aborted exchanges may take to tell their clients."""
+"""Seconds that aborted exchanges have to notify their clients."""
 
 
 class Relay:
     """Sends requests to providers. `own` are the addresses, host and port, at which this server listens; it can be set
-    later. `holds` decides what is held on the way, `caps` what may be spent. `raw_kept` is how many bytes are kept of a
-    body that is passed on as it came."""
+    later. `holds` decides which requests are held, `caps` what may be spent. `raw_kept` is how many bytes of a raw body
+    are recorded."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Relay:
         # The keys of all providers: any response may repeat any of them.
         keys = (key for each in catalog.providers.values() for key in secrets_of_provider(each, environment))
         self.secrets = tuple(dict.fromkeys(keys))
-        """The configured keys, which nothing that is recorded or sent to a client may contain."""
+        """The configured keys, which must not appear in anything that is recorded or sent to a client."""
         self.catalog = catalog
         self.router = Router(catalog, environment)
         self.lanes = Lanes(self.secrets)
@@ -104,7 +104,7 @@ class Relay:
         self.make_id = make_id
         self._active: set[Exchange | DirectExchange] = set()
         self._is_empty = asyncio.Event()
-        """Set when the last exchange has ended, once someone waits for that."""
+        """Set when the last exchange has ended, if the relay is closing."""
         self._is_closing = False
 
     @property
@@ -117,7 +117,7 @@ class Relay:
         self._services.own_addresses = addresses
 
     def read_from(self, records: ReplyRecords) -> None:
-        """Answer what clients ask of stored replies out of this record from now on."""
+        """From now on, answer clients' calls about stored replies from this record."""
         self._services.stored = StoredReplies(records, self.hub, self.clock)
 
     async def start(
@@ -125,9 +125,9 @@ class Relay:
     ) -> ClientResponse:
         """Serve one request; the head of the response is complete when this returns.
 
-        Whatever a provider or the network does becomes a response in the client's dialect. To cancel this means that
-        the client has gone. `observer` gets each fact but frames, once it is on record. `client` sends the request in
-        place of the HTTP client.
+        Every failure of a provider or the network becomes a response in the client's dialect. Cancelling this call
+        means that the client has gone. `observer` gets each fact except frames, once it is recorded. `client` sends the
+        request in place of the HTTP client.
         """
         if request.transport == "websocket" and client is None and request.http_body is None:
             request, client = self._alone(request)
@@ -139,7 +139,7 @@ class Relay:
     def make_exchange(
         self, request: ClientRequest, observer: FactObserver | None = None, client: RequestClient | None = None
     ) -> Exchange:
-        """The exchange of a request that a dialect understands; see `start`."""
+        """The exchange of a request in a known dialect; see `start`."""
         return Exchange(
             request,
             request.exchange or self.make_id(),
@@ -157,7 +157,7 @@ class Relay:
         self, request: ClientRequest, client: RawClient, observer: FactObserver | None = None
     ) -> ClientResponse:
         """Pass a raw request on; the head of the response is complete when this returns. Raises a fault, and records
-        nothing, where it is no provider's."""
+        nothing, if the request belongs to no provider."""
         replies = self._services.stored
         call = None if replies is None or request.upstream else match_stored(request.path)
         if replies is not None and call is not None and await replies.concerns(call, request):
@@ -186,14 +186,16 @@ class Relay:
         )
 
     async def resume(self, exchange: Exchange) -> ClientResponse:
-        """Run an exchange in this task, whatever made it; the head of the response is complete when this returns."""
+        """Run an exchange that was created elsewhere in this task; the head of the response is complete when this
+        returns."""
         exchange.task = asyncio.current_task()
         return await self._run(exchange)
 
     # --- direct exchanges ---
 
     def direct_lane(self, request: ClientRequest, read_model: ReadModel, respond: Respond) -> DirectLane | None:
-        """What begins direct exchanges with the head of this request; None where each of them is a usual one."""
+        """The lane that starts direct exchanges for requests with this head; None if they have to be regular
+        exchanges."""
         client = self._services.sender.http_client
         if client is None or request.counts or request.coding or request.transport != "http":
             return None
@@ -201,11 +203,12 @@ class Relay:
 
     @property
     def is_direct(self) -> bool:
-        """Whether nothing has to be waited for but providers, unless a rule concerns the request."""
+        """Whether requests can be sent at once, without waiting for anything but the provider, unless a rule concerns
+        them."""
         return self.holds.has_only_rules and self._services.caps is None and not self._is_closing
 
     def may_expand(self, request: ClientRequest, body: bytes) -> bool:
-        """Whether a conversation may have to be put into this body."""
+        """Whether a stored conversation may have to be inserted into this body."""
         stored = self._services.stored
         return stored is not None and stored.may_concern(request.dialect, body)
 
@@ -215,7 +218,7 @@ class Relay:
     async def _run(
         self, exchange: Exchange, run: Callable[[], Awaitable[ClientResponse]] | None = None
     ) -> ClientResponse:
-        """Run it, by `run_exchange` unless by another function, and turn every failure into a response."""
+        """Run an exchange with `run`, by default `run_exchange`, and turn every failure into a response."""
         try:
             if self._is_closing and not exchange.request.was_begun:
                 raise _closing()
@@ -230,7 +233,7 @@ class Relay:
                 if not exchange.is_over:
                     exchange.end(CancelledEnd(cancel_reason()))
                 raise
-            # It was aborted here and not by its client, who gets a response.
+            # The server aborted it, not the client: the client gets a response.
             assert exchange.task is not None
             exchange.task.uncancel()
             return exchange.refuse(exchange.abort_reason)
@@ -239,7 +242,7 @@ class Relay:
                 self.forget(exchange)
 
     def final_body(self, request: ClientRequest) -> FinalBody:
-        """The body that this request would be sent with, after masks. Nothing is sent."""
+        """The body that would be sent for this request, after masks. Nothing is sent."""
         if request.transport == "websocket" and request.http_body is None:
             request, _ = self._alone(request)
         choice = self.router.route_for(request)
@@ -248,8 +251,9 @@ class Relay:
         return self.holds.final_body(body, choice.dialect, choice.model, session=session_of(request), masks=masks)
 
     def socket_request(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest | None]:
-        """Where a request that came over a socket goes. The second is the handshake of the provider's own socket, None
-        where it is asked over HTTP: another dialect, an embedded model, a provider without sockets.
+        """Where a request that arrived over a WebSocket goes: the choice, and the handshake of the provider's own
+        socket. The handshake is None if the provider is called over HTTP: it has another dialect, is embedded, or has
+        no sockets.
 
         Raises the fault that the request itself would end with.
         """
@@ -269,24 +273,25 @@ class Relay:
         return choice, sent
 
     def _alone(self, request: ClientRequest) -> tuple[ClientRequest, RequestClient | None]:
-        """A frame without its socket, as a replay is one: it gets a socket of its own, or goes over HTTP."""
+        """The request for a frame that has no open socket, such as a replay: it gets a socket of its own, or is sent
+        over HTTP."""
         from sightline.exchange.socket_link import OneTurnClient
 
         if not is_frame(request.body):
-            return request, None  # it went over HTTP before
+            return request, None  # it was sent over HTTP originally
         try:
             _, handshake = self.socket_request(request)
         except Fault:
-            return request, None  # the request ends with it
+            return request, None  # the exchange ends with the same fault
         if handshake is not None:
             return request, OneTurnClient(self.dial_socket)
         body = SocketHistory().http_form(request.body).body
         return replace(request, http_body=body, headers=(*request.headers, *HTTP_HEADERS)), None
 
     async def raw_socket(self, request: ClientRequest) -> tuple[ModelChoice, HttpRequest, SocketRecord]:
-        """A socket that is passed on as it is: its provider, its handshake there, and its record. A cap may hold its
-        handshake for a person; what passes later cannot be held, since the two sides do not wait for each other. Raises
-        a fault where there is no such provider, or the socket is not allowed."""
+        """Prepare a socket that is passed through: its provider, the handshake to send there, and its record. A cap may
+        hold the handshake for a user. Later messages cannot be held, since the two sides do not wait for each other.
+        Raises a fault if there is no such provider, or the socket is not allowed."""
         choice = self.router.route_for(request)
         if choice.provider.sign:
             hint = "Use the API of this provider without a WebSocket."
@@ -310,7 +315,7 @@ class Relay:
         return choice, handshake, record
 
     def answer_here(self, request: ClientRequest, reply: Reply) -> ClientResponse:
-        """Answer a request with this reply. Nothing is sent, and the exchange is on record."""
+        """Answer a request with this reply. Nothing is sent; the exchange is recorded."""
         exchange = Exchange(request, request.exchange or self.make_id(), self.hub, self.clock, self.secrets)
         return self._services.interceptor.answer_by_hand(exchange, reply)
 
@@ -320,19 +325,19 @@ class Relay:
 
     @property
     def observer(self) -> object | None:
-        """What follows runs from outside."""
+        """What observes runs from outside this process."""
         return self.hub.observer
 
     def is_missing(self, exchange: str) -> bool:
-        """Whether an exchange was sent and could not be recorded."""
+        """Whether an exchange was sent but could not be recorded."""
         return self.hub.is_missing(exchange)
 
     def unwritten(self, exchange: str) -> list[FactEntry]:
-        """Facts of an exchange under way that are not on record yet."""
+        """Facts of an active exchange that are not recorded yet."""
         return next((each.unwritten for each in self._active if each.id == exchange), [])
 
     async def close(self, grace: float) -> None:
-        """Wait this many seconds for exchanges to end; then abort those that are left."""
+        """Wait up to `grace` seconds for exchanges to end, then abort the rest."""
         self._is_closing = True
         self.holds.close()
         await self._wait_until_empty(grace)

@@ -1,7 +1,7 @@
-"""What goes between a command and the running server that sends for it: one call, and the frames of its answer.
+"""The messages between a command and the running server that sends for it: one call, and the frames of its response.
 
-The answer is a stream of frames, each with its length in front. Facts and faults are JSON inside a frame, because a
-model may write half a character, which only our own JSON can carry.
+The response is a stream of frames, each preceded by its length. Facts and faults are JSON inside a frame, because a
+model may write half a character (a lone surrogate), which only our own JSON can represent.
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ _LENGTH = Struct(">I")
 class RelayCall(msgspec.Struct, frozen=True, kw_only=True):
     """A request that the server sends for a command.
 
-    `provider` is the table of `asked.provider` as the command's configuration has it, None where the server is to
-    route the request. `variables` are those that this table names and that the command's environment holds: they may
-    be keys. What is not `is_recorded` leaves no trace in the record.
+    `provider` is the settings of `asked.provider` in the command's configuration, None if the server should route the
+    request. `variables` are those that these settings name and that the command's environment contains: they may be
+    keys. Without `is_recorded`, the request leaves no trace in the record.
     """
 
     asked: ClientRequest
@@ -42,7 +42,7 @@ class RelayCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitCall(msgspec.Struct, frozen=True):
-    """How long must a request of this size wait for the limits of its model?"""
+    """Asks how long a request of this size must wait for the limits of its model."""
 
     provider: str
     model: str
@@ -51,7 +51,7 @@ class WaitCall(msgspec.Struct, frozen=True):
 
 
 class FaultMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fault, as far as a command needs it."""
+    """The parts of a fault that a command needs."""
 
     code: Code
     message: str
@@ -68,7 +68,7 @@ class FaultMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def fault(self) -> Fault:
-        """The same fault."""
+        """The fault."""
         fault = Fault(
             self.code,
             self.message,
@@ -83,8 +83,8 @@ class FaultMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FactFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="fact"):
-    """A fact that is on record now. `body` is the one that a person released, where they have changed it, and `changes`
-    is JSON: what they changed of the conversation."""
+    """A fact that is now recorded. `body` is the one that a user released, if they have changed it, and `changes` is
+    JSON: what they changed of the conversation."""
 
     noted: bytes
     body: bytes | None = None
@@ -93,7 +93,7 @@ class FactFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="fact"):
 
 
 class HeadFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="head"):
-    """The head of the answer. `fault` is JSON: why there is no answer."""
+    """The head of the response. `fault` is JSON: why there is no reply."""
 
     exchange: str
     status: int
@@ -102,14 +102,14 @@ class HeadFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="head"):
 
 
 class PieceFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="piece"):
-    """The next piece of the answer; `fault` is what the answer broke off with, as soon as that is known."""
+    """The next piece of the response; `fault` is what interrupted the reply, as soon as that is known."""
 
     data: bytes
     fault: bytes | None = None
 
 
 class EndFrame(msgspec.Struct, frozen=True, omit_defaults=True, tag="end"):
-    """The answer ended in order, or with a fault that its dialect has no words for."""
+    """The response ended normally, or with a fault that its dialect cannot express."""
 
     fault: bytes | None = None
 
@@ -121,7 +121,7 @@ T = TypeVar("T")
 
 
 def write_call(call: RelayCall | WaitCall | Wait) -> bytes:
-    """A call, or the answer to a `WaitCall`, which is a `Wait`."""
+    """Encode a call, or the response to a `WaitCall`, which is a `Wait`."""
     return msgspec.msgpack.encode(call)
 
 
@@ -137,7 +137,7 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
 
 
 def write_changes(changes: tuple[SectionChange, ...]) -> bytes:
-    """What a person changed of a conversation."""
+    """Encode what a user changed of a conversation."""
     return encode(msgspec.to_builtins(changes))
 
 
@@ -151,13 +151,13 @@ def write_frame(frame: Frame) -> bytes:
 
 
 class FrameReader:
-    """Frames out of bytes that come in any pieces."""
+    """Reads frames from bytes that arrive in arbitrary pieces."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are whole by now."""
+        """The frames that are complete by now."""
         self._data += data
         while len(self._data) >= _LENGTH.size:
             end = _LENGTH.size + _LENGTH.unpack_from(self._data)[0]

@@ -1,8 +1,8 @@
-"""A relay in another process: requests of a command are sent by the server that runs with the same data folder.
+"""A relay in another process: the requests of a command are sent by the server that runs with the same data folder.
 
-So the server's mode, rules, masks and limits hold for them, they are on its record, and its embedded model answers.
-The command hands over what it composed, byte for byte; the server treats it as it treats a client's request, but for
-the retries, which are those of Sightline's own requests. The command itself sends nothing again.
+The server's mode, rules, masks and limits thus apply to them, they are in its record, and its embedded model answers.
+The command hands over the composed request byte for byte; the server treats it as a client's request, except that
+retries are those of Sightline's own requests. The command itself retries nothing.
 """
 
 from collections import deque
@@ -58,19 +58,19 @@ _LONGEST_REFUSAL = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server of this data folder, and the token that opens it."""
+    """A server of this data folder, and the token that grants access to it."""
 
     url: str
     token: str
 
     def link_to(self, exchange: str) -> str:
-        """What opens an exchange on its page."""
+        """The link that opens an exchange on the server's page."""
         return f"{self.url}/?token={self.token}#/x/{quote(exchange, safe='')}"
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteHold:
-    """A request, or the calls of its reply, in the moment of its release."""
+    """A request, or the tool calls of its reply, at the moment of its release."""
 
     phase: Literal["request", "tool_calls"]
     draft: Let
@@ -78,24 +78,25 @@ class RemoteHold:
 
 
 class RemoteHolds:
-    """What is known here of the holds of the server: bodies that were changed before their release. Its `masks` are
-    applied there."""
+    """What is known here about the holds of the server: bodies that were changed before their release. `masks` is
+    empty, because the server applies them."""
 
     masks: tuple[Mask, ...] = ()
 
     def __init__(self) -> None:
         self.released: dict[str, RemoteHold] = {}
-        """By exchange, while the release of each is observed."""
+        """By exchange, while observers are notified of its release."""
 
     def find(self, exchange: str) -> RemoteHold | None:
-        """The hold of an exchange that is released in this moment with another body than the one that was sent."""
+        """The hold of an exchange that is being released with another body than the one that was sent; None if there is
+        none."""
         return self.released.get(exchange)
 
 
 class RemoteRelay:
-    """Sends through `server`. `catalog` and `environment` are those of the command; `ledger` counts what goes out, so
-    that work in this process can be paced. `on_held` gets the link of each request that waits for a person. `masks` are
-    those of the data folder, for previews; `observer` follows runs of this process from outside."""
+    """Sends through `server`. `catalog` and `environment` are the command's own; `ledger` counts what is sent, so that
+    work in this process can be paced. `on_held` gets the link of each request that waits for a user. `masks` are those
+    of the data folder, for previews; `observer` observes runs of this process from outside."""
 
     def __init__(
         self,
@@ -126,7 +127,8 @@ class RemoteRelay:
         self.secrets = tuple(dict.fromkeys(keys))
 
     async def start(self, request: ClientRequest, observer: FactObserver | None = None) -> ClientResponse:
-        """Let the server send it; the answer's head is here when this returns. `observer` gets each fact but frames."""
+        """Let the server send the request; the head of the response is complete when this returns. `observer` gets each
+        fact except frames."""
         response = await self._call(PATH, self._relay_call(request))
         body = _RemoteBody(response, self._server_ended, lambda fact: self._tell(fact, observer))
         sent = self._ledger.add_request(request.provider, request.model, request.tokens, self._clock.now())
@@ -146,7 +148,7 @@ class RemoteRelay:
         return body.relayed
 
     def final_body(self, request: ClientRequest) -> FinalBody:
-        """The body that this request goes out with, after the masks that the server applies to it."""
+        """The body that the server sends for this request, after its masks."""
         spoken, session = request.dialect, session_of(request)
         return final_body(request.body, spoken, request.model, self._masks if request.masks else (), session=session)
 
@@ -207,8 +209,8 @@ class RemoteRelay:
 
 
 class _RemoteBody(ResponseBody):
-    """The frames of a response as they come, and the body of the answer out of those that bring it; `relayed` is the
-    answer, once that is made. A connection that breaks is the end of the server."""
+    """The frames of a response as they arrive, and the body contained in some of them; `relayed` is the response, once
+    it is made. A broken connection means that the server has ended."""
 
     relayed: ClientResponse
 
@@ -248,7 +250,7 @@ class _RemoteBody(ResponseBody):
                     if fault is not None:
                         raise read_fault(fault)
                 case HeadFrame():
-                    pass  # there is one, and it was read
+                    pass  # there is only one, and it was read
         raise StopAsyncIteration
 
     async def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""A relay that has no provider: clients are answered out of the record, and nothing ever leaves."""
+"""A relay without providers: clients are answered from the record, and nothing is ever sent."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,11 +25,11 @@ from sightline.wire.jsontext import decode, encode
 from sightline.wire.partial_json import begins_array
 
 Wait = Callable[[float], Awaitable[None]]
-"""Returns when so many seconds have passed since the playing began."""
+"""Returns when this many seconds have passed since the playback began."""
 
 
 class PlayedBody(ResponseBody):
-    """The body of a recorded answer, for one reader, once. Nothing is open behind it."""
+    """The body of a recorded response, to be iterated once. It has nothing to close."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self._pieces = pieces
@@ -39,8 +39,8 @@ class PlayedBody(ResponseBody):
 
 
 class _Playback(NamedTuple):
-    """The recorded answer to a request, which `request` is in canonical form, at the pace that `wait` sets. `own` are
-    the headers that Sightline adds."""
+    """Plays the recorded response to a request at the pace that `wait` sets; `request` is the parsed request, and `own`
+    are the headers that Sightline adds."""
 
     recorded: RecordedExchange
     asked: ClientRequest
@@ -75,7 +75,7 @@ class _Playback(NamedTuple):
         return client_response.whole(recorded.id, status, headers, recorded.reply_body, self.own)
 
     async def _respond_whole(self) -> ClientResponse:
-        """A whole body, whatever the recording is."""
+        """Respond with a complete body, even if the recording is a stream."""
         recorded, spoken = self.recorded, self.asked.dialect
         await self._wait_for_end()
         telling = _Telling(recorded, self.request)
@@ -88,7 +88,7 @@ class _Playback(NamedTuple):
         return client_response.whole(recorded.id, 200, [(b"content-type", b"application/json")], body, self.own)
 
     async def _frames(self) -> AsyncIterator[bytes]:
-        """The provider's bytes as they came; where they were interrupted, the error that the client got."""
+        """The provider's bytes as they arrived; if they were interrupted, followed by the error that the client got."""
         recorded = self.recorded
         for frame in recorded.frames:
             await self.wait(frame.after)
@@ -105,7 +105,7 @@ class _Playback(NamedTuple):
             yield gap + failure_frame(recorded.spoken, recorded.fault, fold.reply, last)
 
     async def _write_frames(self) -> AsyncIterator[bytes]:
-        """A stream of the client's dialect, each event when its frame came."""
+        """A stream in the client's dialect, each event at the time of its frame."""
         telling = _Telling(self.recorded, self.request)
         writer = dialect(self.asked.dialect).stream_writer(self._client, Report())
         for frame in self.recorded.frames:
@@ -129,7 +129,7 @@ class _Playback(NamedTuple):
 
 
 class _Telling:
-    """The events of a recording in the terms of the client's request, up to a frame that cannot be read."""
+    """The events of a recording with the tool names of the client's request, up to a frame that cannot be parsed."""
 
     def __init__(self, recorded: RecordedExchange, request: Request) -> None:
         self._recorded = recorded
@@ -158,7 +158,7 @@ class _Telling:
 
 
 def _headers(recorded: RecordedExchange) -> Headers:
-    """Those of the provider that are the client's; the body is on record without its coding."""
+    """The provider's headers for the client; the body is recorded without its encoding."""
     raw = tuple((name.encode("latin-1"), value.encode("latin-1")) for name, value in recorded.headers)
     return client_response.without_coding(client_response.headers_for_client(raw))
 
@@ -167,7 +167,7 @@ _LOG = logging.getLogger("sightline.replay")
 
 
 class ReplayHandler:
-    """Answers like a relay. `fast` leaves out the waits; else frames come as they came then.
+    """Answers clients like a relay, from recordings. Without `fast`, frames are sent at their recorded pace.
 
     Nothing is recorded: `x-sightline-exchange` names the recording that answered.
     """
@@ -180,7 +180,7 @@ class ReplayHandler:
         _LOG.log(level, "%d recordings answer clients, and nothing is sent to a provider", len(library))
 
     async def start(self, request: ClientRequest) -> ClientResponse:
-        """The recorded answer to this request; a request without one is refused in the client's dialect."""
+        """The recorded response to this request; a request without one is refused in the client's dialect."""
         started = self._clock.monotonic()
         try:
             lines = lines_of(request.dialect, request.body, request.model, counts=request.counts)
@@ -195,7 +195,7 @@ class ReplayHandler:
         return await _Playback(recorded, request, parsed, self._waiting(started), own).respond()
 
     async def close(self, _grace: float) -> None:
-        """What still plays goes on at full speed."""
+        """Play the rest of all active responses at full speed."""
         self._is_fast = True
 
     def _waiting(self, started: float) -> Wait:
@@ -216,7 +216,7 @@ class ReplayHandler:
 
 
 async def no_recording(library: Library, lines: list[str]) -> Fault:
-    """That nothing is recorded of this request, and what comes nearest to it."""
+    """The fault of a request without a recording, which shows the most similar recording."""
     nearest = await library.nearest(lines)
     hint = "Record it first: run the client once through `sightline serve` without --replay."
     if nearest is None:

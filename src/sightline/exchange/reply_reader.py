@@ -1,4 +1,4 @@
-"""Reads a response for the record and for our own callers, and undoes content codings."""
+"""Parses a response for the record and for Sightline's own callers, and decodes content encodings."""
 
 from collections.abc import Callable
 
@@ -15,10 +15,12 @@ _MOST_WARNINGS = 3
 
 
 class ReplyReader:
-    """Reads a response beside the client. Whatever goes wrong with that is a warning, and the client is served.
+    """Parses a response alongside the client. Anything that goes wrong becomes a warning, and the client is still
+    served.
 
-    `has_failed`: the response is an error or was interrupted. `has_begun`: something of a reply has arrived.
-    One that `keeps_events` has each event, as it came, for a caller of our own; else pieces of one text are joined.
+    `has_failed`: the response is an error or was interrupted. `has_begun`: something of a reply has arrived. With
+    `keeps_events`, each event is kept as it arrived, for one of Sightline's own callers; otherwise the pieces of one
+    text are joined.
     """
 
     def __init__(self, spoken: str, *, keeps_events: bool = False) -> None:
@@ -29,7 +31,7 @@ class ReplyReader:
         self._is_lost = False
         self._error: Exception | None = None
         self.was_interrupted = False
-        """Set where the response is known to be cut off: half a frame, as a cut connection leaves it, is no news."""
+        """Set if the response is known to be truncated, so that an incomplete last frame is not reported."""
         self.has_failed = False
         self._has_begun = False
         self._warnings: list[str] = []
@@ -41,7 +43,7 @@ class ReplyReader:
         self._read(self.decoder.close)
 
     def whole(self, data: bytes) -> None:
-        """Read a response that is complete, and most likely no stream."""
+        """Parse a response that is complete, and most likely not a stream."""
         self._read(self.decoder.whole, data)
 
     def _read(self, read: Callable[..., list[StreamEvent]], *data: bytes) -> None:
@@ -59,7 +61,7 @@ class ReplyReader:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of a reply has come; an answer that cannot be read is taken for one."""
+        """Whether anything of a reply has arrived; a response that cannot be parsed counts as one."""
         return self._has_begun or self._is_lost
 
     @property
@@ -68,13 +70,13 @@ class ReplyReader:
 
     @property
     def warning(self) -> str:
-        """What was wrong, in a sentence or two."""
+        """The warnings, in a sentence or two."""
         more = len(self._warnings) - _MOST_WARNINGS
         return "; ".join(self._warnings[:_MOST_WARNINGS]) + (f"; and {more} more" if more > 0 else "")
 
     def take_events(self) -> list[StreamEvent]:
-        """The events since the last call. Raises what went wrong with the reading: to a caller of our own, a reply that
-        could not be read must not look like an empty one."""
+        """The events since the last call. Raises the error of the parser: to one of Sightline's own callers, a reply
+        that could not be parsed must not look like an empty one."""
         if self._error is not None:
             raise self._error
         events, self._events = self._events, []
@@ -95,14 +97,14 @@ class ReplyReader:
                 self._has_begun = True
 
     def give_up(self, why: str) -> None:
-        """What comes from now on cannot be read."""
+        """Stop parsing: the rest of the response cannot be read."""
         if not self._is_lost:
             self._is_lost = True
             self._warnings.append(why)
 
 
 def read_so_far(spoken: str, data: bytes) -> Reply:
-    """What there is of a response, whole or interrupted."""
+    """The reply so far in a response, complete or interrupted."""
     reading = ReplyReader(spoken)
     reading.was_interrupted = True
     reading.feed(data)
@@ -111,30 +113,30 @@ def read_so_far(spoken: str, data: bytes) -> Reply:
 
 
 def _says_nothing(event: StreamEvent) -> bool:
-    """Whether an event could come of any JSON, such as a ping of another dialect, and begins no reply."""
+    """Whether an event could result from any JSON, such as another dialect's ping, and does not begin a reply."""
     if isinstance(event, Started):
         return event.id is None and event.model is None
     return isinstance(event, Ended | FieldReceived)
 
 
 def is_coded(content_encoding: str) -> bool:
-    """Whether this value of the header says that a body is compressed."""
+    """Whether this value of the `Content-Encoding` header means that a body is compressed."""
     return content_encoding.strip().lower() not in ("", "identity")
 
 
 def decoder_for(content_encoding: str) -> "BodyDecoder | None":
-    """What undoes this content coding; None where there is none."""
+    """The decoder for this content encoding; None if there is none."""
     return BodyDecoder(content_encoding) if is_coded(content_encoding) else None
 
 
 def decode_body(content_encoding: str, body: bytes) -> bytes:
-    """A whole body after content decoding, as far as that is possible."""
+    """A complete body after content decoding, as far as that is possible."""
     decoder = decoder_for(content_encoding)
     return body if decoder is None else decoder.feed(body)
 
 
 class BodyDecoder:
-    """Undoes the content codings of a response, the last one first. `trouble` says why it cannot go on."""
+    """Decodes the content encodings of a response, the last one first. `trouble` says why it cannot continue."""
 
     def __init__(self, coding: str) -> None:
         known = coding.strip().lower()
@@ -144,7 +146,7 @@ class BodyDecoder:
         self.trouble = "" if is_read else f"the content coding {known} cannot be read: what it holds is not known"
 
     def feed(self, data: bytes) -> bytes:
-        """The decoded bytes; the bytes themselves where the coding is not known."""
+        """The decoded bytes; unchanged if the encoding is unknown, empty if they are invalid."""
         if self._decodings is None:
             return data
         try:
@@ -157,7 +159,7 @@ class BodyDecoder:
 
 
 def read_error_body(spoken: str, status: int, body: bytes) -> Fault:
-    """What an error response says, in the words of its dialect where it has them."""
+    """The fault in an error response, read as its dialect writes errors, or else as plain text."""
     try:
         return dialect(spoken).read_error(status, decode(body), {})
     except Fault:
@@ -174,7 +176,7 @@ def unreadable(why: str) -> Fault:
 
 
 def key_repeated() -> Fault:
-    """The fault of a coded response that contains a key."""
+    """The fault of an encoded response that contains a key."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         "the answer repeats a configured key and is coded, so that the key cannot be taken out",

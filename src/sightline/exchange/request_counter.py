@@ -1,4 +1,4 @@
-"""How many tokens a client's request has, where its provider cannot be asked in the client's own words."""
+"""Estimates how many tokens a client's request has, if its provider has no such call in the client's dialect."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from sightline.tokens.estimator import Estimator
 from sightline.wire.jsontext import decode
 
 MOST_ESTIMATORS = 8
-"""So many models' counts are remembered: each remembers some megabytes of text."""
+"""How many models' estimators are kept: each caches some megabytes of text."""
 
 _MOST_BYTES = 256 * 1024
 _BYTES_PER_TOKEN = 4
@@ -31,14 +31,14 @@ _LARGEST_COUNTED = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RequestCounter:
-    """Estimates, with what is known of a model and what was learned of it. `most` models' counts are remembered."""
+    """Estimates tokens with what is known and was learned about a model. At most `most` estimators are kept."""
 
     memory: Memory
     most: int = MOST_ESTIMATORS
     _estimators: dict[tuple[str, str, str], Estimator] = field(default_factory=dict)
 
     def estimate(self, choice: ModelChoice, request: Request) -> Estimate:
-        """The tokens of a request at this provider."""
+        """The estimated tokens of a request at this provider."""
         provider, model, estimator = choice.provider_name, choice.model, self._calibrate(choice, request)
         if not self.memory.has_counted:
             return estimator.request(request)
@@ -46,13 +46,13 @@ class RequestCounter:
         return estimator.request(request) if known is None else estimator.estimate_continuation(request, *known)
 
     def learn(self, choice: ModelChoice, request: Request, usage: Usage) -> None:
-        """The provider has counted this request."""
+        """Learn from the provider's count of this request."""
         raw = self.raw_estimate(choice, request)
         self.take(choice, request, raw, usage, digest_chain(choice.provider_name, choice.model, request))
 
     def take(self, choice: ModelChoice, request: Request, raw: Estimate, usage: Usage, chain: list[str]) -> None:
-        """The same, where the request was looked at already: `raw` is what the rules alone say of it, `chain` the
-        digests by which it is known."""
+        """The same for a request that was already examined: `raw` is its estimate by the rules only, `chain` the
+        digests that identify it."""
         provider, model, window = choice.provider_name, choice.model, choice.facts.context_window
         kind = {"tools": bool(request.tools), "media": has_media(request)}
         self.memory.learn(provider, model, raw, usage, **kind, window=window)
@@ -64,39 +64,39 @@ class RequestCounter:
         self.memory.note_count(chain, tokens)
 
     def _calibrate(self, choice: ModelChoice, request: Request) -> Estimator:
-        """The estimator of this model, with all that was learned for such requests."""
+        """The estimator of this model, with everything that was learned for such requests."""
         estimator, provider, model = self.estimator(choice), choice.provider_name, choice.model
         kind = {"tools": bool(request.tools), "media": has_media(request)}
         estimator.calibrate(*self.memory.ratios(provider, model, **kind))
         return estimator
 
     def note(self, choice: ModelChoice, request: Request, tokens: int) -> None:
-        """The provider was asked for the tokens of this request, and these are they."""
+        """Note the provider's answer to a call for the token count of this request."""
         self.memory.note_count(digest_chain(choice.provider_name, choice.model, request), tokens)
 
     def raw_estimate(self, choice: ModelChoice, request: Request) -> Estimate:
-        """The same without what was learned, from which more can be learned."""
+        """The estimate without what was learned, from which more can be learned."""
         return self.estimator(choice).estimate_by_rules(request)
 
     def estimator(self, choice: ModelChoice) -> Estimator:
-        """The one for this model, which remembers what it has counted."""
+        """The estimator for this model, which caches its counts."""
         key = choice.provider_name, choice.model, choice.dialect
         estimator = self._estimators.pop(key, None) or Estimator(choice.facts, dialect=choice.dialect)
-        self._estimators[key] = estimator  # at the end: the one at the front was left alone for longest
+        self._estimators[key] = estimator  # at the end: the first one has been unused for longest
         if len(self._estimators) > self.most:
             del self._estimators[next(iter(self._estimators))]
         return estimator
 
     def at_once(self, choice: ModelChoice, request: Request, size: int) -> int:
-        """About how many tokens it has, in no time: of a large body its size has to tell."""
+        """Roughly how many tokens the request has, quickly: a large body is judged by its size."""
         if size > _MOST_BYTES:
             return size // _BYTES_PER_TOKEN
         return self.estimate(choice, request).tokens
 
     def estimate_usage(self, choice: ModelChoice, body: bytes, reply: Reply) -> Usage | None:
-        """What an answer used whose provider did not count all of it: what it has counted, and an estimate of the rest,
-        marked as such. `body` is the one that was sent. None where more was counted than there is, or the body cannot
-        be estimated."""
+        """The usage of a response of which the provider did not report all counts: the reported counts, and an estimate
+        of the rest, marked as such. `body` is the one that was sent. None if nothing has to be estimated, or the body
+        cannot be."""
         counted = possible(reply.usage) or Usage()
         asked = counted.input_tokens or self._estimate_body(choice, body)
         if asked is None:
@@ -109,8 +109,9 @@ class RequestCounter:
         return replace(counted, input_tokens=asked, output_tokens=written, is_estimated=True)
 
     def with_estimate(self, choice: ModelChoice, body: bytes, reply: Reply, response: Callable[[], bytes]) -> Reply:
-        """The reply with an estimate of what was used, where the provider has not reported it. `body` is the one that
-        was sent, `response` what came; it is read where the reply has no parts, because it was read in a hurry."""
+        """The reply with an estimated usage, if the provider has not reported it. `body` is the one that was sent.
+        `response` returns what arrived; it is parsed if the reply has no parts, because only its ending was parsed
+        before."""
         reported = possible(reply.usage)
         if self.is_plausible(choice, reported):
             return reply
@@ -123,16 +124,16 @@ class RequestCounter:
         return reply if usage is None else replace(reply, usage=usage)
 
     def is_plausible(self, choice: ModelChoice, usage: Usage | None) -> bool:
-        """Whether the provider has counted all, and no prompt that is larger than the window of the model. `usage` is
-        what is possible of its counts."""
+        """Whether the provider has reported all counts, and no prompt larger than the context of the model. `usage`
+        contains only its plausible counts."""
         if not is_complete(usage):
             return False
         window = choice.facts.context_window
         return window is None or (usage.input_tokens or 0) <= window
 
     def _drop_odd_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
-        """The usage without its prompt where that is larger than the window of the model, and more than twice what it
-        is estimated at. The window alone does not tell: the one that is known here may be out of date."""
+        """The usage without its prompt tokens if these exceed the context of the model, and are more than twice the
+        estimate. The context alone does not decide: the size known here may be out of date."""
         window = choice.facts.context_window
         if usage is None or window is None or (usage.input_tokens or 0) <= window:
             return usage
@@ -143,19 +144,19 @@ class RequestCounter:
 
     def _estimate_body(self, choice: ModelChoice, body: bytes) -> int | None:
         # All requests wait while one is counted. Most of a long conversation was counted with the turn before it: then
-        # 250 KB take 1 ms, else 30 ms.
+        # 250 KB take 1 ms, otherwise 30 ms.
         if len(body) > _LARGEST_COUNTED:
             return None
         spoken = dialect(choice.dialect)
         texts = None if spoken.plain_texts is None else spoken.plain_texts.request(body)
-        if texts is not None:  # as most are, and then nothing else of it takes tokens
+        if texts is not None:  # as in most bodies; nothing else in them takes tokens
             messages = [Message(role, tuple(map(Text, said))) for role, said in texts]  # type: ignore[arg-type]
             return max(1, self.estimate(choice, Request(messages=tuple(messages))).tokens)
         request = read_body(choice.dialect, body)
         return None if request is None else max(1, self.estimate(choice, request).tokens)
 
     def answer(self, request: ClientRequest, choice: ModelChoice) -> tuple[int, JsonObject]:
-        """The tokens of a request that asks for nothing else, and the answer to it."""
+        """The estimated tokens of a request that asks only for their count, and the response to it."""
         document = decode(request.body)
         counting = counting_of(request.dialect)
         if isinstance(document, dict) and isinstance(inner := document.get(counting.wrapper), dict):
@@ -165,7 +166,7 @@ class RequestCounter:
 
 
 def read_body(spoken: str, body: bytes) -> Request | None:
-    """The request in a body of this dialect. None where it cannot be read: its provider may make something of it."""
+    """The request in a body of this dialect. None if it cannot be parsed: its provider may still accept it."""
     try:
         document = decode(body)
         return dialect(spoken).read_request(document) if isinstance(document, dict) else None
@@ -181,14 +182,14 @@ def has_media(request: Request) -> bool:
 def _holds_media(parts: tuple[Part, ...]) -> bool:
     for part in parts:
         if isinstance(part, Text):
-            continue  # as most are
+            continue  # like most parts
         if isinstance(part, Image | Document | Audio) or (isinstance(part, ToolResult) and _holds_media(part.parts)):
             return True
     return False
 
 
 def read_count(spoken: str, data: bytes) -> tuple[int | None, Fault | None]:
-    """The count that a provider gave, or what is wrong with its answer."""
+    """The count in a provider's response, or the fault in it."""
     try:
         document: Json = decode(data)
         return read_token_count(spoken, document), None

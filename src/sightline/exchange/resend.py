@@ -1,8 +1,8 @@
-"""Recorded requests sent once more: made ready as a client's request for the relay or as a call to show, and sent in
-the background.
+"""Sends recorded requests again: prepares them as a client's request for the relay or as a call to show, and sends them
+in the background.
 
-Credentials are not on record. To be sent, a request needs a provider that has a key of its own or wants none. A call
-that is shown names the variable of that key, or else one for the client's.
+Credentials are not recorded. To be sent, a request needs a provider that has its own key or needs none. A call that is
+shown names the variable of that key, or otherwise one for the client's.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ from sightline.wire.secrets import MASK, parameters
 
 _MODEL_IN_PATH = re.compile(r"(?<=models/).+?(?=:\w+$)")
 _LEFT_OUT = frozenset({"accept-encoding", "content-encoding", *CREDENTIAL_HEADERS})
-"""The body is on record without its coding, and the response is to be read without one."""
+"""The body is recorded without its encoding, and the response should be read without one."""
 
 
 def again(recorded: RecordedExchange) -> ClientRequest:
-    """The request that was sent, for the provider that it was sent to: the very bytes."""
+    """The request that was sent, byte for byte, for the provider that it was sent to."""
     provider = recorded.summary.provider
     if not provider or recorded.spoken == recorded.received.dialect:
         request = msgspec.structs.replace(_as_received(recorded), body=recorded.sent)
@@ -69,7 +69,8 @@ def again(recorded: RecordedExchange) -> ClientRequest:
 
 
 def elsewhere(recorded: RecordedExchange, model: str) -> ClientRequest:
-    """The same request for another model, wherever that is; what a person changed before it was sent stays changed."""
+    """The same request for another model, at whichever provider serves it. Changes that a user made before it was sent
+    are kept."""
     request = _as_received(recorded)
     body = recorded.sent if recorded.spoken == request.dialect else recorded.body
     if dialect(request.dialect).model_in_path:
@@ -79,31 +80,31 @@ def elsewhere(recorded: RecordedExchange, model: str) -> ClientRequest:
 
 
 def had_credential(recorded: RecordedExchange) -> bool:
-    """Whether the client showed who it is, in a way that is not on record."""
+    """Whether the client sent a credential, which is not recorded."""
     query = parameters(recorded.received.path.partition("?")[2])
     is_in_query = any(is_secret_parameter(name) and piece.endswith(f"={MASK}") for name, piece in query)
     return bool(_credential_header(recorded)) or is_in_query
 
 
 def call_of(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
-    """The call that was made, with a variable where the key stood: to the address that is on record, whatever the
-    settings say today. Exchanges without one go to where the settings have their provider."""
+    """The call that was made, with a variable in place of the key. It goes to the recorded address, even if the
+    settings have changed. An exchange without a recorded address goes to its provider's current one."""
     if recorded.is_raw:
         return _raw_call(recorded, catalog)
     provider = _provider(recorded, catalog)
     call = _call_to(recorded, provider, catalog)
     headers = call.headers
-    if recorded.url and provider.base_url == recorded.url:  # it may need no key
+    if recorded.url and provider.base_url == recorded.url:  # it may not need a key
         headers = tuple((name, dataclasses.replace(value, optional=True) if isinstance(value, Variable) else value)
                         for name, value in headers)  # fmt: skip
-    # The embedded model listens elsewhere each time, so that its address of then leads nowhere.
+    # The embedded model listens at another address each time, so the recorded one is useless.
     return dataclasses.replace(
         call, headers=headers, url=call.url if provider.embedded else _address(recorded) or call.url
     )
 
 
 def _raw_call(recorded: RecordedExchange, catalog: Catalog) -> RequestTemplate:
-    """The call that passed as it came, with a variable where its credential stood."""
+    """The call of a raw exchange, with a variable in place of its credential."""
     recorded.need_whole_request()
     name = recorded.summary.provider
     provider = catalog.providers.get(name, Provider())
@@ -128,7 +129,7 @@ def _call_to(recorded: RecordedExchange, provider: Provider, catalog: Catalog) -
         return dataclasses.replace(call, headers=(*call.headers, *_agent(recorded)))
     variables = dict.fromkeys(provider.env_headers.values(), MASK)
     request, sent = again(recorded), recorded.sent
-    if recorded.received.transport == "websocket" and is_frame(sent):  # shown as the POST that asks for the same
+    if recorded.received.transport == "websocket" and is_frame(sent):  # shown as the equivalent POST
         request = msgspec.structs.replace(request, headers=(*request.headers, *HTTP_HEADERS))
         sent = SocketHistory().http_form(sent).body
     call = own_call(request, choice, variables, sent)
@@ -138,7 +139,7 @@ def _call_to(recorded: RecordedExchange, provider: Provider, catalog: Catalog) -
 
 
 def _address(recorded: RecordedExchange) -> str:
-    """The address on record, without what is a credential there: that is sent in a header."""
+    """The recorded address without credentials, which are sent in a header."""
     place, _, query = recorded.url.partition("?")
     kept = [piece for piece in query.split("&") if piece and not piece.endswith(f"={MASK}")]
     return f"{place}?{'&'.join(kept)}" if kept else place
@@ -149,7 +150,7 @@ def _variable(words: str) -> str:
 
 
 def _optional_unless_key(value: TemplateValue, provider: Provider) -> TemplateValue:
-    """Only the key has to be set."""
+    """Only the key is required."""
     if isinstance(value, Variable) and value.name != provider.key_env:
         return dataclasses.replace(value, optional=True)
     return value
@@ -186,7 +187,7 @@ def _agent(recorded: RecordedExchange) -> tuple[tuple[str, str], ...]:
 
 
 def _provider(recorded: RecordedExchange, catalog: Catalog) -> Provider:
-    """The provider that it went to, as it is configured now; with a name for the client's own key where it has none."""
+    """The provider that it was sent to, as configured now; with a variable for the client's own key if it has none."""
     name = recorded.summary.provider
     if not name:
         hint = "Use --as wire for the body that the client sent."
@@ -195,7 +196,7 @@ def _provider(recorded: RecordedExchange, catalog: Catalog) -> Provider:
     spoken = recorded.spoken
     if provider is None or (spoken != provider.dialect and spoken not in provider.also):
         if recorded.url:
-            # These settings are not those with which it was sent; what they do not tell is on record or the caller's.
+            # The current settings are not those with which it was sent; what they lack is recorded or up to the caller.
             help_ = "It is the provider's key, if it wants one."
             header = "" if recorded.spoken != recorded.received.dialect else _credential_header(recorded)
             return Provider(
@@ -219,7 +220,7 @@ def _provider(recorded: RecordedExchange, catalog: Catalog) -> Provider:
 
 
 def _credential_header(recorded: RecordedExchange) -> str:
-    """The header in which the client showed who it is; nothing where it used none."""
+    """The header in which the client sent its credential; empty if there is none."""
     shown = (key.lower() for key, value in recorded.received.headers if value == MASK)
     return next((key for key in shown if key in CREDENTIAL_HEADERS), "")
 
@@ -233,7 +234,7 @@ _LOG = logging.getLogger("sightline.replay")
 
 
 class ResendSources:
-    """What a request can be sent again with: the providers as they are configured now, and the keys that are set."""
+    """What a request can be sent again with: the providers as configured now, and the keys that are set."""
 
     def __init__(self, catalog: Catalog, environment: Mapping[str, str]) -> None:
         self._catalog = catalog
@@ -242,12 +243,12 @@ class ResendSources:
     def request_for(
         self, exchange: RecordedExchange, *, model: str = "", body: bytes | None = None, masks: bool | None = None
     ) -> ClientRequest:
-        """What to send: the same bytes to the same provider, these bytes to it, or the same request to another model.
+        """The request to send: the same bytes to the same provider, `body` to the same provider, or the same request to
+        another model.
 
-        `masks` says whether the masks that are active now are put on it. Where that is not said, a request for these
-        very bytes gets them; what is translated from the client's own request gets masks as that did.
-
-        What cannot be sent, or only without the key that it needs, is a fault before anything is tried.
+        `masks` says whether the active masks are applied. By default they are not, unless the request is translated
+        again from the client's own, which is then masked as the original was. Raises a fault if the request cannot be
+        sent, or lacks the key that it needs.
         """
         if exchange.is_count:
             raise Fault(Code.USAGE, f"{exchange.id} only counted tokens", hint="Replay one that asked a model.")
@@ -286,13 +287,13 @@ class ResendSources:
         return request if body is None else _with_body(request, body)
 
     def _route_retries(self, exchange: RecordedExchange, provider: str) -> int | None:
-        """How often the route on which it came to this provider sends a request again, if that says so. It is sent
-        again past the routes, to the provider itself."""
+        """The retries of the route by which the request reached this provider; None if the route does not set them. A
+        resent request bypasses the routes and goes to the provider itself."""
         received = exchange.received
         try:
             choice = choose(self._catalog, received.model, has_key=self._has_key, arriving=received.dialect)
         except Fault:
-            return None  # its model is not known any more
+            return None  # its model is no longer known
         return choice.route.retries if choice.route is not None and choice.provider_name == provider else None
 
     def _need_key(self, provider: Provider) -> None:
@@ -306,7 +307,7 @@ class ResendSources:
 
 
 class Resender:
-    """Sends recorded requests again, and reads each response to its end, so that all of it is on record."""
+    """Sends recorded requests again, and reads each response to its end, so that all of it is recorded."""
 
     def __init__(self, relay: Relay, store: Store, means: ResendSources, clock: Clock) -> None:
         self._relay = relay
@@ -318,12 +319,12 @@ class Resender:
     async def start(
         self, summary: Summary, *, model: str = "", body: bytes | None = None, masks: bool | None = None
     ) -> str:
-        """Send this exchange again; the answer is the new exchange's id, as soon as that is on record."""
+        """Send this exchange again; returns the new exchange's id as soon as it is recorded."""
         exchange = await load_exchange(self._store, summary)
         return await self.send(self._means.request_for(exchange, model=model, body=body, masks=masks))
 
     async def send(self, request: ClientRequest) -> str:
-        """Send a request that no client waits for; the answer is its exchange's id, as soon as that is on record."""
+        """Send a request for which no client waits; returns its exchange's id as soon as it is recorded."""
         request = msgspec.structs.replace(request, received=self._clock.monotonic())
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[str] = loop.create_future()
@@ -335,14 +336,14 @@ class Resender:
         task = loop.create_task(self._send(request, on_fact))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        exchange = await wait_started(begun, task)  # one that never began says why
+        exchange = await wait_started(begun, task)  # raises the fault of one that never started
         if self._relay.is_missing(exchange):
             hint = "Make room for the record. The request was sent all the same."
             raise Fault(Code.CONFIG, "the replay could not be recorded", hint=hint, status=503)
         return exchange
 
     async def close(self, grace: float) -> None:
-        """Let what is under way end within so many seconds; then it is cut off, as every client's request is."""
+        """Let active requests end within this many seconds; then they are aborted, like those of clients."""
         await self._relay.close(grace)
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
@@ -352,20 +353,21 @@ class Resender:
             if request.method:
                 async with await self._relay.start_raw(request, StoredBody(request.body), observer) as passed:
                     async for _ in passed:
-                        pass  # the record keeps it
+                        pass  # it is recorded
                 return
             async with await self._relay.start(request, observer) as relayed:
                 await read_answer(relayed, request.dialect, _unheard)
         except Fault as fault:
-            _LOG.info("the replay of %s failed: %s", request.origin, fault.message)  # the record says the same
+            _LOG.info("the replay of %s failed: %s", request.origin, fault.message)  # the record contains the same
 
 
 def _unheard(_event: StreamEvent) -> None:
-    """The record holds the answer."""
+    """Does nothing: the response is recorded."""
 
 
 def _with_body(request: ClientRequest, body: bytes) -> ClientRequest:
-    """The same request with exactly this body; model and stream flag are read from it where the dialect has them."""
+    """The same request with exactly this body; the model and the stream flag are read from it unless the dialect has
+    them in the path."""
     document = decode(body)
     if not isinstance(document, dict):
         raise Fault(Code.INVALID_REQUEST, "the body is not a JSON object", hint="Send the request as one JSON object.")

@@ -1,4 +1,4 @@
-"""The response for the client: made from the provider's response, whole or streamed, in the client's dialect."""
+"""The response for the client: made from the provider's response, complete or streamed, in the client's dialect."""
 
 import asyncio
 from collections import deque
@@ -35,7 +35,7 @@ from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 
 LARGEST_BODY = 2 * 1024 * 1024
-"""A larger one takes longer to count than its lesson is worth."""
+"""Counting a larger body takes longer than it is worth."""
 
 MOST_WAITING = 8
 FIRST_LESSONS = 24
@@ -45,17 +45,17 @@ _MODELS = 256
 
 
 class TrafficLearning:
-    """Takes what providers counted, and teaches the memory with it."""
+    """Collects what providers counted, and trains the memory's estimates with it."""
 
     def __init__(self, memory: Memory) -> None:
-        self._counter = RequestCounter(memory, most=_ESTIMATORS)  # of its own, since it is used in another thread
+        self._counter = RequestCounter(memory, most=_ESTIMATORS)  # its own, since it is used in another thread
         self._waiting: deque[tuple[ModelChoice, bytes, Usage]] = deque(maxlen=MOST_WAITING)
         self._taken: dict[tuple[str, str], tuple[int, float]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def note(self, choice: ModelChoice, body: bytes, usage: Usage) -> float:
-        """The provider has counted this body, which is in the choice's dialect. Returns for how many seconds no other
-        request to this model is worth looking at."""
+        """Take a provider's count of this body, which is in the choice's dialect. Returns the number of seconds for
+        which other requests to this model can be skipped."""
         if not usage.input_tokens or len(body) > LARGEST_BODY:
             return 0.0
         now, key = asyncio.get_running_loop().time(), (choice.provider_name, choice.model)
@@ -87,8 +87,8 @@ class TrafficLearning:
                 self._counter.take(choice, request, raw, usage, chain)
 
     def _study(self, choice: ModelChoice, body: bytes) -> tuple[Request, Estimate, list[str]] | None:
-        """Everything that takes time: the request, what the rules say of it, and its digests. None where the body is
-        no request that can be read."""
+        """The slow part: the request, its estimate by the rules, and its digests. None if the body is not a readable
+        request."""
         request = read_body(choice.dialect, body)
         if request is None:
             return None
@@ -101,7 +101,7 @@ _NO_CONTENT = 204
 
 
 class Responder:
-    """Makes the responses of clients and ends their exchanges. The ledger and the estimates learn the tokens used."""
+    """Makes the responses for clients and ends their exchanges. The ledger and the estimates learn the tokens used."""
 
     def __init__(self, memory: Memory, counter: RequestCounter, clock: Clock) -> None:
         self._memory = memory
@@ -112,14 +112,14 @@ class Responder:
     # --- without a reply ---
 
     def answer_with_estimate(self, exchange: Exchange) -> ClientResponse:
-        """A count of tokens that is estimated here, because the provider has no call for it in the client's dialect."""
+        """A token count that is estimated here, because the provider has no such call in the client's dialect."""
         tokens, body = self._counter.answer(exchange.request, exchange.choice)
         exchange.end(FinishedEnd(Reply(usage=Usage(input_tokens=tokens)), "the tokens were estimated here"))
         headers = [(b"content-type", b"application/json"), (b"x-sightline-estimated", b"1")]
         return client_response.whole(exchange.id, 200, headers, encode(body), exchange.own_headers())
 
     def answer_with_error(self, exchange: Exchange, refused: RefusedResponse) -> ClientResponse:
-        """The provider's error: its own bytes in its own dialect, written anew in any other."""
+        """The provider's error: its own bytes if it has the client's dialect, otherwise rewritten."""
         plain = decode_body(client_response.header(refused.headers, b"content-encoding"), refused.body)
         exchange.recorder.record_chunk(plain)
         if exchange.choice.dialect != exchange.request.dialect:
@@ -138,7 +138,8 @@ class Responder:
         plain: bytes,
         reading: ReplyReader | None = None,
     ) -> ClientResponse:
-        """A whole response in the client's dialect, without configured keys. `reading` has read the plain body."""
+        """A complete response in the client's dialect, without configured keys. `reading` has parsed the decoded
+        body."""
         passed = client_response.headers_for_client(headers, exchange.secrets)
         if exchange.secrets and (shown := client_response.without(plain, exchange.secrets)) != plain:
             body, passed, reading = shown, client_response.without_coding(passed), None
@@ -150,13 +151,13 @@ class Responder:
     async def answer_with_response(
         self, exchange: Exchange, accepted: AcceptedResponse, outbound: Outbound, turn: AsyncExitStack | None
     ) -> ClientResponse:
-        """The response of the provider, whose body has not been read yet. `turn`, the embedded model's, is kept while
-        it streams."""
+        """The provider's response, whose body has not been read yet. `turn`, the turn at the embedded model, is kept
+        while the response streams."""
         response = accepted.response
         is_same = exchange.choice.dialect == exchange.request.dialect
         is_framed = response.header("content-type").lower().startswith(_EVENTS)
         if is_framed and (response.status == _NO_CONTENT or response.header("content-length").strip() == "0"):
-            is_framed = False  # there is no event in it
+            is_framed = False  # it contains no event
         if exchange.request.is_stream or (is_same and is_framed):
             tap = self._tap(exchange, response, outbound, is_framed=is_framed)
             return await self._stream(exchange, tap, accepted, turn)
@@ -176,7 +177,7 @@ class Responder:
     def _verbatim(self, exchange: Exchange, response: ProviderResponse, body: "_Body") -> tuple[Reply, ClientResponse]:
         _refuse_empty(body)
         reply, reading, warning = None, None, ""
-        is_own = exchange.request.is_own  # such a caller wants the events, which the quick reader does not make
+        is_own = exchange.request.is_own  # these callers need the events, which the quick reader does not produce
         if not (body.trouble or is_own):
             spoken = dialect(exchange.choice.dialect)
             read = read_usual_reply if body.is_one_piece else read_plain_reply
@@ -241,7 +242,7 @@ class Responder:
         decoder = decoder_for(response.header("content-encoding"))
         if choice.dialect == request.dialect:
             masking = FrameMasking(exchange.secrets) if is_framed else Masking(exchange.secrets)
-            # A client that asked for no stream does not look for an error in one.
+            # A client that did not ask for a stream does not look for an error in one.
             is_read = is_framed and request.is_stream
             return VerbatimTap(exchange, choice.dialect, masking=masking, decoder=decoder, is_framed=is_read)
         assert outbound.client is not None
@@ -264,7 +265,7 @@ class Responder:
         accepted: AcceptedResponse,
         turn: AsyncExitStack | None,
     ) -> ClientResponse:
-        # A caller of our own takes the events, not the bytes.
+        # Sightline's own callers take the events, not the bytes.
         came = None if exchange.request.is_own else accepted.response.take_whole()
         if came is not None and turn is None and isinstance(tap, VerbatimTap) and (reply := tap.take_whole(came)):
             self._settle(exchange, accepted.sent, reply)
@@ -287,10 +288,10 @@ class Responder:
         if came is not None:
             response.set_body(await pump.take_whole(came))
         else:
-            recorder.commit()  # the client gets its id with the head of the response
+            recorder.commit()  # the client gets the exchange's id with the head of the response
             exchange.stream(pump.abort)
         if came is None and (isinstance(tap, TranslatingTap) or not tap.is_framed):
-            # Wait for the first bytes: an error in their place can still have a status.
+            # Wait for the first bytes: if they are an error, it can still have a status.
             try:
                 with exchange.waiting():
                     await pump.begin()
@@ -309,7 +310,7 @@ class Responder:
         return response
 
     def _own_stream(self, exchange: Exchange, response: ProviderResponse, body: bytes) -> ClientResponse:
-        """A stream in the client's dialect that is here whole, and that its tap has taken as it is."""
+        """A stream in the client's dialect that has arrived completely, and that its tap passes unchanged."""
         headers = client_response.headers_for_client(response.headers, exchange.secrets)
         headers += exchange.own_headers(headers)
         return ClientResponse(exchange.id, response.status, headers, client_response.WholeBody(body))
@@ -330,13 +331,13 @@ class Responder:
         )
 
     def _settle(self, exchange: Exchange, sent: SentRequest, reply: Reply) -> None:
-        # A caller that has estimated it learns by itself.
+        # A caller that has estimated the request learns from it itself.
         is_lesson = not exchange.request.tokens and not exchange.request.counts
         self.settle(sent, possible(reply.usage), exchange.choice, exchange.sent_body if is_lesson else b"")
 
     def settle(self, sent: SentRequest, usage: Usage | None, choice: ModelChoice, body: bytes) -> float:
-        """The provider has reported what a request took, of which only what is possible is here. The estimates learn
-        from it if this was the body. Returns for how many seconds they need no other one."""
+        """Settle the ledger with the plausible usage that the provider reported. The estimates learn from it if `body`
+        is given. Returns the number of seconds for which they need no other body."""
         if usage is None or usage.input_tokens is None:
             return 0.0
         used = usage.input_tokens + (usage.output_tokens or 0)
@@ -345,16 +346,16 @@ class Responder:
 
 
 async def _unwind(stack: AsyncExitStack, fault: Fault | None) -> None:
-    """Close what the response needed. The embedded model learns from the fault that its answer was interrupted."""
+    """Close what the response needed. The fault tells the embedded model that its response was interrupted."""
     try:
         await stack.__aexit__(None if fault is None else type(fault), fault, None)
     except Fault:
-        return  # the client has had the error already
+        return  # the client has received the error already
 
 
 class _Body(NamedTuple):
-    """A whole body as it came and after content decoding; `trouble` says why it cannot be decoded. In one piece, no
-    secret can be split over several frames of it."""
+    """A complete body as it arrived and after content decoding; `trouble` says why it cannot be decoded. If
+    `is_one_piece` is set, no secret can be split over several frames."""
 
     body: bytes
     plain: bytes
@@ -363,14 +364,14 @@ class _Body(NamedTuple):
 
 
 def read_usual_reply(spoken: Dialect, body: bytes) -> Reply | None:
-    """The reply in a body that came in one piece. Nothing needs what it says, so that how it ended may be all that is
-    read. None where only a `ReplyReader` can tell."""
+    """The reply in a body that arrived in one piece. Its contents are not needed, so possibly only its ending is
+    parsed. None if only a `ReplyReader` can parse it."""
     reply = None if spoken.read_ending is None else spoken.read_ending(body)
     return reply or read_plain_reply(spoken, body)
 
 
 def _take(response: ProviderResponse, exchange: Exchange) -> _Body | None:
-    """A body that came whole with its head, as short ones do, recorded; None where it has to be read."""
+    """Record and return a body that arrived completely with its head, as short ones do; None if it has to be read."""
     if response.header("content-encoding") or (body := response.take_whole()) is None:
         return None
     exchange.recorder.record_chunk(body)
@@ -397,6 +398,6 @@ async def _read(response: ProviderResponse, exchange: Exchange) -> _Body:
 
 
 def _refuse_empty(body: _Body) -> None:
-    """Client libraries take a response without a body for a success, so it becomes an error of their dialect."""
+    """Raise a fault for an empty body: client libraries take a response without a body for a success."""
     if not body.trouble and (not body.plain or body.plain.isspace()):
         raise no_reply(b"")

@@ -20,12 +20,12 @@ HasKey = Callable[[Provider], bool]
 
 _MOST_ROUTES = 4096
 PLACEHOLDER = "sightline-needs-no-key"
-"""What `sightline run` gives a client that demands a key where none is set. It is no credential."""
+"""The key that `sightline run` gives to a client that requires one if none is set. It is not a credential."""
 
 
 class Router:
-    """Routes requests by the catalogue and the keys that are set. A choice is the same object for all requests that
-    lead to it."""
+    """Routes requests by the catalogue and the keys that are set. All requests with the same destination share one
+    choice object."""
 
     def __init__(self, catalog: Catalog, environment: Mapping[str, str]) -> None:
         self._catalog = catalog
@@ -45,11 +45,11 @@ class Router:
 
 
 def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
-    """The provider and the model of a request. The first of these that applies: the address that its client has
-    connected to, the provider that its path names, a route, a provider that serves the model, the home of its dialect,
+    """The provider and the model of a request. The first of these that applies: the address that the client has
+    connected to, the provider named in the path, a route, a provider that serves the model, the home of its dialect,
     the embedded model.
 
-    Where the client's own credential is used, the provider of the choice names no key. Raises MODEL_UNKNOWN.
+    If the client's own credential is used, the provider of the choice has no key variable. Raises MODEL_UNKNOWN.
     """
     arriving = request.dialect
     if request.upstream:
@@ -75,7 +75,7 @@ def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
 
 
 def credential(request: ClientRequest, first: str = "") -> str:
-    """The client's credential without its scheme; empty where it sends none. `first` is the header to look at first."""
+    """The client's credential without its scheme; empty if it sends none. `first` is the header to look at first."""
     named = request.headers_by_name()
     for name in (first, *CREDENTIAL_HEADERS):
         if (value := without_scheme(named.get(name, ""))) and value != PLACEHOLDER:
@@ -94,19 +94,20 @@ def _shows(headers: TextHeaders, query: str) -> bool:
 
 
 def owner_of(request: ClientRequest) -> str:
-    """A fingerprint of the client's credential, for what is stored for it. Clients without one share theirs."""
+    """A fingerprint of the client's credential, which identifies the owner of stored replies. Clients without a
+    credential share one."""
     return _fingerprint(credential(request))
 
 
 @lru_cache(maxsize=512)
 def _fingerprint(secret: str) -> str:
-    # It is on record, so that it must not help to guess a short secret: a try takes 10 ms, and each client one of them.
+    # It is recorded, so it must not help to guess a short secret: one guess takes 10 ms. Each client needs only one.
     return scrypt(secret.encode("utf-8", "surrogatepass"), salt=b"sightline-owner", n=4096, r=8, p=1, dklen=12).hex()
 
 
 def as_meant(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
-    """The client's own choice: its address, its dialect, its credential. What is configured for the provider is left
-    out, but for how long it may take and how its answers are read."""
+    """The client's own choice: its address, its dialect, its credential. Of the provider's settings, only the timeouts
+    and how its responses are read apply."""
     known = catalog.providers.get(request.provider, Provider())
     provider = msgspec.structs.replace(
         known,
@@ -123,7 +124,7 @@ def as_meant(catalog: Catalog, request: ClientRequest, arriving: DialectName) ->
 
 
 def provider_in_path(catalog: Catalog, request: ClientRequest, arriving: DialectName) -> ModelChoice:
-    """The provider that a request's path names; a fault where it is not configured."""
+    """The provider named in a request's path. Raises a fault if it is not configured."""
     if request.provider not in catalog.providers:
         known = ", ".join(catalog.providers)
         raise Fault(
@@ -154,8 +155,9 @@ def _home(
 
 
 def home_of(catalog: Catalog, request: ClientRequest, arriving: DialectName, has_key: HasKey) -> ModelChoice | None:
-    """The home of clients of this dialect: the first one that can be asked, else any; None where there is none."""
-    # Homes that a user configures come after the built-in ones, and take precedence.
+    """The home provider for clients of this dialect: the first with a key or a client's credential, otherwise the first
+    one; None if there is none."""
+    # Providers that a user configures come after the built-in ones, and take precedence.
     homes = [
         choice_of(catalog, name, provider, request.model, arriving)
         for name, provider in reversed(catalog.providers.items())
@@ -168,9 +170,9 @@ def home_of(catalog: Catalog, request: ClientRequest, arriving: DialectName, has
 
 
 def with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, is_implied: bool) -> ModelChoice:
-    """The same choice; the client's own credential is used where it was meant for this provider and no key is set.
+    """The choice, with the client's own credential if it was meant for this provider and no key is set.
 
-    The configured key of a route is never replaced without notice.
+    The configured key of a route is never silently replaced.
     """
     provider = choice.provider
     if has_key(provider) or not has_credential(request) or provider.embedded:
@@ -183,6 +185,6 @@ def with_own(choice: ModelChoice, request: ClientRequest, has_key: HasKey, *, is
 def choice_of(
     catalog: Catalog, name: str, provider: Provider, model: str, arriving: DialectName, route: Route | None = None
 ) -> ModelChoice:
-    """This provider, which has this name, and this model, with what the catalogue knows of it there."""
+    """The choice of this provider and model, with the catalogue's facts about the model at this provider."""
     facts, family = facts_of(catalog, name, model), family_of(catalog, name, model)
     return ModelChoice(name, provider, model, facts, family, route, arriving)

@@ -39,8 +39,8 @@ _ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
 
 @dataclass(slots=True)
 class ExchangeServices:
-    """What an exchange needs to be run. `environment` has the providers' keys; `own_addresses` are the hosts and ports
-    at which this server listens, to which nothing may be sent."""
+    """The services that an exchange needs. `environment` contains the providers' keys; `own_addresses` are the hosts
+    and ports at which this server listens, to which nothing may be sent."""
 
     router: Router
     interceptor: Interceptor
@@ -52,13 +52,13 @@ class ExchangeServices:
     caps: Caps | None = None
     stored: "StoredReplies | None" = None
     foreign_url: tuple[str, frozenset[tuple[str, int]]] = ("", frozenset())
-    """The last URL that was found not to be this server's, so that the next request to it need not be checked."""
+    """The last URL that was found not to be this server's own, so that the next request to it skips the check."""
 
 
 async def run_exchange(exchange: Exchange, services: ExchangeServices) -> ClientResponse:
     """Serve one request. The head of the response is complete when this returns; its body may still stream.
 
-    Raises a Fault where there is no response, and CancelledError if the client has gone.
+    Raises a Fault if there is no response, and CancelledError if the client has gone.
     """
     if services.stored is not None:
         exchange.request = await services.stored.expand(exchange.request)
@@ -100,7 +100,8 @@ async def _send_and_respond(
     services: ExchangeServices,
     turn: AsyncExitStack | None,
 ) -> ClientResponse:
-    """`released` is the body that a user or the rules let go; `turn` the embedded model's, kept while it streams."""
+    """Send the request and make the response. `released` is the body that a user or the rules released; `turn` is the
+    turn at the embedded model, kept while the response streams."""
     refuse_own_address(outbound.request.url, services)
     if released is None:
         digest = _record_body(exchange, outbound)
@@ -119,7 +120,7 @@ async def _send_and_respond(
 
 
 def _outbound_for(exchange: Exchange, variables: Mapping[str, str]) -> Outbound:
-    """The request as it goes to the provider: the client's own bytes, or a translation."""
+    """The request as it is sent to the provider: the client's own bytes, or a translation."""
     request, route = exchange.request, exchange.route
     translates = route.choice.dialect != request.dialect
     return (outbound_for if translates else pass_through)(request, route, variables)
@@ -133,9 +134,9 @@ def _preview_variables(provider: Provider, services: ExchangeServices) -> Mappin
 
 
 async def _variables_for(exchange: Exchange, services: ExchangeServices, stack: AsyncExitStack) -> Mapping[str, str]:
-    """The variables for a call to the embedded model. It is started for that, and answers one request at a time; it
-    counts tokens beside an answer."""
-    exchange.recorder.commit()  # it may take long until its turn
+    """The variables for a call to the embedded model, which is started if necessary. It answers one request at a time,
+    but can count tokens meanwhile."""
+    exchange.recorder.commit()  # its turn may be a long time off
     with exchange.waiting():
         if exchange.request.counts:
             running = await services.embedded.running()
@@ -145,7 +146,7 @@ async def _variables_for(exchange: Exchange, services: ExchangeServices, stack: 
 
 
 def refuse_own_address(url: str, services: ExchangeServices) -> None:
-    """A fault where the provider's address is this server, which would call itself for ever."""
+    """Raise a fault if the provider's address is this server, which would call itself forever."""
     if (url, services.own_addresses) == services.foreign_url:
         return
     origin = target(url).origin
@@ -162,7 +163,7 @@ def refuse_own_address(url: str, services: ExchangeServices) -> None:
 
 
 def _record_body(exchange: Exchange, outbound: Outbound) -> str:
-    """Record a body that is not the client's own, and what its translation lost; returns the hash of the body."""
+    """Record a body that differs from the client's, and what its translation lost. Returns the hash of the body."""
     recorder = exchange.recorder
     if outbound.body is exchange.request.body:
         return recorder.sha256
@@ -174,7 +175,7 @@ def _record_body(exchange: Exchange, outbound: Outbound) -> str:
 
 
 async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sender) -> Answer:
-    """Send it, with as many attempts as are allowed. The head of the answer is recorded."""
+    """Send the request, with as many attempts as are allowed, and record the head of the response."""
     exchange.enter(ExchangePhase.SENDING)
     exchange.sent_body = outbound.body
     outgoing = _outgoing_for(exchange, outbound.request, digest)
@@ -191,7 +192,7 @@ async def _send(exchange: Exchange, outbound: Outbound, digest: str, sender: Sen
 
 
 def _outgoing_for(exchange: Exchange, sent: HttpRequest, digest: str) -> Outgoing:
-    """How it is to be sent: as the last one of its route, if nothing but the body is new."""
+    """How to send the request. The settings of the route's last request are reused if only the body differs."""
     request, route = exchange.request, exchange.route
     last = route.outgoing
     is_usual = request.retries is None and not request.is_own
@@ -219,7 +220,7 @@ def _outgoing_for(exchange: Exchange, sent: HttpRequest, digest: str) -> Outgoin
 
 
 def _retries(choice: ModelChoice, request: ClientRequest) -> int:
-    """How often it is sent again: as set for this request, else for its route, else for its provider."""
+    """How many times to retry: as set for the request, otherwise for its route, otherwise for its provider."""
     if request.retries is not None:
         return request.retries
     if choice.route is not None and choice.route.retries is not None:

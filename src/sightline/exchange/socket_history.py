@@ -1,7 +1,7 @@
-"""What the requests of one socket become over HTTP, and what the connection remembers for `previous_response_id`.
+"""The HTTP form of the requests of one socket, and the history of its connection for `previous_response_id`.
 
-A provider that speaks the socket keeps the latest responses of a connection in memory. One that is asked over HTTP does
-not know them, so that the items of a response and of the request before it are kept here and sent again.
+A provider with a socket keeps the latest responses of a connection in memory. A provider that is called over HTTP does
+not know them, so the items of each request and its response are kept here and sent again.
 """
 
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ import msgspec
 from sightline.errors import Code, Fault
 
 _MOST_KEPT: Final = 32 << 20
-"""Bytes of items that one connection remembers; the oldest responses are forgotten first."""
+"""The most bytes of items that are kept for one connection; the oldest responses are dropped first."""
 
 _OF_SOCKET: Final = ("type", "stream_id", "generate")
 _Fields = dict[str, msgspec.Raw]
@@ -32,7 +32,7 @@ _EVENT: Final = msgspec.json.Decoder(_ResponseEvent)
 
 
 class _Turn(NamedTuple):
-    """A request with its response. `before` is the number of the turn that it continues; 0 is none."""
+    """A request with its response. `before` is the number of the turn that it continues; 0 if there is none."""
 
     response: str
     before: int
@@ -49,12 +49,12 @@ class HttpForm(NamedTuple):
 
 
 HTTP_HEADERS: Final = (("content-type", "application/json"), ("accept", "text/event-stream"))
-"""What a request over HTTP says of itself and a handshake does not."""
+"""Headers that a request over HTTP has and a handshake does not."""
 
 
 class SocketHistory:
-    """The responses of one connection. A turn continues one with a lower number, so that a provider that uses an id
-    again makes no circle; the id then means the latest response."""
+    """The responses of one connection. A turn continues one with a lower number, so that a provider that reuses an id
+    cannot create a cycle; the id then means the latest response."""
 
     def __init__(self) -> None:
         self._turns: dict[int, _Turn] = {}
@@ -63,8 +63,9 @@ class SocketHistory:
         self._size = 0
 
     def http_form(self, frame: bytes) -> HttpForm:
-        """The frame as a body: without what only a socket has, streamed, and with the whole history in place of a
-        `previous_response_id` that is known here. One that is not known stays: the provider may know it."""
+        """The frame as a body: without the fields of a socket, streamed, and with the whole history in place of a
+        `previous_response_id` that is known here. An unknown one is kept: the provider may know it. Raises a fault if
+        the frame is not a request."""
         try:
             fields = _FIELDS.decode(frame)
             items = _items_of(fields.get("input"))
@@ -82,7 +83,7 @@ class SocketHistory:
         return HttpForm(msgspec.json.encode(fields), before, items)
 
     def keep(self, form: HttpForm, event: bytes) -> None:
-        """Remember the response that this event ends, as the answer to this request."""
+        """Store the response that this event ends, as the response to this request."""
         try:
             response = _EVENT.decode(event).response
         except msgspec.DecodeError:
@@ -107,7 +108,7 @@ class SocketHistory:
         while (turn := self._turns.get(number)) is not None:
             turns.append(turn)
             number = turn.before
-        if number:  # the beginning was forgotten, and half a history would be a wrong one
+        if number:  # the beginning was dropped, and an incomplete history would be wrong
             raise Fault(
                 Code.INVALID_REQUEST,
                 "the beginning of this conversation is not known any more",
@@ -119,7 +120,7 @@ class SocketHistory:
 
 
 def is_frame(body: bytes) -> bool:
-    """Whether this is a request as a socket has it, and not the body of a POST."""
+    """Whether this is a request in the form of a socket, and not the body of a POST."""
     try:
         return _text_of(_FIELDS.decode(body).get("type")) == "response.create"
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -127,7 +128,7 @@ def is_frame(body: bytes) -> bool:
 
 
 def _items_of(value: msgspec.Raw | None) -> tuple[bytes, ...]:
-    """The input as items; a text is one message of the user."""
+    """The input as items; a text is one user message."""
     if value is None:
         return ()
     if bytes(value).lstrip().startswith(b"["):

@@ -1,10 +1,11 @@
-"""A provider's socket as the exchanges of one client use it: a request is a frame, its response the events that follow.
+"""A provider's WebSocket as the exchanges of one client use it: a request is a frame, and its response the events that
+follow.
 
 An event belongs to the lane that its `stream_id` names, and there to the first request whose response has not ended:
-the provider answers the requests of a lane in their order. What belongs to no request goes straight to the client.
+the provider answers the requests of a lane in order. Events that belong to no request go straight to the client.
 
-To the rest of an exchange a response looks like a stream of server-sent events, one for each frame, so that reading,
-recording, masking and holding are the same as over HTTP.
+To the rest of an exchange, a response looks like a stream of server-sent events, one for each frame, so that parsing,
+recording, masking and holding work as they do over HTTP.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from sightline.transport.web_socket import DialledSocket, RefusedSocket
 from sightline.wire.call import HttpRequest
 
 _MOST_BUFFERED: Final = 256 * 1024
-"""Bytes of responses that wait for a slow reader; the provider is not read meanwhile."""
+"""The most bytes of responses that wait for a slow reader; the provider is not read meanwhile."""
 
 _MOST_KNOWN: Final = 256
 TERMINAL: Final = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
@@ -38,7 +39,7 @@ class _NamedResponse(msgspec.Struct, gc=False):
 
 
 class EventKind(msgspec.Struct, gc=False):
-    """What is looked at in each event."""
+    """The fields that are read of each event."""
 
     type: str = ""
     stream_id: str | None = None
@@ -49,7 +50,7 @@ READ_KIND: Final = msgspec.json.Decoder(EventKind)
 
 
 def read_kind(data: bytes) -> EventKind:
-    """The kind of an event; an empty one where the text is no event."""
+    """The kind of an event; empty if the text is not an event."""
     try:
         return READ_KIND.decode(data)
     except (msgspec.DecodeError, RecursionError):
@@ -57,11 +58,12 @@ def read_kind(data: bytes) -> EventKind:
 
 
 class SocketResponse:
-    """The response to one frame, as `transport.http.client.Response` has it: iterate over it once, or `pass_to`."""
+    """The response to one frame, with the interface of `transport.http.client.Response`: iterate over it once, or
+    `pass_to`."""
 
     def __init__(self, link: "SocketLink", lane: str, timeouts: Timeouts) -> None:
         self.status = 200
-        # What a response was framed in says nothing of these events.
+        # The headers that framed the handshake's response say nothing about these events.
         self.headers: tuple[tuple[bytes, bytes], ...] = (_EVENT_STREAM, *link.headers)
         self.lane = lane
         self._link = link
@@ -81,7 +83,7 @@ class SocketResponse:
     def header(self, name: str) -> str:
         return header(self.headers, name.encode("latin-1"))
 
-    # --- what the link calls ---
+    # --- called by the link ---
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         if self._is_closed:
@@ -100,7 +102,7 @@ class SocketResponse:
         self._wake()
 
     def fail(self, fault: Fault) -> None:
-        """No more events come."""
+        """No more events will arrive."""
         if not self._has_ended and self._fault is None:
             self._fault = fault
             self._stop_timer()
@@ -110,7 +112,7 @@ class SocketResponse:
     def is_over(self) -> bool:
         return self._has_ended or self._fault is not None
 
-    # --- what the exchange calls ---
+    # --- called by the exchange ---
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -126,8 +128,8 @@ class SocketResponse:
         return self._take()
 
     async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
-        """Give each event to `take` in the callback that reads it from the socket, until `take` returns False or no
-        more comes. Raises what `take` raises."""
+        """Give each event to `take` in the callback that reads it from the socket, until `take` returns False or the
+        response ends. Raises what `take` raises."""
         done: asyncio.Future[None] = self._loop.create_future()
 
         def on_change() -> None:
@@ -135,7 +137,7 @@ class SocketResponse:
             try:
                 while goes_on and self._pieces:
                     goes_on = take(self._take_one())
-            except Exception as error:  # noqa: BLE001 - it is raised where this is awaited
+            except Exception as error:  # noqa: BLE001 - it is raised in the awaiting coroutine
                 self._listener = None
                 if not done.done():
                     done.set_exception(error)
@@ -161,7 +163,7 @@ class SocketResponse:
         self.fail(fault)
 
     async def close(self) -> None:
-        """Nothing more of it is wanted. The socket stays, and what still comes is dropped."""
+        """Discard the rest of the response. The socket stays open, and later events are dropped."""
         self._is_closed = True
         self._stop_timer()
         self._pieces.clear()
@@ -170,7 +172,7 @@ class SocketResponse:
         if self._link.is_for_one:
             self._link.socket.close()
 
-    # --- inside ---
+    # --- internals ---
 
     def _take(self) -> bytes:
         data = b"".join(self._pieces)
@@ -180,7 +182,7 @@ class SocketResponse:
         return data
 
     def _take_one(self) -> bytes:
-        """One event at a time, so that a slow client stops at the next."""
+        """Take one event at a time, so that a slow client stops after the next."""
         if len(self._pieces) == 1:
             return self._take()
         data = self._pieces.pop(0)
@@ -205,7 +207,7 @@ class SocketResponse:
         limit = self._timeouts.idle if self._has_begun else self._timeouts.first_byte
         since = max(self._link.heard, self._link.asked)
         if self._link.is_paused:
-            self._link.heard = self._loop.time()  # it is the reader who is slow
+            self._link.heard = self._loop.time()  # it is the reader that is slow
         elif limit and since + limit <= self._loop.time():
             self._timer = None
             self._link.give_up(faults.silent(self._link.place, limit, begun=self._has_begun))
@@ -219,8 +221,9 @@ class SocketResponse:
 
 
 class SocketLink:
-    """One socket to a provider. `on_stray` gets what belongs to no request; `on_close` is called once at its end, when
-    the responses under way have got their fault. With `is_for_one` it ends with its first response."""
+    """One socket to a provider. `on_stray` gets messages that belong to no request; `on_close` is called once at its
+    end, after the active responses have received their fault. With `is_for_one`, the socket is closed after its first
+    response."""
 
     def __init__(
         self,
@@ -244,19 +247,19 @@ class SocketLink:
         self._is_held_back = False
         self._fault: Fault | None = None
         self.texts: dict[bytes, bytes] = {}
-        """Frames with line ends, by what they are without. Server-sent events end with a line, and the client gets
-        every frame as it came."""
+        """Frames with line breaks, by their form without. A server-sent event ends at a line break, and the client gets
+        every frame as it arrived."""
         self.lanes_by_response: dict[str, str] = {}
-        """The lanes of the latest responses."""
+        """The lanes of the latest responses, by their ids."""
         dialled.begin(self)
 
     @property
     def is_paused(self) -> bool:
-        """Whether the provider is not read now."""
+        """Whether the provider is currently not read."""
         return bool(self._slow) or self._is_held_back
 
     def request(self, data: bytes, lane: str, timeouts: Timeouts) -> SocketResponse:
-        """Send a frame that is a request, whose response comes in this lane."""
+        """Send a frame that is a request; its response arrives in this lane. Raises a fault if the socket is closed."""
         self.asked = asyncio.get_running_loop().time()
         if not self.socket.send(data):
             raise self._fault or faults.no_answer(self.place, clean=True)
@@ -277,7 +280,7 @@ class SocketLink:
     # --- back-pressure ---
 
     def pause(self, response: SocketResponse) -> None:
-        """Read no more until this response has been taken."""
+        """Stop reading until this response has been taken."""
         self._slow.add(response)
         self.socket.pause_reading()
 
@@ -287,7 +290,7 @@ class SocketLink:
             self._read_on()
 
     def hold_back(self, *, is_held: bool) -> None:
-        """Whether the client takes no more for now."""
+        """Stop reading while the client accepts no more data."""
         self._is_held_back = is_held
         if is_held:
             self.socket.pause_reading()
@@ -298,7 +301,7 @@ class SocketLink:
         if not self.is_paused:
             self.socket.resume_reading()
 
-    # --- what the socket tells ---
+    # --- called by the socket ---
 
     def on_message(self, data: bytes, *, is_text: bool) -> None:
         self.heard = asyncio.get_running_loop().time()
@@ -321,7 +324,7 @@ class SocketLink:
         if data.find(b"\n") >= 0 or data.find(b"\r") >= 0:
             one_line = data.replace(b"\r", b" ").replace(b"\n", b" ")
             if len(self.texts) >= _MOST_KNOWN:
-                self.texts.clear()  # those of responses that never reached the client
+                self.texts.clear()  # these belong to responses that never reached the client
             self.texts[one_line] = data
             data = one_line
         response.feed(data, is_last=is_last)
@@ -348,7 +351,7 @@ _OF_HANDSHAKE: Final = frozenset(
 
 
 class RefusalBody:
-    """What a provider answered in place of a socket, as the response to a request."""
+    """A provider's HTTP response to a handshake that it refused, as the response to a request."""
 
     def __init__(self, refused: RefusedSocket) -> None:
         self.status = refused.status
@@ -367,23 +370,23 @@ class RefusalBody:
         raise StopAsyncIteration
 
     async def pass_to(self, take: Callable[[bytes], bool], way: StraightWay | None = None) -> None:
-        """The iteration gives it."""
+        """Does nothing: the iteration yields the body."""
 
     def take_whole(self) -> bytes:
         body, self._body = self._body, b""
         return body
 
     def abort(self, fault: Fault) -> None:
-        """There is nothing to abort."""
+        """Does nothing: the body is complete."""
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing: there is no connection."""
 
 
 class LaneClient:
-    """Sends one request as a frame over a link, in place of the HTTP client. `refused` is what came in place of the
-    link; `on_sent` is called when the frame has been written. A link that has ended meanwhile is opened again by
-    `open_link`."""
+    """Sends one request as a frame over a link, in place of the HTTP client. `refused` is what the provider responded
+    in place of the link; `on_sent` is called when the frame has been written. A link that has ended meanwhile is
+    reopened with `open_link`."""
 
     def __init__(
         self,
@@ -402,7 +405,7 @@ class LaneClient:
     async def send(
         self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False
     ) -> SocketResponse | RefusalBody:
-        """Send the body of the request; its address and headers went with the handshake."""
+        """Send the body of the request; its address and headers were sent with the handshake."""
         del past_proxy
         if isinstance(self._refused, Fault):
             raise self._refused
@@ -420,19 +423,19 @@ class LaneClient:
 
 
 class AdoptedResponse:
-    """The client of a request that the provider has already, with its response."""
+    """The client of a request that the provider already has: it returns this response."""
 
     def __init__(self, response: SocketResponse) -> None:
         self._response = response
 
     async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> SocketResponse:
-        """The response; nothing is sent."""
+        """Return the response; nothing is sent."""
         del request, timeouts, past_proxy
         return self._response
 
 
 class OneTurnClient:
-    """Sends one request over a socket of its own, as a frame that is sent again needs it. `dial` makes the socket."""
+    """Sends one request over its own socket, as needed to send a recorded frame again. `dial` opens the socket."""
 
     def __init__(self, dial: Callable[[HttpRequest, float], Awaitable[DialledSocket]]) -> None:
         self._dial = dial
@@ -440,7 +443,7 @@ class OneTurnClient:
     async def send(
         self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False
     ) -> SocketResponse | RefusalBody:
-        """Dial, send, and give back the response, whose end closes the socket."""
+        """Connect, send, and return the response, whose end closes the socket."""
         del past_proxy
         try:
             dialled = await self._dial(request, timeouts.connect)

@@ -1,8 +1,8 @@
-"""Stored replies: what clients can ask again of replies that a translation or a user made, and that no provider keeps.
+"""Stored replies: what clients can retrieve of replies that a translation or a user made, and that no provider stores.
 
-The id of such a reply names its exchange. Everything is read from the record: the client's request as it came, the
-provider's answer, and the fact `ReplyStored`, which says whose it is. A conversation that goes on from a stored reply
-is written out as a whole before it is sent.
+The id of such a reply contains the id of its exchange. Everything is read from the record: the client's request as it
+arrived, the provider's response, and the fact `ReplyStored`, which names the owner. A request that continues from a
+stored reply is expanded to the whole conversation before it is sent.
 """
 
 from typing import Final, NamedTuple, Protocol
@@ -47,17 +47,17 @@ from sightline.wire.sse import SseDecoder, encode_frame
 MOST_LINKS: Final = 500
 _LARGEST_UPDATE: Final = 1 << 20
 _MARK: Final = f'"{RESPONSES.prefix}x_'.encode()
-"""How the id of a reply begins that a request can go on from, so that other bodies need not be parsed."""
+"""The prefix of the id of a reply that a request can continue from, so that other bodies need not be parsed."""
 
 
 class ReplyRecords(Protocol):
     """Reads the record."""
 
     async def read(self, exchange: str, /) -> RecordedExchange:
-        """All of an exchange; a fault if the record does not hold it."""
+        """All of an exchange. Raises a fault if it is not in the record."""
 
     async def list_ids(self, wanted: Expression, /) -> list[str]:
-        """The exchanges that the filter takes, the oldest first."""
+        """The exchanges that the filter matches, the oldest first."""
 
 
 class StoredReply(NamedTuple):
@@ -98,7 +98,7 @@ class StoredReply(NamedTuple):
         return request, msgspec.structs.replace(reply, id=self.name)
 
     def _read_change(self, given: object) -> Reply:
-        """The reply as a user changed it, which may have left nothing of it."""
+        """The reply as a user changed it, which may be empty."""
         if isinstance(given, dict) and not given.get("parts"):
             return Reply(choices=(Choice(finish="stop"),))
         assert isinstance(given, dict)
@@ -106,7 +106,7 @@ class StoredReply(NamedTuple):
         return hand_written(known, model=self.recorded.received.model, name=self.name, created=self.fact.created)
 
     def document(self) -> JsonObject:
-        """The reply as its client reads it. Raises a fault where it broke off before anything had come."""
+        """The reply as its client reads it. Raises a fault if it was interrupted before anything had arrived."""
         spoken = dialect(self.recorded.received.dialect)
         if self.is_open:
             request = spoken.read_request(decode(self.body))
@@ -120,12 +120,12 @@ class StoredReply(NamedTuple):
         return {**written, "status": "cancelled"} if fault is not None and fault.code is Code.CANCELLED else written
 
     def metadata(self, request: Request) -> JsonObject:
-        """What the client has noted with it."""
+        """The metadata that the client has stored with the reply."""
         return dict(request.options.metadata or {} if self.fact.metadata is None else self.fact.metadata)
 
 
 class StoredReplies:
-    """Answers what clients ask of stored replies, and writes out conversations that go on from one."""
+    """Answers clients' calls about stored replies, and expands conversations that continue from one."""
 
     def __init__(self, records: ReplyRecords, hub: Hub, clock: Clock) -> None:
         self._records = records
@@ -137,7 +137,7 @@ class StoredReplies:
         return dialect(spoken).rules.names_last_reply and _MARK in body
 
     async def expand(self, request: ClientRequest) -> ClientRequest:
-        """The request with the whole conversation in place of the id of a stored reply; else as it is."""
+        """The request with the whole conversation in place of the id of a stored reply; unchanged if it names none."""
         body = request.body if request.http_body is None else request.http_body
         if not self.may_concern(request.dialect, body):
             return request
@@ -151,7 +151,7 @@ class StoredReplies:
         return msgspec.structs.replace(request, http_body=whole)
 
     async def _chain(self, spoken: str, owner: str, name: str) -> list[ChainLink]:
-        """What led to a stored reply, and the reply, the oldest first."""
+        """The conversation up to and including a stored reply, the oldest turn first."""
         links: list[ChainLink] = []
         while exchange_in(name) and len(links) < MOST_LINKS:
             stored = await self._find(spoken, owner, name)
@@ -160,7 +160,7 @@ class StoredReplies:
         return links[::-1]
 
     async def _find(self, spoken: str, owner: str, name: str) -> StoredReply:
-        """The reply of this id; a fault where there is none for this owner."""
+        """The reply with this id. Raises a fault if this owner has none."""
         api = storage_of(spoken)
         assert api is not None
         try:
@@ -173,10 +173,11 @@ class StoredReplies:
             raise api.missing(name)
         return StoredReply(name, api, recorded, facts[-1])
 
-    # --- what clients ask ---
+    # --- calls of clients ---
 
     async def concerns(self, call: StoredCall, request: ClientRequest) -> bool:
-        """Whether this is answered here: a reply that is stored here, or the list of a client that has one here."""
+        """Whether this call is answered here: it is about a reply stored here, or lists those of a client that has some
+        here."""
         if call.name:
             return bool(exchange_in(call.name))
         api = storage_of(call.dialect)
@@ -184,7 +185,7 @@ class StoredReplies:
         return can_list and bool(await self._records.list_ids(_filter_for(owner_of(request), call.dialect)))
 
     async def answer(self, exchange: RawExchange, call: StoredCall, client: RawClient) -> ClientResponse:
-        """The answer to a request about stored replies. Raises a fault where there is no such reply or request."""
+        """The response to a call about stored replies. Raises a fault if there is no such reply or call."""
         request, recorder = exchange.request, exchange.recorder
         body, came = RecordedBody(client, recorder), b""
         while piece := await body.read():
@@ -231,7 +232,7 @@ class StoredReplies:
                 raise Fault(Code.USAGE, f"{method} is nothing that can be asked of it", hint=hint, status=405)
 
     async def _children(self, stored: StoredReply) -> list[JsonObject]:
-        """What was sent for a reply, with all that came before it."""
+        """The input of a reply, with everything that came before it."""
         body, recorded = stored.body, stored.recorded
         before = previous_of(body)
         if exchange_in(before):
@@ -241,7 +242,7 @@ class StoredReplies:
         return stored.api.list_children(document, stored.name) if isinstance(document, dict) else []
 
     async def _list(self, owner: str, spoken: str, query: dict[str, str]) -> JsonObject:
-        """The replies of this owner that the query asks for."""
+        """The replies of this owner that match the query."""
         api = storage_of(spoken)
         assert api is not None
         wanted = {key[9:-1]: value for key, value in query.items() if key.startswith("metadata[") and key.endswith("]")}
@@ -255,7 +256,7 @@ class StoredReplies:
         return list_page(found, query, is_newest_first=False)
 
     async def _note(self, stored: StoredReply, fact: ReplyStored) -> StoredReply:
-        """Record what became of a reply that has ended."""
+        """Record a change to the storage of a reply that has ended."""
         if stored.is_open:
             hint = "Wait for its end."
             raise Fault(Code.INVALID_REQUEST, f"{stored.name} is still in progress", hint=hint, status=400)
@@ -269,7 +270,7 @@ def _filter_for(owner: str, spoken: str) -> Expression:
 
 
 def _no_such_reply(name: str) -> Fault:
-    """In the words and with the code of the API, upon which clients send the whole conversation."""
+    """The fault with the message and the code of the API upon which clients send the whole conversation."""
     return Fault(
         Code.INVALID_REQUEST,
         f"Previous response with id '{name}' not found.",
@@ -291,7 +292,7 @@ def _metadata_in(body: bytes) -> JsonObject:
 
 
 def _cancel(stored: StoredReply) -> bytes:
-    """Only one that was to run in the background can be cancelled; a translation has ended when its client has it."""
+    """Only a background reply can be cancelled; a translation has ended by the time its client has its id."""
     document = decode(stored.body)
     if isinstance(document, dict) and document.get("background") is True and not stored.is_open:
         return encode(stored.document())
@@ -300,7 +301,7 @@ def _cancel(stored: StoredReply) -> bytes:
 
 
 def _stream_again(stored: StoredReply, after: str) -> bytes:
-    """The events of the reply, those behind a sequence number where one is given."""
+    """The events of the reply; only those after a sequence number if one is given."""
     if stored.is_open:
         hint = "Wait for its end, or read the stream that is open."
         raise Fault(Code.INVALID_REQUEST, f"{stored.name} is still in progress", hint=hint, status=400)

@@ -1,4 +1,5 @@
-"""The pump of a response that streams: reads from the provider, gives the client its bytes, and records what passes.
+"""The pump of a streamed response: reads from the provider, gives the client its bytes, and records what passes.
+
 A tap decides what the client gets of each chunk.
 """
 
@@ -17,14 +18,14 @@ from sightline.transport.sender import ProviderResponse
 from sightline.web.asgi import ChunkWriter
 
 _DRAIN_SECONDS = 0.2
-"""How long the rest of a transfer may take whose stream has ended, so that its connection can be reused."""
+"""Seconds to read the rest of a transfer after its stream has ended, so that its connection can be reused."""
 
 LATE_SECONDS = 2.0
-"""How long to wait for what may follow a finish in a dialect whose streams end with their bytes: a count, or a part."""
+"""Seconds to wait for a count or a part after the finish, in a dialect whose streams end only with the transfer."""
 
 
 class StreamPump(ResponseBody):
-    """The body of a streamed response, to be iterated once. `release` is called at the very end with the reply."""
+    """The body of a streamed response; iterate over it once. `release` is called at the very end with the reply."""
 
     def __init__(
         self, response: ProviderResponse, tap: Tap, release: Callable[[Reply, Fault | None], Awaitable[None]]
@@ -37,7 +38,8 @@ class StreamPump(ResponseBody):
         self._abort_reason: Fault | None = None
 
     async def take_whole(self, data: bytes) -> bytes:
-        """All that the client gets of a response that is here whole. It is not to be iterated then."""
+        """Everything that the client gets of a response that has arrived completely. Do not iterate over it after
+        that."""
         try:
             out = self._tap.take(data) if data else b""
         except Fault as fault:
@@ -48,7 +50,7 @@ class StreamPump(ResponseBody):
         return out + await self._last(None)
 
     async def begin(self) -> bytes:
-        """Wait for the first bytes for the client; they are still the first that the iteration gives."""
+        """Wait for the first bytes for the client. The iteration still yields them first."""
         self._ready = await anext(self, b"")
         return self._ready
 
@@ -59,7 +61,7 @@ class StreamPump(ResponseBody):
         return self
 
     async def __anext__(self) -> bytes:
-        # A step that is a coroutine of its own would double the cost of a chunk.
+        # A separate coroutine for this step would double the cost of a chunk.
         if data := self._ready:
             self._ready = b""
             return data
@@ -78,12 +80,13 @@ class StreamPump(ResponseBody):
                 out = await self._last(fault)
             if out:
                 return out
-            tap.catch_up()  # the tap held these bytes back, and has to read them
+            tap.catch_up()  # the tap has held these bytes back, and has to parse them
         raise StopAsyncIteration
 
     async def write_to(self, client: ChunkWriter) -> None:
         """Write each chunk to the client in the callback that reads it from the provider's socket. The task wakes up
-        for the first bytes and the last, and for a client that is slower: until then the socket is not read."""
+        only for the first and the last bytes, and if the client is slower: the socket is not read until it has caught
+        up."""
         tap, write = self._tap, client.write
         may_find_way = False
 
@@ -102,7 +105,7 @@ class StreamPump(ResponseBody):
             if self._is_over or tap.has_ended or tap.may_end:
                 continue
             way = self._find_way(client)
-            may_find_way = way is None and client.chunk_writer() is not None  # once the reply has begun
+            may_find_way = way is None and client.chunk_writer() is not None  # possibly later, once the reply has begun
             try:
                 try:
                     await self._response.pass_to(take, way)
@@ -115,7 +118,8 @@ class StreamPump(ResponseBody):
                 await client.until_writable()
 
     def _find_way(self, client: ChunkWriter) -> StraightWay | None:
-        """The straight way to the client, if it gets what comes as it is, in the chunks in which it comes."""
+        """A direct path from socket to client, if the client gets the bytes unchanged, in the chunks in which they
+        arrive; None otherwise."""
         recorder, passing, writer = self._tap.recorder, self._tap.find_passing(), client.chunk_writer()
         if passing is None or writer is None:
             return None
@@ -148,7 +152,7 @@ class StreamPump(ResponseBody):
             await self._close(fault)
 
     async def _drain(self) -> None:
-        """Only the end of the transfer should follow. A provider that sends more is disconnected."""
+        """Read the rest of the transfer, which should only be its end. A provider that sends more is disconnected."""
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
                 async for _ in self._response:
@@ -157,7 +161,7 @@ class StreamPump(ResponseBody):
             return
 
     def abort(self, fault: Fault) -> None:
-        """End the stream now, with this as the reason for the client."""
+        """End the stream now; the client gets this fault as the reason."""
         self._abort_reason = fault
         self._response.abort(fault)
 
@@ -176,7 +180,7 @@ class StreamPump(ResponseBody):
 
 
 def _write_masked(write: Callable[[bytes], None], mask: Callable[[bytes], bytes]) -> Callable[[bytes], None]:
-    """The same for chunks that may contain a key."""
+    """A writer for chunks that may contain a key, which is masked."""
 
     def write_masked(framed: bytes) -> None:
         (data,) = unframe((framed,))

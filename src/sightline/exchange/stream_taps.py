@@ -1,5 +1,5 @@
-"""What a client gets of each chunk of a response that streams: `VerbatimTap` gives the provider's own bytes,
-`TranslatingTap` a stream of the client's dialect. Both record what passes.
+"""What a client gets of each chunk of a streamed response: `VerbatimTap` passes the provider's own bytes,
+`TranslatingTap` a stream in the client's dialect. Both record what passes.
 """
 
 from abc import ABC, abstractmethod
@@ -20,16 +20,16 @@ from sightline.wire.jsontext import encode
 from sightline.wire.secrets import Masking
 
 _READ_SIZE = 1 << 13
-"""Bytes that are read together: many small chunks are read faster as one."""
+"""Bytes that are parsed together: many small chunks are parsed faster as one."""
 _MOST_UNREAD = 1 << 18
-"""Bytes of a stream that may wait to be read together at its end; to read more takes so long that others would wait."""
+"""Bytes of a stream that may wait to be parsed together at its end; parsing more at once would delay other requests."""
 _MOST_EARLY = 1 << 20
 _FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 
 
 class Passing(NamedTuple):
-    """How chunks pass: `keep` is given those that have, as they came, to be read later, and `mask` gives what the
-    client gets of one; None where it gets all of it."""
+    """How chunks pass: `keep` gets those that have passed, as they arrived, to be parsed later; `mask` returns what the
+    client gets of one. `mask` is None if the client gets all of it."""
 
     keep: Callable[[list[bytes]], None]
     mask: Callable[[bytes], bytes] | None
@@ -38,15 +38,16 @@ class Passing(NamedTuple):
 class Tap(ABC):
     """Turns a provider's chunks into a client's. One of `end`, `fail` and `leave` is called, once.
 
-    `masking` removes configured keys from what the client gets; `decoder` undoes the content coding, if there is one.
+    `masking` removes configured keys from what the client gets; `decoder` decodes the content encoding, if there is
+    one.
     """
 
     has_ended = False
-    """Whether the client has had all that it will get."""
+    """Whether the client has received everything."""
     may_end = False
     """Whether only the end of the transfer is missing, for which the client need not wait long."""
     is_behind = False
-    """Whether so much waits to be read that it should `catch_up`."""
+    """Whether so much waits to be parsed that `catch_up` should be called."""
 
     def __init__(self, exchange: Exchange, masking: Masking, decoder: BodyDecoder | None) -> None:
         self._exchange = exchange
@@ -57,21 +58,22 @@ class Tap(ABC):
     @property
     @abstractmethod
     def reply(self) -> Reply:
-        """What has been read of the response so far."""
+        """The reply as parsed so far."""
 
     @abstractmethod
     def take(self, data: bytes) -> bytes:
-        """A chunk came from the provider; returns the bytes for the client."""
+        """Take a chunk from the provider; returns the bytes for the client."""
 
     def find_passing(self) -> Passing | None:
-        """How chunks can pass in which nothing is looked for but keys; None where `take` has to have them."""
+        """How chunks can pass without being examined for anything but keys; None if they have to go through `take`."""
         return None
 
-    def catch_up(self) -> None:  # noqa: B027 - what is read at once is never behind
-        """Read what the client was given since, if it is so much that it should be read now."""
+    def catch_up(self) -> None:  # noqa: B027 - a tap that parses at once is never behind
+        """Parse the chunks that the client has received since, if there are many."""
 
     def share_reading(self) -> ReplyReader | None:
-        """Before the first chunk: what reads the stream as the client gets it, if anything does."""
+        """To be called before the first chunk: the reader that parses the stream as the client gets it; None if there
+        is none."""
         return None
 
     @abstractmethod
@@ -80,8 +82,8 @@ class Tap(ABC):
 
     @abstractmethod
     def fail(self, fault: Fault) -> bytes:
-        """The response was interrupted; returns the last bytes for the client. Raises the fault if the stream has no
-        place for it."""
+        """The response was interrupted; returns the last bytes for the client. Raises the fault if the stream cannot
+        contain it."""
 
     @abstractmethod
     def leave(self) -> None:
@@ -89,12 +91,13 @@ class Tap(ABC):
 
 
 class VerbatimTap(Tap):
-    """The provider's bytes as they came; a copy is read for the record.
+    """Passes the provider's bytes as they arrived; a copy is parsed for the record.
 
-    With `is_framed` the bytes are server-sent events, to which an error can be added.
+    With `is_framed`, the bytes are server-sent events, to which an error can be added.
 
-    Until the reply begins, bytes are held back that would make a failure look like a success: client libraries take an
-    empty stream, a bare `[DONE]` and any body that is no stream for a reply without content. Comments and pings pass.
+    Until the reply begins, bytes that would make a failure look like a success are held back: client libraries take an
+    empty stream, a bare `[DONE]` and any body that is not a stream for a reply without content. Comments and pings
+    pass.
     """
 
     def __init__(
@@ -106,27 +109,28 @@ class VerbatimTap(Tap):
         self.is_framed = is_framed and decoder is None
         """Whether an error can be added to the stream, so that the head need not wait for the first bytes."""
         self._is_shared = False
-        """Whether a caller of our own gets the events: then the bytes are read as the client gets them, without keys,
-        and each chunk when it comes."""
+        """Whether one of Sightline's own callers gets the events: then the bytes are parsed as the client gets them,
+        without keys, and each chunk as it arrives."""
         self._unread: list[bytes] = []
         self._unread_size = 0
         self._plain = dialect(spoken).plain_stream if self.is_framed else None
-        """What reads the whole stream at its end; None once the reader has begun to read it, or has to."""
+        """Parses the whole stream at its end; None once the incremental reader has taken over, or has to."""
         self._most_unread = _READ_SIZE if self._plain is None else _MOST_UNREAD
         self._reply: Reply | None = None
         self._early: bytearray | None = bytearray()
         """What is held back until the reply begins; None from then on."""
         self._rest = b""
-        """What the masking held back to the end."""
+        """What the masking has held back until the end."""
         self._last = b""
-        """The last bytes that the client was given."""
+        """The last bytes that the client has received."""
 
     @cached_property
     def _reading(self) -> ReplyReader:
-        return ReplyReader(self._spoken)  # only where `_plain` does not read it
+        return ReplyReader(self._spoken)  # created only if `_plain` does not parse the stream
 
     def share_reading(self) -> ReplyReader | None:
-        """The reading of a stream to which an error can be added: nothing of another kind is read before its end."""
+        """The reader of a stream to which an error can be added; None for others, which are not parsed before their
+        end."""
         if not self.is_framed:
             return None
         self._is_shared, self._plain = True, None
@@ -141,7 +145,7 @@ class VerbatimTap(Tap):
         return self._reading.reply
 
     def take(self, data: bytes) -> bytes:
-        # For each chunk of each stream: as few steps as can be.
+        # This runs for each chunk of each stream, so it does as little as possible.
         if self._decoder is not None:
             return self._pass_coded(data, self._decoder)
         self.recorder.record_chunk(data)
@@ -161,8 +165,8 @@ class VerbatimTap(Tap):
         return shown
 
     def take_whole(self, data: bytes) -> Reply | None:
-        """Take a stream that is here whole and complete, of which the client gets every byte, and end the response;
-        None, and nothing is taken, if it is no such stream. Most short ones are."""
+        """Take a stream that has arrived completely and that passes unchanged, and end the response. Returns None, and
+        takes nothing, if it is not such a stream. Most short ones are."""
         reply = None if self._plain is None or self._is_shared else self._plain.read(data)
         if reply is not None and self._has_secrets:
             masking = FrameMasking(self._exchange.secrets)
@@ -174,7 +178,7 @@ class VerbatimTap(Tap):
         return reply
 
     def find_passing(self) -> Passing | None:
-        """That of a stream whose reply has begun."""
+        """The passing of a stream whose reply has begun."""
         if self._early is not None or self._decoder is not None or self._is_shared:
             return None
         return Passing(self._keep, self._masking.feed if self._has_secrets else None)
@@ -187,7 +191,7 @@ class VerbatimTap(Tap):
             self._read()
 
     def _pass_coded(self, data: bytes, decoder: BodyDecoder) -> bytes:
-        """The coded bytes; raises a fault if they contain a key."""
+        """Pass the encoded bytes; raises a fault if they contain a key."""
         plain = decoder.feed(data)
         self.recorder.record_chunk(plain)
         if decoder.trouble:
@@ -236,7 +240,8 @@ class VerbatimTap(Tap):
             self._reading.feed(data)
 
     def _read_rest(self) -> None:
-        """No more bytes come: read the last, and take back what the masking holds, which is no key after all."""
+        """No more bytes will arrive: parse the last ones, and release what the masking holds, which is not a key after
+        all."""
         rest = self._masking.close()
         self._rest += rest
         if self._is_shared:
@@ -245,7 +250,7 @@ class VerbatimTap(Tap):
         self._read()
 
     def end(self) -> bytes:
-        """The bytes that were held back, and an error where the stream ended before the reply was complete."""
+        """The bytes that were held back, and an error if the stream ended before the reply was complete."""
         if self._plain is not None:
             self._reply = self._plain.read(b"".join(self._unread))
             if self._reply is not None:
@@ -262,19 +267,19 @@ class VerbatimTap(Tap):
         is_empty = self._early is not None
         can_add = self.is_framed or (self._decoder is None and self._reading.decoder.can_add_element)
         if not can_add and (is_empty or not was_sent):
-            # This stream has no place for an error: the client gets a status, or the transfer is broken off.
+            # This stream cannot contain an error: the client gets a status, or the transfer is aborted.
             status = dialect(self._spoken).write_error(reply.fault)[0]
             self._exchange.end_response(FailedEnd(reply.fault, status, reply.usage))
             raise reply.fault
         self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
         if is_empty and self._reading.decoder.was_cut:
-            self._early = None  # clients do not look for an error behind the end of a stream
+            self._early = None  # clients do not look for an error after the end of a stream
             return self._error(reply.fault)
         held = self._flush()
         return held + self._error(reply.fault) if can_add and (is_empty or not was_sent) else held
 
     def _flush(self) -> bytes:
-        """The bytes that the client has not been given yet."""
+        """The bytes that the client has not received yet."""
         held, self._rest = self._rest, b""
         early, self._early = bytes(self._early or b""), None
         held = early if self._decoder is not None else early + held
@@ -282,7 +287,7 @@ class VerbatimTap(Tap):
         return held
 
     def fail(self, fault: Fault) -> bytes:
-        """The error as the dialect writes it, if there is a place for it. A complete reply needs none."""
+        """The error in the form of the dialect, if the stream can contain it. A complete reply needs none."""
         self._read_rest()
         has_key = self._decoder is not None and self._masking.has_found
         if self._reading.decoder.has_ended and not has_key:
@@ -295,7 +300,7 @@ class VerbatimTap(Tap):
         return self._flush() + self._error(fault)
 
     def leave(self) -> None:
-        """A client that leaves after a complete reply, or after the provider's own error, has had everything."""
+        """A client that leaves after a complete reply, or after the provider's own error, has received everything."""
         self._read_rest()
         was_sent = self._reading.has_failed
         self._reading.close()
@@ -317,7 +322,7 @@ class VerbatimTap(Tap):
 
 
 class TranslatingTap(Tap):
-    """The response in the client's dialect. Where the translation lost something, the record says what."""
+    """Passes the response in the client's dialect. What the translation lost is recorded."""
 
     def __init__(
         self, exchange: Exchange, translation: StreamTranslation, *, masking: Masking, decoder: BodyDecoder | None
@@ -345,7 +350,7 @@ class TranslatingTap(Tap):
         return self._give(self._translation.fail(fault), is_last=True)
 
     def leave(self) -> None:
-        """The client has gone. If it has had the end of its stream before, the response has ended already."""
+        """The client has gone. If it has received the end of its stream before, the response has ended already."""
         if not self._has_ended_response:
             self._has_ended_response = True
             self._exchange.end_response(CancelledEnd(cancel_reason()))

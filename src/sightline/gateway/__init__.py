@@ -1,6 +1,5 @@
-"""The vendors' APIs, as clients speak them: paths, bodies, sockets and model lists go in, requests for the relay come
-out.
+"""The vendors' APIs as clients use them: turns paths, bodies and sockets into requests for the relay, and lists models.
 
-It may import the engine and everything pure below. It reads of a request what is needed to pass it on and no more; what
-it refuses is an error of the caller's own dialect, and nothing here knows the workbench.
+It may import the engine and everything pure below. It parses only as much of a request as is needed to pass it on.
+Refusals are errors in the caller's own dialect, and nothing here depends on the workbench.
 """

@@ -13,14 +13,14 @@ _GLOB = frozenset("*?[")
 
 
 def list_models(catalog: Catalog, has_key: Callable[[Provider], bool], provider: str = "") -> list[ListedModel]:
-    """Every model that would get an answer: by a route, by a provider whose key is here, by the embedded model.
+    """Every model that can be used: by a route, by a provider whose key is set, or the embedded model.
 
-    With a `provider`, those of that one.
+    With a `provider`, only its models. Raises a fault if it is not configured.
     """
     if provider and provider not in catalog.providers:
         raise unknown_provider(catalog, provider)
     found = {each.id: each for each in _of_providers(catalog, has_key, provider)}
-    # A route goes before everything else, so that what it says of a name is what holds.
+    # A route takes precedence over everything else, so its entry for a name wins.
     for route in reversed(catalog.routes):
         if not route.path and (not provider or route.provider == provider):
             found.update((each.id, each) for each in _of_route(catalog, route))
@@ -50,10 +50,10 @@ def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: s
     for name, model in catalog.models.items():
         owner, _, rest = name.partition("/")
         if rest and owner in catalog.providers and set(model.providers) <= {owner}:
-            # Facts of a model at one provider. Where another entry says that it is served there, it is listed by that.
+            # Facts about a model at one provider. If another entry says that it is served there, that entry lists it.
             served = catalog.models.get(rest)
             if owner in usable and (served is None or owner not in served.providers):
-                # Behind /p/ the provider is named already.
+                # After /p/, the provider is already named.
                 yield ListedModel(rest if only else name, owner, facts_of(catalog, owner, rest))
             continue
         for serving in model.providers:
@@ -74,6 +74,6 @@ def _of_route(catalog: Catalog, route: Route) -> Iterator[ListedModel]:
 
 
 def for_codex() -> JsonObject:
-    """The list that Codex asks for. An entry would stand instead of what Codex knows of a model, its instructions and
-    tools among it, and the catalogue knows neither; so there is none."""
+    """The list that Codex requests. It is empty: an entry would replace everything that Codex knows about a model,
+    including its instructions and tools, which the catalogue does not have."""
     return {"models": []}

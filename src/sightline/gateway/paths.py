@@ -1,7 +1,7 @@
-"""What the path of a request asks for, however a client's base URL has made it.
+"""Parses the path of a request, in all the variations that clients' base URLs produce.
 
-Most clients let a person set a base URL and nothing else, and then add a path of their own. So `/p/{provider}` and
-`/s/{session}` may come first, slashes may be doubled or trail, and a version may be missing or doubled.
+Most clients let a user set only a base URL, and then append their own path. So `/p/{provider}` and `/s/{session}` may
+come first, slashes may be doubled or trailing, and a version may be missing or doubled.
 """
 
 import re
@@ -20,10 +20,8 @@ _VERSION = re.compile(r"v\d+(?:(?:alpha|beta|p)\d*)*")
 
 @dataclass(frozen=True, slots=True)
 class GatewayPath:
-    """What is asked for. `path` is what stands behind the prefixes, as the client wrote it, with one slash in front.
-
-    `model` is what the path says of it. `dialect` is empty where the path does not tell.
-    """
+    """What a path asks for. `path` is the part after the prefixes, as the client wrote it, with one slash in front.
+    `model` is the model in the path. `dialect` is empty if the path does not determine it."""
 
     kind: Kind
     path: str
@@ -37,15 +35,15 @@ class GatewayPath:
 
 @lru_cache(maxsize=1024)
 def parse_path(raw: str) -> GatewayPath:
-    """What this path, percent-encoded as it came, asks for."""
+    """Parse a path, percent-encoded as it arrived."""
     prefixes, path = _without_prefixes(raw)
     return _parse(path, prefixes.get("p", ""), prefixes.get("s", ""))
 
 
 @lru_cache(maxsize=1024)
 def parse_upstream_path(raw: str, upstream: Upstream) -> GatewayPath:
-    """What this path asks for at a provider's own host, where it may stand below the path of a base URL. It stays as it
-    is, and whose it is and its label are not read from it."""
+    """Parse a path at a provider's own host, where it may be below the path of a base URL. The path stays as it is; the
+    provider and the session are not read from it."""
     below = (raw[len(base) :] for base in upstream.bases if raw.startswith(f"{base}/"))
     found = [_parse(path, upstream.provider, upstream.session) for path in (*below, raw)]
     meant = next((each for each in found if each.kind == "ask"), found[-1])
@@ -70,12 +68,12 @@ def _parse(path: str, provider: str, session: str) -> GatewayPath:
 
 
 def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:
-    """The caller's dialect: by the path, else by the headers."""
+    """The caller's dialect: by the path, otherwise by the headers."""
     return place.dialect or dialect_by_client({name.decode("latin-1") for name, _ in headers}, query)
 
 
 def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:
-    """The prefixes by their letter, each at most once, and the rest."""
+    """The prefixes by their letter, each at most once, and the rest of the path."""
     prefixes: dict[str, str] = {}
     path = "/" + raw.lstrip("/")
     while True:

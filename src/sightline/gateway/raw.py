@@ -1,4 +1,4 @@
-"""Raw paths: what no dialect understands is passed to its provider as it is, and its answer back, piece by piece."""
+"""Raw paths: requests in no known dialect are passed to their provider unchanged, and the responses back, in pieces."""
 
 import logging
 import re
@@ -39,11 +39,11 @@ _FOR_MODELS: Final = re.compile(
     r"/(?:v\d+[a-z0-9]*/+)*"
     r"(?:embeddings|(?P<compact>responses/compact)|models/(?P<model>.+?):(?:e|batchE)mbedContents?)/*"
 )
-"""Paths whose request names a model, so that it is routed like one that a dialect understands."""
+"""Paths whose request names a model, so that it is routed like a request in a known dialect."""
 
 
 class IncomingBody:
-    """The body of a client's request, taken as it comes. `first` is what was taken of it already."""
+    """The body of a client's request, read as it arrives. `first` is the part that was read already."""
 
     def __init__(self, receive: Receive, send: ClientWriter, headers: Headers, first: RequestEvent | None) -> None:
         self.trailers: Headers = []
@@ -56,11 +56,11 @@ class IncomingBody:
 
     @property
     def on_interim(self) -> OnInterim:
-        """Passes an answer of 1xx on. The leave to send a body is given by who asks for the body."""
+        """Passes a 1xx response on, except 100: permission to send a body is given by whoever reads the body."""
         return lambda status, headers: None if status == _CONTINUE else self._send.write_interim(status, headers)
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end. If the client leaves, the task that serves it is cancelled."""
+        """The next bytes; empty at the end. If the client disconnects, the task that serves it is cancelled."""
         while not self._is_over:
             event, self._first = self._first or await self._receive(), None
             self._is_over = event["type"] == "http.disconnect" or not event.get("more_body", False)
@@ -73,7 +73,7 @@ class IncomingBody:
 async def pass_raw(
     relay: Relay, scope: AsgiScope, receive: Receive, send: ClientWriter, place: GatewayPath, received: float
 ) -> None:
-    """Answer one request to a path that no dialect serves."""
+    """Answer one request to a path that belongs to no dialect."""
     headers, method, query = scope["headers"], scope["method"], scope["query_string"].decode("latin-1")
     names = {name.decode("latin-1") for name, _ in headers}
     caller = dialect_by_api(place.path, names, query)
@@ -85,7 +85,7 @@ async def pass_raw(
     request = ClientRequest(
         RAW_HTTP,
         b"",
-        text_headers(each for each in headers if each[0] != b"content-length"),  # which the body tells
+        text_headers(each for each in headers if each[0] != b"content-length"),  # the body has it
         place.path if upstream else _DOUBLED.sub(r"/\1", place.path, count=1),
         query,
         provider=place.provider,
@@ -102,7 +102,7 @@ async def pass_raw(
         body = IncomingBody(receive, send, headers, None)
         await _pass_for_model(relay, request, unquote(asked["model"] or ""), body, send)
         return
-    # A body of known length that came with its head, as short ones do, is on record from the beginning.
+    # A body of known length that arrived with its head, as short ones do, is recorded from the beginning.
     first = None if _length(headers) is None or header(headers, b"expect") else await receive()
     body = IncomingBody(receive, send, headers, first)
     if first is None or first.get("more_body", False) or is_coded(header(headers, b"content-encoding")):
@@ -115,7 +115,7 @@ async def pass_raw(
 async def _start(relay: Relay, request: ClientRequest, body: RawClient, send: ClientWriter) -> None:
     try:
         relayed = await relay.start_raw(request, body)
-    except Fault as fault:  # it is no provider's; whatever happens later is an answer
+    except Fault as fault:  # it belongs to no provider; any later failure is a response
         await _refuse(request, fault, send)
         return
     if relayed.whole_body is not None:
@@ -133,8 +133,8 @@ async def _refuse(request: ClientRequest, fault: Fault, send: ClientWriter) -> N
 async def _pass_for_model(
     relay: Relay, request: ClientRequest, model: str, body: IncomingBody, send: ClientWriter
 ) -> None:
-    """Answer a request whose model says where it goes, so that its body is read first. `model` is what the path says of
-    it."""
+    """Answer a request whose model decides where it goes, so that its body is read first. `model` is the model in the
+    path, empty if there is none."""
     named = request.headers_by_name()
     try:
         came = await _read_all(body)
@@ -168,7 +168,8 @@ async def _read_all(body: IncomingBody) -> bytes:
 
 
 async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
-    """The answer as it comes. Its last byte leaves after the iteration's end, because only then all is recorded."""
+    """Send the response as it arrives. Its last byte is sent after the end of the iteration, because only then
+    everything is recorded."""
     await send(response_start(relayed.status, relayed.headers))
     left = next((int(value) for name, value in relayed.headers if name.lower() == b"content-length"), None)
     last = b""
@@ -180,7 +181,8 @@ async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
             else:
                 await send(response_body(piece, more=True))
     except Fault as fault:
-        # It is recorded. What broke off must not look whole: without an end, the server hangs up.
+        # The fault is recorded. An interrupted body must not look complete: without an end, the server closes the
+        # connection.
         _LOG.info("%s broke off: %s", relayed.exchange, fault.message)
         return
     end = response_body(last, more=False)
@@ -190,7 +192,7 @@ async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
 
 
 def _length(headers: Headers) -> int | None:
-    """How long the body is, None where only its end tells."""
+    """The length of the body; None if only its end determines it."""
     if header(headers, b"transfer-encoding"):
         return None
     length = header(headers, b"content-length").strip()

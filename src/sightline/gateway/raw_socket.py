@@ -1,7 +1,7 @@
-"""Sockets of APIs that are passed on as they are: Realtime, Gemini Live, and any other below a provider's address.
+"""Sockets that are passed through: Realtime, Gemini Live, and any other below a provider's address.
 
-Every message goes through as it came, in its order, and stands on record as far as there is room; close codes and
-reasons go through too. While one side is slow, the other is not read.
+Every message is passed on unchanged and in order, and is recorded up to the limit; so are close codes and reasons.
+While one side is slow, the other is not read.
 """
 
 import asyncio
@@ -115,7 +115,7 @@ class RawSocket(SocketEvents):
                 self._dialled.socket.send(data, is_text=is_text)
                 await self._dialled.until_writable()
         finally:
-            # Behind the client's last messages, which may have come together with its close.
+            # After the client's last messages, which may have arrived together with its close.
             code, reason = self._client.close_code or _ABNORMAL, self._client.close_reason
             if code == _ABNORMAL:
                 self._record.cancel("client_gone")
@@ -143,7 +143,7 @@ class RawSocket(SocketEvents):
             self._dialled.socket.pause_reading()
 
     def on_close(self, code: int, reason: str) -> None:
-        """The client gets the same code."""
+        """Close the client's socket with the same code; 1006 cannot be sent and becomes an internal error."""
         if code == _ABNORMAL:
             self._record.fail(socket_cut())
             self._client.socket.close(_INTERNAL_ERROR, "the connection to the provider was lost")

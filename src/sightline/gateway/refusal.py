@@ -1,4 +1,4 @@
-"""What the gateway refuses by itself, in the caller's own dialect."""
+"""Errors that the gateway itself returns, in the caller's own dialect."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from sightline.wire.jsontext import encode
 
 
 def refusal_response(spoken: str, fault: Fault, *, headers: Sequence[tuple[bytes, bytes]] = ()) -> WebResponse:
-    """The fault as an error of this dialect. The hint is part of its message: clients show nothing else."""
+    """The fault as an error of this dialect. The hint is part of its message, because clients show nothing else."""
     with_hint = Fault(
         fault.code,
         f"{fault.message}. {fault.hint}" if fault.hint else fault.message,
@@ -36,7 +36,7 @@ def no_such_path(method: str, path: str) -> Fault:
 
 
 def wrong_method(spoken: str, method: str, allowed: str) -> WebResponse:
-    """A known path that is asked for in another way."""
+    """The response to a known path with another method."""
     fault = Fault(Code.USAGE, f"{method} is not how this is asked for", hint=f"Use {allowed}.", status=405)
     return refusal_response(spoken, fault, headers=[(b"allow", allowed.encode())])
 
@@ -52,6 +52,6 @@ def head_too_large() -> Fault:
 
 
 def foreign_target() -> Fault:
-    """The fault of a request that takes this server for a proxy."""
+    """The fault of a request that uses this server as a proxy."""
     hint = "Set its address as the client's base URL, not as its proxy."
     return Fault(Code.PERMISSION, "this server is not a forward proxy", hint=hint, status=403)

@@ -1,11 +1,12 @@
-"""The Responses API over WebSocket: each `response.create` of a client is one exchange, its events are the response.
+"""The Responses API over WebSocket: each `response.create` of a client is one exchange, and its events are the
+response.
 
-To a provider that has such a socket the client's frames go as they are, and its frames come back as they are; between
-the two stands the same `run_exchange` as over HTTP, so that a request can be held, edited, masked and answered by hand.
-Other providers are asked over HTTP, and their streams become frames.
+If the provider has such a socket, frames pass unchanged in both directions; between the two sides is the same
+`run_exchange` as over HTTP, so that a request can be held, edited, masked and answered by hand. Other providers are
+called over HTTP, and their streams become frames.
 
-The frames of a client are taken in their order. One that is held holds up those behind it. Several responses may be
-under way at once, one after another in each lane (`stream_id`).
+The frames of a client are processed in order. A held one delays those after it. Several responses may be active at
+once, one after another in each lane (`stream_id`).
 """
 
 import asyncio
@@ -45,14 +46,14 @@ from sightline.wire.sse import SseDecoder
 
 _LOG = logging.getLogger("sightline.gateway")
 _NO_SOCKET: Final = frozenset({404, 405, 426, 501})
-"""With these a server says that it has no socket here; it is then asked over HTTP."""
+"""The statuses by which a server says that it has no socket here; it is then called over HTTP."""
 
 _INTERNAL_ERROR: Final = 1011
 _NOTHING_SAID: Final = Reply(choices=(Choice(finish="stop"),))
 
 
 class _ClientFrame(msgspec.Struct):
-    """What is looked at in a client's frame."""
+    """The fields that are read of a client's frame."""
 
     type: str = ""
     stream_id: str | None = None
@@ -67,14 +68,14 @@ _READ_FRAME: Final = msgspec.json.Decoder(_ClientFrame)
 @dataclass(slots=True, eq=False)
 class _SocketTurn:
     """One request of a lane and its response. `previous` is the one before it in the lane, whose events come first;
-    `after` are frames of the provider that came behind its response."""
+    `after` are frames of the provider that arrived after its response."""
 
     lane: str
     previous: "_SocketTurn | None"
     request: ClientRequest
     task: "asyncio.Task[None] | None" = None
     has_left: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the request was sent, or will not be: the frames behind it need not wait any longer."""
+    """Set when the request was sent, or will not be: the frames after it need not wait any longer."""
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     after: list[tuple[bytes, bool]] = field(default_factory=list)
     is_http: bool = False
@@ -82,7 +83,7 @@ class _SocketTurn:
 
 class ResponsesSocket(SocketEvents):
     """Serves one client. `template` is the handshake as a request without a body; `elapsed` the clock of the relay;
-    `longest` how many bytes a message may have."""
+    `longest` the maximum size of a message in bytes."""
 
     def __init__(
         self,
@@ -112,7 +113,8 @@ class ResponsesSocket(SocketEvents):
         client.events = self
 
     async def run(self) -> client_response.ClientResponse | None:
-        """Serve it to its end. What is returned is the answer to a handshake that is refused."""
+        """Serve the client until its socket closes. Returns the response to a handshake that is refused, otherwise
+        None."""
         try:
             passed = await self._dial_early()
         except RefusedSocket as refused:
@@ -128,7 +130,7 @@ class ResponsesSocket(SocketEvents):
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks)
-            # Behind the client's last frames, which may have come together with its close.
+            # After the client's last frames, which may have arrived together with its close.
             for link in self._links.values():
                 link.socket.close(self._client.close_code or GOING_AWAY, self._client.close_reason)
         await self._client.until_lost()
@@ -163,7 +165,7 @@ class ResponsesSocket(SocketEvents):
         return turn is not None and turn.is_http
 
     async def _create(self, data: bytes, frame: _ClientFrame) -> None:
-        """Start a turn; returns when its request has left, so that what is behind it keeps its place."""
+        """Start a turn; returns when its request was sent, so that frames after it keep their order."""
         lane = frame.stream_id or ""
         model = frame.model or self._model
         if not model:
@@ -202,7 +204,7 @@ class ResponsesSocket(SocketEvents):
             self.server_ends()
 
     def _keep_alive(self, turn: _SocketTurn) -> None:
-        """While a user may be waited for, show the client that it is not forgotten."""
+        """While the turn may be waiting for a user, send pings and keep-alive frames to the client."""
         if turn.is_over.is_set():
             return
         if not turn.has_left.is_set() or (self._relay is not None and not self._relay.holds.is_idle):
@@ -219,7 +221,7 @@ class ResponsesSocket(SocketEvents):
             sender = await self._sender_for(turn)
             if sender is not None:
                 assert self._relay is not None
-                # The client connects again by itself, and a frame that has left is not sent twice.
+                # The client reconnects by itself, and a frame that was sent is not sent twice.
                 response = await self._relay.start(msgspec.structs.replace(request, retries=0), client=sender)
                 await self._hand_over(turn, response, None)
                 return
@@ -231,8 +233,8 @@ class ResponsesSocket(SocketEvents):
             self._send_fault(fault, turn.lane)
 
     async def _sender_for(self, turn: _SocketTurn) -> LaneClient | None:
-        """What sends the request as a frame; None where it goes over HTTP. Whatever is wrong with the route or with
-        the provider becomes the end of the exchange, which is on record."""
+        """The client that sends the request as a frame; None if it is sent over HTTP. A problem with the route or the
+        provider becomes the end of the exchange, which is recorded."""
         if self._relay is None:
             return None
         try:
@@ -260,7 +262,7 @@ class ResponsesSocket(SocketEvents):
             turn.has_left.set()
             return await self._handler.start(msgspec.structs.replace(request, body=form.body))
         if warm_up:
-            # A provider that is asked over HTTP has nothing to warm up; the items are kept for what follows.
+            # A provider that is called over HTTP has nothing to warm up; the items are kept for later requests.
             return self._relay.answer_here(request, _NOTHING_SAID)
 
         def look(entry: FactEntry) -> None:
@@ -284,7 +286,7 @@ class ResponsesSocket(SocketEvents):
             writer = FrameWriter(self._client, turn.lane, texts)
             try:
                 await response.body.write_to(writer)
-            except Fault as fault:  # the stream has no place for it
+            except Fault as fault:  # the stream cannot contain it
                 writer.finish()
                 self._send_fault(fault, turn.lane)
                 return
@@ -301,8 +303,8 @@ class ResponsesSocket(SocketEvents):
     # --- the provider's sockets ---
 
     async def _dial_early(self) -> client_response.Headers:
-        """Dial at the handshake, where the provider is known before the first request; returns the headers of its
-        answer that are for the client."""
+        """Connect during the handshake if the provider is known before the first request; returns the headers of its
+        response for the client."""
         relay = self._relay
         if relay is None or (not self._template.provider and relay.catalog.routes):
             return []
@@ -314,7 +316,7 @@ class ResponsesSocket(SocketEvents):
         except Fault as fault:
             if not _is_no_socket(fault):
                 raise
-            if self._template.upstream:  # a client of the vendor itself then does what it does without us us
+            if self._template.upstream:  # the vendor's own client then does what it does without us
                 hint = "Ask over HTTP."
                 raise Fault(Code.USAGE, "the provider has no WebSocket", hint=hint, status=426) from None
             self._without_socket.add(choice.provider_name)
@@ -337,7 +339,7 @@ class ResponsesSocket(SocketEvents):
         return link
 
     def _take_stray(self, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback
-        """A frame of the provider that belongs to no request."""
+        """Handle a frame of the provider that belongs to no request."""
         turn = self._turns.get(lane)
         if is_text and read_kind(data).type == "response.created":
             self._adopt(data, lane, turn)
@@ -350,8 +352,8 @@ class ResponsesSocket(SocketEvents):
                     link.hold_back(is_held=True)
 
     def _adopt(self, data: bytes, lane: str, previous: _SocketTurn | None) -> None:
-        """The provider goes on by itself, with input that steered the response before: that is an exchange too. It can
-        neither be held nor be changed, since the provider has it already."""
+        """The provider continues by itself, with input that steered the previous response: that is an exchange too. It
+        can be neither held nor changed, since the provider has it already."""
         assert self._latest is not None
         response = self._latest.adopt(lane)
         response.feed(data, is_last=False)
@@ -367,8 +369,8 @@ class ResponsesSocket(SocketEvents):
         await self._hand_over(turn, await self._relay.start(turn.request, client=sender), None)
 
     def _link_closed(self, link: SocketLink, code: int, reason: str) -> None:
-        """A provider has closed. So does this side, once the client has had what came; unless there are other sockets,
-        or a request waits for a user: it gets a new one."""
+        """A provider has closed its socket. Close the client's, once it has received everything that arrived; unless
+        there are other sockets, or a request waits for a user: it gets a new socket."""
         self._links = {name: each for name, each in self._links.items() if each is not link}
         is_needed = any(turn.is_http or not turn.has_left.is_set() for turn in self._turns.values())
         if not self._links and not is_needed:
@@ -381,10 +383,10 @@ class ResponsesSocket(SocketEvents):
             code, reason = _INTERNAL_ERROR, "the connection to the provider was lost"
         self._client.socket.close(code, reason)
 
-    # --- what the client's side tells ---
+    # --- events of the client's socket ---
 
     def server_ends(self) -> None:
-        """Close as soon as nothing is under way."""
+        """Close as soon as no turn is active."""
         self._is_ending = True
         if not self._tasks:
             self._client.socket.close(GOING_AWAY, "Sightline is shutting down")
@@ -399,7 +401,7 @@ class ResponsesSocket(SocketEvents):
         self._client.send(fault_frame(self._template.dialect, fault, lane))
 
     def _refusal(self, refused: RefusedSocket) -> ClientResponse:
-        """What the provider answered to the handshake, for the client; configured keys are taken out."""
+        """The provider's response to the handshake, for the client, without configured keys."""
         secrets = self._relay.secrets if self._relay is not None else ()
         headers = client_response.headers_for_client(refused.headers, secrets)
         body = client_response.without(refused.body, secrets)
@@ -408,8 +410,8 @@ class ResponsesSocket(SocketEvents):
 
 
 def _is_no_socket(error: RefusedSocket | Fault) -> bool:
-    """Whether what answered the handshake says that it has no socket, or speaks no HTTP/1.1, as small local servers
-    do."""
+    """Whether the response to a handshake means that the server has no socket, or does not speak HTTP/1.1, like some
+    small local servers."""
     return error.status in _NO_SOCKET if isinstance(error, RefusedSocket) else error.code is Code.UPSTREAM_PROTOCOL
 
 

@@ -1,5 +1,5 @@
-"""The socket of a client: its handshake, its messages in order, how fast it takes ours, and responses as its frames,
-where errors have no status.
+"""The WebSocket of a client: its handshake, its messages in order, back-pressure, and responses as its frames, in which
+errors have no status.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder
 
 _MOST_WAITING: Final = 1 << 20
-"""Bytes of messages that wait for their turn; the client is not read meanwhile."""
+"""The most bytes of messages that wait to be processed; the client is not read meanwhile."""
 
 _OF_SOCKET: Final = frozenset(
     {b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-extensions", b"sec-websocket-protocol"}
@@ -35,7 +35,7 @@ GOING_AWAY: Final = 1001
 
 
 def refuse_handshake(scope: AsgiScope, spoken: str) -> WebResponse | None:
-    """The answer to a handshake that is none; None where it is one."""
+    """The response to an invalid handshake; None if it is valid."""
     headers = scope["headers"]
     if header(headers, b"sec-websocket-version").strip() != "13":
         fault = Fault(Code.USAGE, "the WebSocket has an unknown version", hint="Use version 13.", status=426)
@@ -52,7 +52,7 @@ def refuse_handshake(scope: AsgiScope, spoken: str) -> WebResponse | None:
 
 
 def headers_for_provider(headers: Headers) -> Headers:
-    """The headers of a handshake that are not about this very socket."""
+    """The headers of a handshake that are not about this socket."""
     return [each for each in headers if each[0] not in _OF_SOCKET]
 
 
@@ -63,17 +63,17 @@ def subprotocols(headers: Headers) -> tuple[str, ...]:
 
 
 class SocketEvents:
-    """What the owner of a client's socket can react to."""
+    """Events of a client's socket to which its owner can react."""
 
     def server_ends(self) -> None:
-        """The server ends."""
+        """The server shuts down."""
 
     def client_writable(self) -> None:
-        """The client, who was behind, takes more."""
+        """The client, which was slow, accepts more data."""
 
 
 class ClientSocket:
-    """The socket of one client. Messages come from `next_message`, in order."""
+    """The socket of one client. `next_message` returns its messages in order."""
 
     socket: MessageSocket
 
@@ -94,7 +94,7 @@ class ClientSocket:
         """Whether the client compresses its messages, so that the provider may, too."""
 
     def accept(self, passed: Headers, subprotocol: str = "") -> None:
-        """Answer the handshake; `passed` are headers of the provider's answer."""
+        """Accept the handshake; `passed` are headers of the provider's response."""
         key = header(self._scope["headers"], b"sec-websocket-key").strip()
         headers: Headers = [
             (b"upgrade", b"websocket"),
@@ -113,7 +113,7 @@ class ClientSocket:
         self.socket = MessageSocket(protocol, transport, self)
 
     async def next_message(self) -> tuple[bytes, bool] | None:
-        """The next message, and whether it is text; None when the client has closed."""
+        """The next message, and whether it is text; None if the client has closed the socket."""
         while not self._waiting:
             if self.close_code is not None:
                 return None
@@ -126,7 +126,7 @@ class ClientSocket:
         return data, is_text
 
     def send(self, data: bytes, *, is_text: bool = True) -> None:
-        """Send a message, whether or not the client takes it yet. One that has gone gets nothing."""
+        """Send a message, even if the client is slow to accept it. If the client has gone, the message is dropped."""
         self.socket.send(data, is_text=is_text)
 
     @property
@@ -142,7 +142,7 @@ class ClientSocket:
             self._change.clear()
             await self._change.wait()
 
-    # --- what the connection calls ---
+    # --- called by the connection ---
 
     def feed(self, data: bytes, /) -> None:
         self.socket.feed(data)
@@ -158,7 +158,7 @@ class ClientSocket:
     def writable_again(self) -> None:
         self.events.client_writable()
 
-    # --- what the socket tells ---
+    # --- called by the socket ---
 
     def on_message(self, data: bytes, *, is_text: bool) -> None:
         self._waiting.append((data, is_text))
@@ -173,7 +173,8 @@ class ClientSocket:
 
 
 def _keep_awake(transport: asyncio.Transport) -> None:
-    """A socket may be silent for an hour: let the system find out whether its client is still there."""
+    """Enable TCP keep-alive: a socket may be silent for an hour, and the system should detect whether its client is
+    gone."""
     raw = transport.get_extra_info("socket")
     if raw is not None:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -181,17 +182,17 @@ def _keep_awake(transport: asyncio.Transport) -> None:
 
 class FrameWriter:
     """Takes the body of a response, which is server-sent events, and sends each event as a frame. The event that ends
-    the response waits for `finish`, because by then all of it is on record."""
+    the response waits for `finish`, because by then all of it is recorded."""
 
     def __init__(self, client: ClientSocket, lane: str, texts: dict[bytes, bytes] | None) -> None:
         self._client = client
         self._texts = texts
-        # The provider's own frames name their lane already.
+        # The provider's own frames already contain their lane.
         self._suffix = b',"stream_id":%b}' % encode(lane) if lane and texts is None else b""
         self._decoder: SseDecoder | None = None
         self._held: list[bytes] = []
         self.last = b""
-        """The event that ends the response, once it has come."""
+        """The event that ends the response, once it has arrived."""
 
     @property
     def is_paused(self) -> bool:
@@ -201,11 +202,11 @@ class FrameWriter:
         await self._client.until_writable()
 
     def chunk_writer(self) -> None:
-        """A socket has messages."""
+        """None: a socket sends messages, not chunks."""
 
     def write(self, data: bytes, /) -> None:
         """Send the events that these bytes complete."""
-        # Nearly always they are one event that came as one frame.
+        # Nearly always they are one event that arrived as one frame.
         if self._decoder is None and data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2:
             self._give(data[6:-2])
             return
@@ -248,7 +249,7 @@ def _in_lane(frame: dict[str, object], lane: str) -> dict[str, object]:
 
 
 def error_frame(response: ClientResponse, body: bytes, lane: str) -> bytes:
-    """An error response as the event that a socket has for it."""
+    """An error response as the event that represents it on a socket."""
     try:
         error: object = msgspec.json.decode(body, type=dict[str, msgspec.Raw])["error"]
     except (msgspec.DecodeError, KeyError):

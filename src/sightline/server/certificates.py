@@ -1,7 +1,8 @@
-"""Certificates for connections that are opened: the authority of this data folder, and a certificate for each host.
+"""Certificates for connections that are opened: the certificate authority of this data folder, and a certificate for
+each host.
 
-Only programs that `sightline run --tls` starts are made to trust the authority. It may vouch for the hosts that are
-opened and for no other: its certificate says so, and clients check that.
+Only programs that `sightline run --tls` starts are made to trust the authority. It may issue certificates only for the
+hosts that are opened: its own certificate says so, and clients check that.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ from sightline.transport.http.target import ip_of
 _DAY: Final = datetime.timedelta(days=1)
 _LIFE: Final = 365 * _DAY
 _RENEWAL: Final = 30 * _DAY
-"""So long before its end the authority's certificate is renewed: children that are started then can run on."""
+"""The authority's certificate is renewed this long before it expires, so that running child processes can continue."""
 
 _LEAF_LIFE: Final = 30 * _DAY
 _KEY, _CERTIFICATE = "key.pem", "certificate.pem"
@@ -37,10 +38,10 @@ _Key = ec.EllipticCurvePrivateKey
 
 
 class Authority:
-    """The authority in this folder, made where there is none. `hosts` are the names and addresses that it may vouch
-    for; `now` is the time in seconds. Raises a Fault (CONFIG) where the folder cannot be used.
+    """The authority in this folder, created if there is none. `hosts` are the names and addresses for which it may
+    issue certificates; `now` returns the time in seconds. Raises a Fault (CONFIG) if the folder cannot be used.
 
-    A renewed certificate has the same key, so that children that trust the one before are served as well.
+    A renewed certificate has the same key, so that child processes that trust the previous one are served as well.
     """
 
     def __init__(self, folder: Path, hosts: Iterable[str], now: Callable[[], float]) -> None:
@@ -60,7 +61,7 @@ class Authority:
 
     @property
     def certificate(self) -> str:
-        """The certificate that a child is to trust, as PEM; renewed if its end is near."""
+        """The certificate that a child process should trust, as PEM; renewed if it expires soon."""
         try:
             self._certificate = self._load_certificate()
         except OSError as error:
@@ -68,7 +69,8 @@ class Authority:
         return _pem(self._certificate).decode("ascii")
 
     def context_for(self, host: str) -> ssl.SSLContext:
-        """TLS as this host. A client that asks for another name is refused; one that names none is served."""
+        """The TLS context for this host. A client that asks for another name is refused; one that names none is
+        served."""
         now = self._time()
         until, context = self._contexts.get(host, (now, None))
         if context is None or until - now < _DAY:
@@ -99,7 +101,8 @@ class Authority:
         return self._load_key()  # another process was faster
 
     def _load_certificate(self) -> x509.Certificate:
-        """The one on disk where it is sound, of our key, for all of our hosts and not about to end; else a new one."""
+        """The certificate on disk if it is valid, has our key, covers all of our hosts and does not expire soon;
+        otherwise a new one."""
         path = self._folder / _CERTIFICATE
         with contextlib.suppress(FileNotFoundError, ValueError):
             found = x509.load_pem_x509_certificate(path.read_bytes())
@@ -143,8 +146,8 @@ class Authority:
         context.options |= ssl.OP_NO_RENEGOTIATION
         context.sni_callback = _refusing_other_names(host)
         leaf = self._make_leaf(host, until)
-        # OpenSSL's binding reads files alone. The key in this one is locked with a password that nothing else has, and
-        # the file is gone a moment later.
+        # OpenSSL's binding reads only files. The key in this one is encrypted with a password that is stored nowhere
+        # else, and the file is deleted a moment later.
         password = secrets.token_urlsafe(24).encode()
         text = self._leaf_key.private_bytes(
             serialization.Encoding.PEM,
@@ -158,7 +161,8 @@ class Authority:
         return context
 
     def _make_leaf(self, host: str, until: datetime.datetime) -> x509.Certificate:
-        # The alternative name counts. OpenSSL would take an address here for a host that is not allowed.
+        # Only the alternative name counts. If this were an address, OpenSSL would take it for a host that is not
+        # allowed.
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "opened by Sightline")])
         public = self._leaf_key.public_key()
         address = ip_of(host)
@@ -186,14 +190,14 @@ def _begin(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _DAY)  # a child may be in a container whose clock is behind
+        .not_valid_before(now - _DAY)  # a child process may be in a container whose clock is slow
         .not_valid_after(end)
     )
 
 
 def _constraints(hosts: Iterable[str]) -> x509.NameConstraints:
-    """The names and addresses that the authority may vouch for. Addresses are shut out where none is wanted, because a
-    list of names alone says nothing about them."""
+    """The names and addresses for which the authority may issue certificates. If there are no addresses, all are
+    excluded explicitly, because a list of names alone does not restrict them."""
     named = [(host, ip_of(host)) for host in hosts]
     names = [x509.DNSName(host.removeprefix("*.")) for host, address in named if address is None]
     addresses = [x509.IPAddress(ipaddress.ip_network(address)) for _, address in named if address is not None]

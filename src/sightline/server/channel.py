@@ -1,4 +1,4 @@
-"""A channel between two processes of one server: messages in their order, each with an open socket if need be.
+"""A channel between two processes of one server: messages in order, each with an open socket if necessary.
 
 It is a pair of connected sockets that no other process can reach, and ends when the other process does.
 """
@@ -14,16 +14,16 @@ from typing import Final
 
 _LOG = logging.getLogger(__name__)
 _HEAD: Final = struct.Struct("<I?")
-"""The length of a message, and whether a socket comes with it."""
+"""The length of a message, and whether a socket is sent with it."""
 _AT_ONCE: Final = 1 << 18
 _MOST_SOCKETS: Final = 16
 _MOST_READS: Final = 64
-"""So often it is read in one turn of the loop, which serves clients meanwhile."""
+"""How many times the channel is read in one iteration of the event loop, which also serves clients."""
 
 
 class Channel:
-    """One end. `on_message` gets each message, and the descriptor of its socket or -1; it owns the descriptor.
-    `on_end` is called once, when the other end is gone."""
+    """One end of the channel. `on_message` gets each message, and the descriptor of its socket or -1; it owns the
+    descriptor. `on_end` is called once, when the other end is gone."""
 
     def __init__(
         self, end: socket.socket, on_message: Callable[[bytes, int], None], on_end: Callable[[], None]
@@ -37,15 +37,15 @@ class Channel:
         self._sockets: deque[int] = deque()
         self._waiting: deque[tuple[memoryview, int]] = deque()
         self.backlog = 0
-        """Bytes that the other process has not taken yet."""
+        """Bytes that the other process has not read yet."""
         self.is_over = False
-        """Whether nothing can be sent any more."""
+        """Whether nothing more can be sent."""
         self._is_writing = False
         self._loop.add_reader(end, self._read)
 
     def send(self, message: bytes, descriptor: int = -1) -> bool:
-        """Send a message, with a socket if its descriptor is given; the caller may close its own at once. False where
-        it cannot be sent: the other process is gone, or too many files are open."""
+        """Send a message, with a socket if its descriptor is given; the caller may close its own at once. False if it
+        cannot be sent: the other process is gone, or too many files are open."""
         if self.is_over:
             return False
         data = memoryview(_HEAD.pack(len(message), descriptor >= 0) + message)
@@ -60,7 +60,7 @@ class Channel:
         return not self.is_over
 
     def close(self) -> None:
-        """Let the other end go; `on_end` is not called."""
+        """Close this end; `on_end` is not called."""
         if self.is_over:
             return
         self.is_over = True
@@ -135,7 +135,7 @@ class Channel:
             message = bytes(came[at - length : at])
             descriptor = self._sockets.popleft() if has_socket and self._sockets else -1
             if has_socket and descriptor < 0:
-                # The system has dropped it: this process has too many open files.
+                # The system has dropped the socket: this process has too many open files.
                 _LOG.error("a client is disconnected: too many open files")
                 continue
             if descriptor >= 0:

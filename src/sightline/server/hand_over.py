@@ -1,8 +1,8 @@
-"""Connections that go from one process of the server to another: which requests have to, and how they do.
+"""Connections that move from one process of the server to another: which requests require it, and how it is done.
 
-One process, the main one, has the page, the holds and everything else that there is once. The others serve only what
-is unmistakably a request to a model, and only while nothing has to be seen by the main process first. Whatever else
-comes goes there, with the connection and before it is parsed.
+One process, the main one, has the page, the holds and everything else of which there is only one. The others serve only
+what is clearly a request to a model, and only while the main process does not have to see it first. Everything else
+goes to the main process, with its connection and before it is parsed.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _AGAIN: Final = 0.01
 _LEAST: Final = 12
-"""Bytes that tell a path of the workbench from others."""
+"""Bytes that suffice to tell a path of the workbench from others."""
 
 
 def is_plain(first: bytes) -> bool:
-    """Whether a request that begins like this can be served by any process. What is in doubt is not plain."""
+    """Whether a request that begins like this can be served by any process. False if in doubt."""
     return (
         len(first) >= _LEAST
         and first.startswith(b"POST /")
@@ -31,20 +31,20 @@ def is_plain(first: bytes) -> bool:
 
 
 class HandOver:
-    """The way to another process of this server, which may serve a connection from its next request on. `wants` says
-    whether it has to serve the request that begins like this. `send` gives it what came of a request and the descriptor
-    of the connection, and returns whether the process is still there."""
+    """The way to another process of this server, which may serve a connection from its next request on. `wants` returns
+    whether it has to serve the request that begins like this. `send` passes it the beginning of a request and the
+    descriptor of the connection, and returns whether the process is still running."""
 
     def __init__(self, wants: Callable[[bytes], bool], send: Callable[[bytes, int], bool]) -> None:
         self.wants = wants
         self._send = send
 
     def wants_parsed(self, scope: AsgiScope) -> bool:
-        """The same for a request that was parsed already, since it came together with the one before it."""
+        """The same for a request that was parsed already, because it arrived together with the one before it."""
         return self.wants(scope["method"].encode() + b" " + scope["raw_path"] + b" HTTP/1.1")
 
     def take(self, connection: "ClientConnection", first: bytes) -> None:
-        """Give the connection away once the client has got all that was written for it."""
+        """Hand the connection over once the client has received everything that was written for it."""
         connection.pause_reading()
         self._give(connection, first)
 
@@ -55,7 +55,7 @@ class HandOver:
         if transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(_AGAIN, self._give, connection, first)
         elif self._send(first, transport.get_extra_info("socket").fileno()):
-            transport.abort()  # closes this process's side alone: the connection itself goes on
+            transport.abort()  # closes only this process's side: the connection itself stays open
         else:
             connection.other = None
             connection.resume_reading()

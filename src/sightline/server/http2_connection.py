@@ -1,7 +1,7 @@
 """HTTP/2 of the server: the connection of one client, and each of its streams as a request with its response.
 
-The `h2` library keeps the protocol's state. What bounds a hostile client is here: how many streams and bytes may wait,
-how many requests may be taken back, and how many frames may come that ask for nothing.
+The `h2` library keeps the state of the protocol. The limits for hostile clients are here: how many streams and bytes
+may wait, how many requests may be cancelled, and how many frames may arrive that request nothing.
 """
 
 import asyncio
@@ -34,16 +34,16 @@ from sightline.web.asgi import AsgiScope, Headers, RequestEvent, ResponseChunk, 
 MOST_STREAMS: Final = 128
 _STREAM_WINDOW: Final = 256 * 1024
 _CONNECTION_WINDOW: Final = 1024 * 1024
-"""Bytes of all bodies that wait for the application; the client sends no more meanwhile."""
+"""The most bytes of all bodies that wait for the application; the client sends no more meanwhile."""
 
 _MOST_WAITING: Final = 64 * 1024
-"""Bytes of a response that wait for the client, from which on it counts as behind."""
+"""Bytes of a response that wait for the client, beyond which it counts as slow."""
 
 MOST_RESETS: Final = 100
-"""Requests that a client may take back beyond those that it lets finish: each has cost us an exchange."""
+"""How many more requests a client may cancel than it lets finish: each has cost us an exchange."""
 
 MOST_IDLE_FRAMES: Final = 10_000
-"""Frames that ask for nothing and bring nothing, between two responses."""
+"""The most frames without a request or data between two responses."""
 
 _LOG = logging.getLogger("sightline.server")
 _OF_ONE_CONNECTION: Final = frozenset(
@@ -58,22 +58,23 @@ class Http2Call:
         self.scope = scope
         self.stream = stream
         self.has_body = False
-        """Whether the whole request is here."""
+        """Whether the whole request has arrived."""
         self.has_begun = False
         """Whether the head of the response was written."""
         self.is_answered = False
-        """Whether the last byte of the response was given to the connection."""
+        """Whether the last byte of the response was passed to the connection."""
         self.waiting: deque[bytes] = deque()
-        """What the client does not take yet."""
+        """Data that the client does not accept yet."""
         self.size = 0
-        """How many bytes that is."""
+        """The number of bytes in `waiting`."""
         self.is_ending = False
-        """Whether nothing follows what waits."""
+        """Whether the response ends after the waiting data."""
         self.task: asyncio.Task[None] | None = None
         self._connection = connection
         self._pieces: list[bytes] = []
         self._unread = 0
-        """Bytes of the body, with their padding, for which the client has no leave to send others."""
+        """Bytes of the body, with padding, that were not acknowledged, so that the client may not send as many
+        others."""
         self._was_asked_for = self._was_received = False
         self._change: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -81,7 +82,7 @@ class Http2Call:
     # --- the request ---
 
     def add_body(self, data: bytes, counted: int) -> None:
-        """A piece of the body has arrived, which counts as so many bytes of the window."""
+        """A piece of the body has arrived, which takes `counted` bytes of the window."""
         self._pieces.append(data)
         self._unread += counted
         self.wake()
@@ -113,7 +114,7 @@ class Http2Call:
             change.set_result(None)
 
     def take_unread(self) -> int:
-        """What the application has left of the body, given up; returns how much of the window that frees."""
+        """Discard the unread rest of the body; returns how many bytes of the window that frees."""
         self._pieces.clear()
         unread, self._unread = self._unread, 0
         return unread
@@ -150,7 +151,7 @@ class Http2Call:
         self._add(data, is_last=False)
 
     def chunk_writer(self) -> None:
-        """HTTP/2 has frames of its own."""
+        """None: HTTP/2 has its own frames."""
 
     async def until_writable(self) -> None:
         while self.is_paused:
@@ -158,7 +159,7 @@ class Http2Call:
             await self._writable
 
     def tell_writable(self) -> None:
-        """Let the application go on if the client takes more."""
+        """Let the application continue if the client accepts more data."""
         if self._writable is not None and not self._writable.done() and not self.is_paused:
             self._writable.set_result(None)
 
@@ -172,20 +173,20 @@ class Http2Call:
         self._connection.pump(self)
 
     async def run(self, app: Application) -> None:
-        """Have it answered. Whatever the application does, the client gets a whole response or sees that it is none."""
+        """Run the application. Even if it fails, the client gets a complete response, or sees that it is incomplete."""
         try:
             await app(self.scope, self.receive, self)
-        except Exception:  # noqa: BLE001 - whatever a request does, its connection is served on
+        except Exception:  # noqa: BLE001 - a failing request must not end its connection
             _LOG.exception("a request failed")
         if not self.has_begun:
             await FAILED.to(self)
         elif not self.is_answered:
-            self._connection.reset(self)  # without an end it does not look whole
+            self._connection.reset(self)  # without an end, it does not look complete
 
 
 class LiteralEncoder(Encoder):
-    """Writes headers as they are, without a table and without Huffman's code (RFC 7541, 6.2.2): the client is on this
-    machine, and to look for what it was sent before takes a tenth of the CPU of a request."""
+    """Writes headers literally, without a table and without Huffman coding (RFC 7541, 6.2.2): the client is on this
+    machine, and searching for earlier headers takes a tenth of the CPU time of a request."""
 
     def encode(self, headers: Iterable[tuple[bytes, bytes]], huffman: bool = False) -> bytes:  # type: ignore[override]  # noqa: FBT001, FBT002
         block = bytearray()
@@ -207,7 +208,7 @@ class Http2Connection(asyncio.Protocol):
         self._app = app
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        # What we send is checked here, so that h2 need not look at each header again.
+        # What we send is checked here, so h2 need not check each header again.
         self._h2 = H2Connection(
             H2Configuration(client_side=False, validate_outbound_headers=False, normalize_outbound_headers=False)
         )
@@ -218,10 +219,10 @@ class Http2Connection(asyncio.Protocol):
         self.is_closing_soon = False
         self.idle_since = self._loop.time()
 
-    # --- what asyncio calls ---
+    # --- called by asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
         self._connections.add(self)
         self.task = self._loop.create_task(self._stay())
         self._h2.local_settings = Settings(
@@ -237,7 +238,7 @@ class Http2Connection(asyncio.Protocol):
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has disconnected: what works for it is cancelled."""
+        """The client has disconnected: cancel everything that works for it."""
         self._connections.discard(self)
         self.task.cancel()
 
@@ -249,13 +250,14 @@ class Http2Connection(asyncio.Protocol):
                 self._take(event)
         except ProtocolError as error:
             _LOG.info("a client's HTTP/2 connection is closed: %s", error)
-            self._flush()  # the frame that says why is in there
+            self._flush()  # it contains the frame that says why
             self._abandon()
             return
         self._flush()
 
     def pause_writing(self) -> None:
-        """The client takes no more for now. It is not read either: what it sends may ask for answers of h2's own."""
+        """The client accepts no more data for now. It is not read either, since what it sends may require h2 to
+        reply."""
         self.is_writing_paused = True
         self.transport.pause_reading()
 
@@ -266,7 +268,7 @@ class Http2Connection(asyncio.Protocol):
         self._pump_all()
 
     async def _stay(self) -> None:
-        """Until the connection ends, or the server: then everything ends that works for it."""
+        """Wait until the connection or the server ends; then end everything that works for the client."""
         try:
             await self._loop.create_future()
         except asyncio.CancelledError:
@@ -274,7 +276,7 @@ class Http2Connection(asyncio.Protocol):
         finally:
             self._abandon()
 
-    # --- what the client says ---
+    # --- events of the client ---
 
     def _take(self, event: Event) -> None:
         match event:
@@ -294,7 +296,7 @@ class Http2Connection(asyncio.Protocol):
                 self._count_idle()
                 self._take_back(event)
             case ConnectionTerminated():
-                self._abandon()  # h2 lets nothing more be sent, and a client that says this has what it wants
+                self._abandon()  # h2 allows nothing more to be sent, and a client that sends this has what it wants
             case _:
                 self._count_idle()
                 if isinstance(event, RemoteSettingsChanged):
@@ -336,7 +338,7 @@ class Http2Connection(asyncio.Protocol):
             self._count_idle()
         call = self._calls.get(event.stream_id)
         if call is None or call.is_answered:
-            # The application did without it. Its bytes still count against all streams.
+            # The application did not read it. Its bytes still count against all streams.
             self._h2.acknowledge_received_data(counted, event.stream_id)
             return
         call.add_body(event.data or b"", counted)
@@ -362,32 +364,32 @@ class Http2Connection(asyncio.Protocol):
         self._h2.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
         raise ProtocolError(why)
 
-    # --- what the application says ---
+    # --- called by the application ---
 
     def send_interim(self, call: Http2Call, status: int, headers: Headers) -> None:
-        """Write a response of 1xx: the leave to send a body is one."""
+        """Write a 1xx response, such as the permission to send a body."""
         if call.stream in self._calls and not call.has_begun:
             self._h2.send_headers(call.stream, _fields(status, headers))
             self._flush()
 
     def acknowledge(self, call: Http2Call, counted: int) -> None:
-        """Let the client send as much again."""
+        """Let the client send as many bytes again."""
         if counted and call.stream in self._calls:
             self._h2.acknowledge_received_data(counted, call.stream)
             self._flush()
 
     def send_head(self, call: Http2Call, status: int, headers: Headers, *, is_followed: bool = False) -> None:
-        """Write the head of a response; `is_followed` at once by its body, so that both are one packet."""
+        """Write the head of a response; with `is_followed`, its body follows at once, so that both are one packet."""
         fields = _fields(status, headers)
         call.has_begun = True
         if call.stream not in self._calls:
-            return  # the client has taken its request back
+            return  # the client has cancelled its request
         self._h2.send_headers(call.stream, fields)
         if not is_followed:
             self._flush()
 
     def pump(self, call: Http2Call) -> None:
-        """Send as much of what waits as the client's windows take."""
+        """Send as much of the waiting data as the client's windows allow."""
         state, stream = self._h2, call.stream
         if stream not in self._calls:
             return
@@ -412,7 +414,7 @@ class Http2Connection(asyncio.Protocol):
         self._close_when_done()
 
     def reset(self, call: Http2Call) -> None:
-        """Break a response off, so that the client sees that it is not whole."""
+        """Abort a response, so that the client sees that it is incomplete."""
         if self._calls.pop(call.stream, None) is not None:
             self._h2.reset_stream(call.stream, ErrorCodes.INTERNAL_ERROR)
             self._free(call)
@@ -420,7 +422,7 @@ class Http2Connection(asyncio.Protocol):
             self._close_when_done()
 
     def _finish(self, call: Http2Call) -> None:
-        """The last byte of a response is out. A client that is still sending need not go on."""
+        """The last byte of a response was sent. A client that is still sending need not continue."""
         del self._calls[call.stream]
         if not call.has_body:
             self._h2.reset_stream(call.stream, ErrorCodes.NO_ERROR)
@@ -431,7 +433,7 @@ class Http2Connection(asyncio.Protocol):
         self.idle_since = self._loop.time()
 
     def _free(self, call: Http2Call) -> None:
-        """Give the window of a body that is not read back to the other streams."""
+        """Return the window of an unread body to the other streams."""
         if unread := call.take_unread():
             self._h2.acknowledge_received_data(unread, call.stream)
 
@@ -443,25 +445,25 @@ class Http2Connection(asyncio.Protocol):
         if data := self._h2.data_to_send():
             self.transport.write(data)
 
-    # --- its end ---
+    # --- shutdown ---
 
     @property
     def is_idle(self) -> bool:
         return not self._calls
 
     def shut_down(self) -> None:
-        """Close it as soon as the requests that are here have been answered."""
+        """Close the connection as soon as its current requests have been answered."""
         self.is_closing_soon = True
         self._close_when_done()
 
     def _close_when_done(self) -> None:
         if self.is_closing_soon and not self._calls and not self.transport.is_closing():
-            self._h2.close_connection()  # not earlier: h2 lets nothing more be sent on any stream
+            self._h2.close_connection()  # not earlier: after this, h2 allows nothing more to be sent on any stream
             self._flush()
             self.transport.close()
 
     def _abandon(self) -> None:
-        """Nothing can be sent any more: end what works for this client."""
+        """Nothing more can be sent: end everything that works for this client."""
         calls = list(self._calls.values())
         self._calls.clear()
         for call in calls:
@@ -471,7 +473,7 @@ class Http2Connection(asyncio.Protocol):
 
 
 def _fields(status: int, headers: Headers) -> Headers:
-    """The head of a response as HTTP/2 has it."""
+    """The head of a response in the form of HTTP/2."""
     fields: Headers = [(b":status", b"%d" % status)]
     for name, value in headers:
         name = name.lower()

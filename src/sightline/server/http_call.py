@@ -1,4 +1,4 @@
-"""One request of a client and its response, as HTTP/1.1 carries them."""
+"""One request of a client and its response over HTTP/1.1."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Application = Callable[[AsgiScope, Receive, ClientWriter], Awaitable[None]]
 
 _MOST_BODY_WAITING: Final = 64 * 1024
-"""Bytes of a body that wait for the application; the client is not read meanwhile."""
+"""The most bytes of a body that wait for the application; the client is not read meanwhile."""
 
 _LOG = logging.getLogger("sightline.server")
 _WITHOUT_BODY: Final = frozenset({204, 304})
@@ -39,19 +39,19 @@ class HttpCall:
     """One request and its response. `receive` is ASGI's, and the call itself is ASGI's `send`."""
 
     has_body = False
-    """Whether the whole request is here."""
+    """Whether the whole request has arrived."""
     has_begun = False
     """Whether the head of the response was made."""
     is_answered = False
     _waiting = 0
     _was_asked_for = False
-    """Whether a client that waits for leave to send its body has got it."""
+    """Whether a client that waits for permission to send its body has received it."""
     _head = b""
-    """The head of the response until it is written with the first of the body: each write is a packet."""
+    """The head of the response until it is written with the first part of the body: each write is a packet."""
     _is_chunked = False
     _ends_by_closing = False
     _left = 0
-    """Bytes of a body of known length that are still to come."""
+    """Bytes of a body of known length that are still to be sent."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class HttpCall:
         body: bytes | None = None,
         app: Application | None = None,
     ) -> None:
-        """With `body` the whole request is here. `app` answers it in place of the server's."""
+        """If `body` is given, the request is complete. `app` answers it in place of the server's application."""
         self.scope = scope
         self._app = app
         self.keeps_alive = keeps_alive
         self.trailers: Headers = []
-        """What followed the body of the request, in lower case. Only what is passed on as it came has a use for it."""
+        """The trailers of the request, with lowercase names. Only raw requests use them."""
         self._connection = connection
         self._is_http_1_0 = is_http_1_0
         self._pieces: list[bytes] = []
@@ -81,7 +81,7 @@ class HttpCall:
 
     def add_body(self, data: bytes) -> None:
         if self.is_answered:
-            return  # the application did without it
+            return  # the application did not need it
         self._pieces.append(data)
         self._waiting += len(data)
         if self._waiting > _MOST_BODY_WAITING and not self.has_body:
@@ -122,7 +122,7 @@ class HttpCall:
             await self._connection.until_writable()
         if message["type"] == "http.response.start":
             self.write_head(message["status"], message["headers"])
-            if self._is_chunked or self._ends_by_closing:  # the first of the body may come later than the next moment
+            if self._is_chunked or self._ends_by_closing:  # the first part of the body may arrive later
                 asyncio.get_running_loop().call_soon(self._write_kept_head)
         else:
             self.write_body(message["body"], is_last=not message["more_body"], trailers=message.get("trailers") or ())
@@ -148,7 +148,7 @@ class HttpCall:
             self.write_body(data, is_last=False)
 
     def chunk_writer(self) -> tuple[Callable[[bytes], None], Pausable] | None:
-        """The transport itself, if the body goes out in chunks."""
+        """The transport itself, if the body is sent in chunks; None otherwise."""
         if self._head or not self._is_chunked:
             return None
         return self._connection.transport.write, self._connection
@@ -157,13 +157,13 @@ class HttpCall:
         await self._connection.until_writable()
 
     def upgrade(self, headers: Headers, receiver: UpgradeReceiver, /) -> asyncio.Transport:
-        """Answer with 101: the rest of the connection is another protocol's."""
+        """Answer with 101: the rest of the connection belongs to another protocol."""
         assert self._connection.upgrade is not None, "no other protocol was asked for"
         self.has_begun = True
         return self._connection.upgrade.accept(headers, receiver)
 
     def write_head(self, status: int, headers: Headers) -> None:
-        """Make the head, which is written with the first of the body."""
+        """Make the head, which is written with the first part of the body."""
         lines, length, closes = lines_of(headers)
         if status in _WITHOUT_BODY:
             self._without_body = True
@@ -190,19 +190,19 @@ class HttpCall:
             self._connection.transport.write(head)
 
     def _reset_on_close(self, *, is_reset: bool) -> None:
-        """Whether closing the connection resets it. A body that the close ends must not look whole when it broke off,
-        and a reset is the only way in which HTTP/1.0 can say so."""
+        """Set whether closing the connection resets it. An interrupted body whose end is the close must not look
+        complete, and a reset is the only way in which HTTP/1.0 can show that."""
         raw = self._connection.transport.get_extra_info("socket")
         if raw is not None:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(is_reset), 0))
 
     def write_interim(self, status: int, headers: Headers, /) -> None:
-        """Write a response of 1xx, which comes before the response itself. HTTP/1.0 has none."""
+        """Write a 1xx response before the response itself. HTTP/1.0 has none."""
         if not self._is_http_1_0 and not self.has_begun:
             self._connection.transport.write(join_head(status, lines_of(headers)[0]))
 
     def write_body(self, body: bytes, *, is_last: bool, trailers: Sequence[tuple[bytes, bytes]] = ()) -> None:
-        """Write a piece of the body, and behind the last one of a chunked body its trailers."""
+        """Write a part of the body and, after the last part of a chunked body, its trailers."""
         pieces = [self._head]
         if self._is_chunked:
             if body:
@@ -229,15 +229,15 @@ class HttpCall:
                 self._connection.transport.close()
 
     async def run(self, app: Application) -> None:
-        """Have it answered. Whatever the application does, the client gets a whole response or sees that it is none."""
+        """Run the application. Even if it fails, the client gets a complete response, or sees that it is incomplete."""
         try:
             await (self._app or app)(self.scope, self.receive, self)
-        except Exception:  # noqa: BLE001 - whatever a request does, its connection is served on
+        except Exception:  # noqa: BLE001 - the client gets an error in place of a response
             _LOG.exception("a request failed")
         if not self.has_begun:
-            # Either the failure of before, or the request was left without an answer, as one whose body never came.
+            # Either the application failed, or it did not answer, for example because the body never arrived.
             self.keeps_alive = False
             await FAILED.to(self)
         elif not self.is_answered:
             self._write_kept_head()
-            self._connection.transport.close()  # without an end it does not look whole
+            self._connection.transport.close()  # without an end, it does not look complete

@@ -25,14 +25,15 @@ from sightline.workbench.workbench import Workbench
 _LOG = logging.getLogger("sightline.server")
 
 GRACE: Final = 5
-"""Seconds in which streams may finish after a shutdown was asked for."""
+"""Seconds in which streams may finish after a shutdown was requested."""
 
 BACKLOG: Final = 4096
 _KEEP_ALIVE: Final = 75
-"""Seconds for which an idle connection is kept; clients that reuse theirs must not find it closed between two turns."""
+"""Seconds for which an idle connection is kept; a client that reuses its connection must not find it closed between two
+turns."""
 
 _SWEEP: Final = 1
-"""Seconds between two looks for idle connections, and for memory that can be given back."""
+"""Seconds between two checks for idle connections, and for memory that can be returned to the system."""
 
 _MOST_ACCEPTED: Final = 256
 _ACCEPT_AGAIN: Final = 1.0
@@ -41,7 +42,8 @@ _MOST_KNOWN: Final = 512
 
 
 def bind_sockets(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen here. `localhost` is bound for IPv4 and IPv6, because some clients try only one."""
+    """Sockets that listen at this address. `localhost` is bound for IPv4 and IPv6, because some clients try only one.
+    Raises a fault if the address cannot be used."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -66,7 +68,7 @@ def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
         allow_rebinding(made)
         made.bind(address)
         made.setblocking(False)
-        made.listen(BACKLOG)  # two may be bound to one address, but only one can listen there
+        made.listen(BACKLOG)  # two sockets may be bound to one address, but only one can listen there
     except OSError:
         made.close()
         raise
@@ -74,23 +76,24 @@ def _bind(family: int, address: tuple[object, ...]) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach this host."""
     return host_name(host) in LOOPBACK or host.startswith("127.")
 
 
 class App:
-    """A bare ASGI callable: guards the door, and shows each request to the one who serves it. Paths are taken as they
-    were written, so that no spelling leads around a rule."""
+    """A bare ASGI callable: checks the origin of each request and passes it to the gateway or the workbench. Paths are
+    used as they were written, so that no alternative spelling bypasses a rule."""
 
     def __init__(self, guard: OriginGuard, gateway: Gateway, workbench: Workbench) -> None:
         self._guard: Final = guard
         self._gateway: Final = gateway
         self._workbench: Final = workbench
         self._let_in: set[object] = set()
-        """Heads that were found to be the gateway's, and not a foreign page's."""
+        """Heads of requests that are known to be for the gateway, and not from a foreign page."""
 
     def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
-        """Answer one request, once this is awaited. A coroutine around another would cost time for each chunk."""
+        """Answer one request; the result is awaited by the caller. A coroutine around another would cost time for each
+        chunk."""
         head = scope.get("head")
         if head in self._let_in:
             return self._gateway.serve(scope, receive, send)
@@ -106,14 +109,14 @@ class App:
 
 
 class _Continued(ClientConnection):
-    """A connection on which the client has said `first` before this process got it; what it says later may be for
+    """A connection on which the client has sent `first` before this process got it; its later requests may be for
     `next_other`."""
 
     first = b""
     next_other: HandOver | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is here: hear what was said before."""
+        """Process what was sent before."""
         super().connection_made(transport)
         if self.first:
             self.data_received(self.first)
@@ -122,12 +125,12 @@ class _Continued(ClientConnection):
 
 
 class ListeningServer:
-    """The server. `ending` is run at a shutdown, to end what is under way; streams may finish within `grace` seconds.
+    """The server. `ending` is run at a shutdown, to end active exchanges; streams may finish within `grace` seconds.
+    `begin` answers requests without a task, if possible.
 
-    `begin` answers requests without a task, where it can.
-
-    `asked_by` is the signal that began the shutdown; with `force_exit` it does not wait for anything. `share` may give
-    a client that connects to another process, and returns whether it did. Without `heeds_signals` only `end` ends it.
+    `asked_by` is the signal that began the shutdown; with `force_exit`, the shutdown waits for nothing. `share` may
+    pass a new client to another process, and returns whether it did. Without `heeds_signals`, only `end` ends the
+    server.
     """
 
     def __init__(
@@ -146,7 +149,7 @@ class ListeningServer:
         self._grace = grace
         self._heeds_signals = heeds_signals
         self.connections: set[ClientConnection] = set()
-        """Those that are open: the ones that have long been idle are closed, and the others at a shutdown."""
+        """The open connections: idle ones are closed after a while, and all at a shutdown."""
         self._accepting: set[asyncio.Task[object]] = set()
         self._acceptors: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -156,7 +159,7 @@ class ListeningServer:
         self.asked_by: signal.Signals | None = None
 
     async def run_on(self, listening: list[socket.socket]) -> None:
-        """Serve until a signal or `end` asks for a shutdown."""
+        """Serve until a signal or `end` requests a shutdown."""
         loop = self._loop = asyncio.get_running_loop()
         sweeping = loop.create_task(self._sweep())
         with self._signals():
@@ -179,12 +182,12 @@ class ListeningServer:
         self._is_ending = True
         self.asked_by = self.asked_by or asked_by
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended already
                 self._loop.call_soon_threadsafe(self._change.set)
 
     def adopt(self, accepted: socket.socket, other: HandOver | None = None, first: bytes = b"") -> None:
-        """Serve a client that has connected. `first` is what it has said already, and is served here; its further
-        requests may be the `other` process's."""
+        """Serve a client that has connected. `first` is what it has sent already, which is answered here; its later
+        requests may go to the `other` process."""
         if self._loop is None or self._is_ending:
             accepted.close()
             return
@@ -207,7 +210,7 @@ class ListeningServer:
             self._acceptors.append(self._loop.create_task(self._accept_one_by_one(listening)))
 
     async def _accept_one_by_one(self, listening: socket.socket) -> None:
-        """Take clients on a loop that cannot watch sockets, as that of Windows."""
+        """Accept clients on a loop that cannot watch sockets, such as that of Windows."""
         assert self._loop is not None
         while not self._is_ending:
             try:
@@ -219,8 +222,8 @@ class ListeningServer:
                 self.adopt(accepted)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Take many clients in one turn of the loop. libuv takes one in each, so that the last of 256 clients that
-        connect at once would wait for 255 turns, in all of which the first ones are served."""
+        """Accept many clients in one iteration of the loop. libuv accepts only one, so that the last of 256 clients
+        that connect at once would wait for 255 iterations, in all of which the first ones are served."""
         assert self._loop is not None
         for _ in range(_MOST_ACCEPTED):
             try:
@@ -240,8 +243,8 @@ class ListeningServer:
             self._accept_from(listening)
 
     async def _sweep(self) -> None:
-        """Close connections on which nothing has been asked for long, one timer for all of them; and give back memory
-        when nothing is asked at all."""
+        """Close connections that have long been idle, with one timer for all of them; and return memory to the system
+        when there are no requests."""
         freed = FreedMemory()
         while True:
             await asyncio.sleep(_SWEEP)
@@ -268,14 +271,14 @@ class ListeningServer:
         await asyncio.gather(ending, *tasks, return_exceptions=True)
 
     async def _wait_for_change(self) -> None:
-        """Wait for another call of `end`, or a moment: connections end without telling."""
+        """Wait for another call of `end`, or during a shutdown for a moment: connections end without notice."""
         self._change.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK if self._is_ending else None):
                 await self._change.wait()
 
     def _signals(self) -> contextlib.AbstractContextManager[None]:
-        """Shut down in order on SIGTERM and Ctrl-C."""
+        """Shut down gracefully on SIGTERM and Ctrl-C."""
         if not self._heeds_signals or threading.current_thread() is not threading.main_thread():
             return contextlib.nullcontext()
         numbers = signals_named("SIGINT", "SIGTERM", "SIGBREAK")

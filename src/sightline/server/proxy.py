@@ -1,7 +1,7 @@
-"""The proxy for children of `sightline run --tls`: CONNECT is what they ask for.
+"""The proxy for child processes of `sightline run --tls`, which send it CONNECT requests.
 
-Connections to known hosts are opened: TLS ends here, and each request is one for the gateway. All others are tunnelled
-and not looked at. Only who has the password of a run is served.
+Connections to known hosts are opened: TLS ends here, and each request goes to the gateway. All others are tunnelled
+without being inspected. Only clients with the password of a run are served.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ _MOST_HEADS: Final = 512
 _HEAD_SECONDS: Final = 20.0
 _HANDSHAKE_SECONDS: Final = 20.0
 _SHUTDOWN_SECONDS: Final = 2.0
-"""A client that does not answer the end of TLS is not waited for any longer; the server may be ending too."""
+"""Seconds to wait for a client to complete the TLS shutdown; the server may be shutting down too."""
 
 _REQUEST = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*?)[ \t]*")
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})")
 _LOGIN = re.compile(r"/oauth2?(?:/|$)", re.IGNORECASE)
-"""Paths at which tokens are handed out, in bodies. They are passed on and not recorded."""
+"""Paths at which tokens are issued, in bodies. They are passed on and not recorded."""
 
 _PORT = re.compile(r":\d*$")
 _PLAIN: Final = {"content-type": "text/plain; charset=utf-8", "connection": "close"}
@@ -53,14 +53,14 @@ _OF_A_REFUSAL: Final = frozenset({"UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE"
 
 
 def login_of(token: str, session: str) -> tuple[str, str]:
-    """The user name and the password of a run: they label its traffic, and follow from the token of the data folder,
-    so that any server of it knows them without a message."""
+    """The user name and the password of a run. The name is its session, which labels its traffic; the password is
+    derived from the token of the data folder, so that every server of the folder can check it without communicating."""
     name = base64.urlsafe_b64encode(session.encode()).decode("ascii").rstrip("=")
     return name, hmac.new(token.encode(), b"proxy\0" + session.encode(), sha256).hexdigest()
 
 
 def session_in(authorization: str, token: str) -> str | None:
-    """The session whose password this is; None where it is no one's."""
+    """The session to which this password belongs; None if it is not valid."""
     scheme, _, coded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -74,7 +74,7 @@ def session_in(authorization: str, token: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class RefusedHost:
-    """A host for which a client did not accept our certificate, and what its TLS said."""
+    """A host for which a client did not accept our certificate, and the reason that its TLS reported."""
 
     session: str
     host: str
@@ -83,9 +83,9 @@ class RefusedHost:
 
 @dataclass(slots=True)
 class ProxySettings:
-    """What the proxy serves with. `token` is that of the data folder; with `tunnels_refused`, hosts for which a client
-    has not accepted our certificate are tunnelled from then on. `heads` has an object for each head of a request, by
-    where it goes and what it says."""
+    """What the proxy needs to serve clients. `token` is that of the data folder; with `tunnels_refused`, hosts for
+    which a client has not accepted our certificate are tunnelled from then on. `heads` has one object for each request
+    head, by its destination and its content."""
 
     gateway: Gateway
     hosts: KnownHosts
@@ -113,7 +113,7 @@ class ProxySettings:
 
 
 class OpenedHost:
-    """The application of connections to one host, as one run has opened them."""
+    """The application for connections to one host that one run has opened."""
 
     def __init__(self, settings: ProxySettings, upstream: Upstream, host: str) -> None:
         self._settings = settings
@@ -129,13 +129,14 @@ class OpenedHost:
             hint = "Connect to the host that the request is for."
             fault = Fault(Code.PERMISSION, f"this connection was opened to {self._host}", hint=hint, status=421)
             return gateway.refusal(scope, fault).to(send)
-        if _LOGIN.search(place_of(scope).path):  # nothing of it is to be on record
+        if _LOGIN.search(place_of(scope).path):  # it must not be recorded
             return forward(self._settings.client, self._upstream.origin, scope, receive, send)
         return gateway.serve(scope, receive, send)
 
     def _find_head(self, scope: AsgiScope) -> object:
-        """One object for all requests of this run to this host with this head, as clear text has one by its bytes: what
-        follows from it is worked out once. The same head means something else to another host or of another run."""
+        """One object for all requests of this run to this host with this head, as plain-text connections have one by
+        the bytes: what follows from a head is computed once. The same head means something else to another host or in
+        another run."""
         known = scope.get("head")
         if known is None:
             headers = tuple([each for each in scope["headers"] if each[0] != b"content-length"])
@@ -147,7 +148,7 @@ class OpenedHost:
 
 
 class _Handshake(asyncio.Protocol):
-    """Keeps what comes between the end of the handshake and the choice of who speaks with the client."""
+    """Keeps what arrives between the end of the handshake and the choice of the protocol."""
 
     def __init__(self) -> None:
         self.came: list[bytes] = []
@@ -161,7 +162,8 @@ class _Handshake(asyncio.Protocol):
 
 
 class ProxyConnection(asyncio.Protocol):
-    """The connection of a child, until it is known what it wants; then a tunnel or a server has it."""
+    """The connection of a child process, until it is known what it asks for; then a tunnel or a server takes it
+    over."""
 
     transport: asyncio.Transport
 
@@ -173,12 +175,12 @@ class ProxyConnection(asyncio.Protocol):
         self.task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
         self._settings.open.add(self)
         self._timer = self._loop.call_later(_HEAD_SECONDS, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has left before it was served, or while a connection was made for it."""
+        """The client has left before it was served, or while a connection was made for it."""
         self._over()
         if self.task is not None:
             self.task.cancel()
@@ -205,7 +207,7 @@ class ProxyConnection(asyncio.Protocol):
         except asyncio.CancelledError:
             abort(self.transport)
             raise
-        except Exception:  # noqa: BLE001 - whatever one connection does, the others are served
+        except Exception:  # noqa: BLE001 - a failing connection must not affect the others
             _LOG.exception("a connection of the proxy failed")
             abort(self.transport)
         finally:
@@ -266,7 +268,7 @@ class ProxyConnection(asyncio.Protocol):
                 ssl_handshake_timeout=_HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
             )
-        except OSError as error:  # TLS's own errors are among these
+        except OSError as error:  # includes TLS errors
             self._note_refusal(error, session, known.name)
             abort(self.transport)
             return
@@ -285,7 +287,7 @@ class ProxyConnection(asyncio.Protocol):
             _LOG.info("no TLS with a client for %s: %s", host, reason or error)
 
     def _forward(self, method: bytes, url: str, headers: Headers, rest: bytes) -> None:
-        """Serve one request in clear text by passing it on; the connection ends with its answer."""
+        """Serve one plain-text request by passing it on; the connection ends with its response."""
         parts = urlsplit(url)
         if parts.scheme != "http" or not parts.hostname or "@" in parts.netloc:
             hint = "Give its address as a base URL instead, if you want Sightline itself."
@@ -323,14 +325,14 @@ class ProxyConnection(asyncio.Protocol):
 def serve_inside(
     transport: asyncio.Transport, handshake: _Handshake, app: Application, connections: set[ClientConnection]
 ) -> None:
-    """Let the server of the protocol that was agreed on have the connection, with what has come already."""
+    """Let the server of the negotiated protocol take over the connection, with what has arrived already."""
     secured = transport.get_extra_info("ssl_object")
     speaker: ClientConnection | _Http2
     if secured is not None and secured.selected_alpn_protocol() == "h2":
-        # Most clients of models speak HTTP/1.1, and most servers open nothing: h2 takes its time to be imported.
+        # Most clients of models speak HTTP/1.1, and most servers never open TLS connections: importing h2 is slow.
         from sightline.server.http2_connection import Http2Connection
 
-        speaker = Http2Connection(app, cast("set[_Http2]", connections))  # they are closed in the same way
+        speaker = Http2Connection(app, cast("set[_Http2]", connections))  # both kinds are closed in the same way
     else:
         speaker = ClientConnection(app, connections)
     transport.set_protocol(speaker)
@@ -340,7 +342,7 @@ def serve_inside(
 
 
 class ProxyServer:
-    """The proxy, which listens from the first run on that asks for it. `make` makes what it serves with."""
+    """The proxy, which starts to listen when the first run asks for it. `make` creates its settings."""
 
     def __init__(self, make: Callable[[], ProxySettings], port: int) -> None:
         self._make = make
@@ -350,7 +352,8 @@ class ProxyServer:
         self._lock = asyncio.Lock()
 
     async def open(self, session: str) -> tuple[str, str]:
-        """The URL of the proxy, with the password of this session, and the certificate to trust, as PEM."""
+        """The URL of the proxy with the password of this session, and the certificate to trust, as PEM. Raises a fault
+        if the port cannot be used."""
         async with self._lock:
             settings = self._settings = self._settings or self._make()
             certificate = settings.authority.certificate
@@ -374,7 +377,7 @@ class ProxyServer:
         return [] if self._settings is None else [each for each in self._settings.refused if each.session == session]
 
     async def close(self) -> None:
-        """Listen no more, and close what is not served by the gateway."""
+        """Stop listening, and close connections that the gateway does not serve."""
         server, settings, self._server = self._server, self._settings, None
         if server is None or settings is None:
             return

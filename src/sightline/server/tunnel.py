@@ -1,5 +1,5 @@
-"""What is passed on as it is and not recorded: requests in clear text to any host, logins, and tunnels, whose bytes
-go between a client and the host that it wants as they come.
+"""Traffic that is passed on unchanged and not recorded: plain-text requests to any host, logins, and tunnels, which
+pass bytes between a client and its host.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _CONNECT_SECONDS = 30.0
 
 
 class TunnelEnd(asyncio.Protocol):
-    """One end of a tunnel; `passed` is how many bytes came in at it. `other` is set before anything comes."""
+    """One end of a tunnel; `passed` is how many bytes it received. `other` is set before anything arrives."""
 
     other: "TunnelEnd"
 
@@ -33,7 +33,7 @@ class TunnelEnd(asyncio.Protocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self.passed += len(data)
@@ -41,7 +41,8 @@ class TunnelEnd(asyncio.Protocol):
             self.other.transport.write(data)
 
     def eof_received(self) -> bool:
-        """It says no more, and may still listen: so may the other. When neither says more, both are closed."""
+        """This side sends no more, but may still read, and so may the other. When neither sends more, both are
+        closed."""
         self.has_ended = True
         if self.other.has_ended:
             return False
@@ -51,7 +52,7 @@ class TunnelEnd(asyncio.Protocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """One end is nothing without the other. A reset is passed on as a reset."""
+        """Close the other end too. A reset is passed on as a reset."""
         if not self.closed.done():
             self.closed.set_result(None)
         other = self.other.transport
@@ -62,7 +63,7 @@ class TunnelEnd(asyncio.Protocol):
                 other.close()
 
     def pause_writing(self) -> None:
-        """It takes no more for now, so the other is not read."""
+        """This end accepts no more data for now, so the other is not read."""
         if self.other.transport is not None:
             self.other.transport.pause_reading()
 
@@ -73,8 +74,8 @@ class TunnelEnd(asyncio.Protocol):
 
 
 async def join(client: asyncio.Transport, host: asyncio.Transport, first: bytes) -> tuple[int, int]:
-    """Pass bytes on in both directions until either end closes, `first` from the client before all others; returns how
-    many went to the host and how many came. To be cancelled closes both."""
+    """Pass bytes in both directions until either end closes, beginning with `first` from the client; returns how many
+    were sent to the host and how many received from it. Cancelling this call closes both ends."""
     near, far = TunnelEnd(), TunnelEnd()
     near.other, far.other = far, near
     try:
@@ -93,8 +94,8 @@ async def join(client: asyncio.Transport, host: asyncio.Transport, first: bytes)
 
 
 async def connect_to(origin: Origin, proxies: Proxies, trust: Trust) -> asyncio.Transport:
-    """A connection to the host, through the proxy that is set for it, on which nothing is read yet. Raises a Fault
-    where there is none, and for a host that is this machine."""
+    """A connection to the host, through the proxy that is configured for it, which is not read yet. Raises a Fault if
+    there is none, and for a host that is this machine."""
     loop = asyncio.get_running_loop()
     refuse_own_machine(origin.host, origin.place)
     proxy = proxies.for_origin(origin)
@@ -113,7 +114,7 @@ async def connect_to(origin: Origin, proxies: Proxies, trust: Trust) -> asyncio.
 async def _connect(loop: asyncio.AbstractEventLoop, origin: Origin) -> asyncio.Transport:
     raw = await connect_socket(loop, origin.host, origin.port)
     try:
-        # Only now the name's address is known: a name of anyone's may lead here.
+        # Only now the address is known: anyone's name may resolve to this machine.
         refuse_own_machine(raw.getpeername()[0], origin.place)
         transport, _ = await loop.create_connection(asyncio.Protocol, sock=raw)
     except BaseException:
@@ -123,7 +124,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, origin: Origin) -> asyncio.T
 
 
 def refuse_own_machine(host: str, place: str) -> None:
-    """A fault for an address of this machine or of its link: services there trust every caller."""
+    """Raise a fault for an address of this machine or its local link: services there trust every caller."""
     plain = host.rstrip(".").lower()
     is_here = plain == "localhost" or plain.endswith(".localhost")
     address = ip_of(plain.partition("%")[0])
@@ -140,8 +141,8 @@ _OF_A_CONNECTION: Final = frozenset(name.encode() for name in OF_A_CONNECTION)
 
 
 async def forward(client: HttpClient, origin: str, scope: AsgiScope, receive: Receive, send: ClientWriter) -> None:
-    """Send this request to the origin, and its answer back as it comes. A failure is an answer in plain text: whose API
-    this is, if any, is not known here."""
+    """Send this request to the origin, and its response back as it arrives. A failure is a plain-text response: which
+    API this is, if any, is not known here."""
     query = scope["query_string"]
     url = f"{origin}{scope['raw_path'].decode('latin-1')}{'?' if query else ''}{query.decode('latin-1')}"
     try:

@@ -10,14 +10,15 @@ LONGEST_WAIT = 10.0
 JITTER = 0.1
 
 STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
-"""The answers after which the same request may succeed, unless their words say otherwise."""
+"""The statuses after which the same request may succeed, unless the error says otherwise."""
 
 
 def next_wait(fault: Fault, failed_attempts: int, max_wait: float, jitter: Callable[[], float]) -> float | None:
-    """The seconds to wait before the next attempt, at most `max_wait`; None where another is not worth it.
+    """The seconds to wait before the next attempt, at most `max_wait`; None if another attempt is not worthwhile.
 
-    What the provider asks for is waited exactly, or not at all if it is too long. Otherwise the wait doubles with each
-    attempt. `jitter` gives numbers from 0 up to 1, so that many who failed together do not return together.
+    A delay that the provider requests is kept exactly; if it is too long, there is no other attempt. Otherwise the wait
+    doubles with each attempt. `jitter` returns numbers from 0 up to 1, so that clients that failed together do not
+    retry together.
     """
     if not is_worth_another(fault):
         return None
@@ -28,14 +29,14 @@ def next_wait(fault: Fault, failed_attempts: int, max_wait: float, jitter: Calla
 
 
 def is_worth_another(fault: Fault) -> bool:
-    """Whether the same bytes may succeed later: nothing has come yet, or an answer that was no verdict on them."""
+    """Whether the same bytes may succeed later: nothing has arrived yet, or the response did not reject them."""
     if fault.code is Code.NETWORK and fault.status is None:
         return may_retry(fault)
     return fault.status in STATUSES and fault.is_retryable
 
 
 def format_duration(seconds: float) -> str:
-    """A time for a person: `2 min 5 s`."""
+    """A duration for people: `2 min 5 s`."""
     if seconds < 60:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)

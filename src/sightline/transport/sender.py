@@ -1,7 +1,7 @@
-"""One request to one provider: sent once, and again within its budget, until there is an answer to pass on.
+"""Sends one request to one provider, and again within its retry budget, until there is a response to pass on.
 
-Every attempt is reported before it starts and has the same bytes. Nothing is sent again once an answer has begun that
-counts; its dialect classifies an error answer.
+Every attempt is reported before it starts and has the same bytes. Once a successful response has begun, nothing is sent
+again; an error response is classified by its dialect.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ RawHeaders: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 
 class ProviderResponse(Protocol):
-    """What a provider answers: `transport.http.client.Response` says what each of these does."""
+    """A provider's response; see `transport.http.client.Response` for each method."""
 
     @property
     def status(self) -> int: ...
@@ -68,28 +68,26 @@ class ProviderResponse(Protocol):
 
 
 class RequestClient(Protocol):
-    """What sends a request once: the HTTP client, or a socket that is open already."""
+    """Sends a request once: the HTTP client, or a socket that is already open."""
 
     async def send(self, request: HttpRequest, timeouts: Timeouts, *, past_proxy: bool = False) -> ProviderResponse:
-        """The answer, when its head is here."""
+        """Send the request and return the response, once its head has arrived."""
 
 
 class Signer(Protocol):
     """Signs the requests to one provider."""
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
-        """The same request with what shows who sends it: headers are added or replaced, and the body stays. Called for
-        each attempt, because signatures carry the time. Raises a Fault where it cannot be signed."""
+        """The same request with credentials: headers are added or replaced, and the body stays. Called for each
+        attempt, because signatures contain the time. Raises a Fault if it cannot be signed."""
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """A request and how it is to be sent. `retries` are attempts after the first, `tokens` its estimated size.
-
-    `past_proxy` goes around every proxy. `secrets` are values that must not come back in a fault's text; the request's
-    own credentials are always among them. `sha256` is that of the body after content decoding, and `seen` what the
-    record has of its head, where the caller knows them. `sent` is the ledger's entry of the first attempt, if that is
-    out.
-    """
+    """A request and how to send it. `retries` are attempts after the first, `tokens` its estimated size. With
+    `past_proxy`, no proxy is used. `secrets` are values that must not appear in a fault's text; the request's own
+    credentials are always included. `sha256` is the hash of the body after content decoding, and `seen` the recorded
+    form of the head, if the caller knows them. `sent` is the ledger's entry of the first attempt, if that was already
+    sent."""
 
     request: HttpRequest
     provider: str
@@ -119,10 +117,10 @@ class AcceptedResponse(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RefusedResponse:
-    """An error answer as it came, so that it can be passed on, and the fault that it amounts to.
+    """An error response as it arrived, so that it can be passed on, and the corresponding fault.
 
-    The body is whole unless it was cut, stalled or longer than `LONGEST_ERROR`. Unlike the fault it may repeat a
-    credential.
+    The body is complete unless it was interrupted, stalled or longer than `LONGEST_ERROR`. Unlike the fault, it may
+    repeat a credential.
     """
 
     status: int
@@ -135,8 +133,8 @@ Answer: TypeAlias = AcceptedResponse | RefusedResponse
 
 
 class Sender:
-    """Sends through one client, and keeps the ledger. `jitter` gives numbers from 0 up to 1. `signers` sign the
-    requests of the providers that they are named after."""
+    """Sends through one client, and keeps the ledger. `jitter` returns numbers from 0 up to 1. `signers` sign the
+    requests of the providers by whose names they are keyed."""
 
     def __init__(
         self,
@@ -154,23 +152,24 @@ class Sender:
 
     @property
     def http_client(self) -> HttpClient | None:
-        """The HTTP client, if that is what sends."""
+        """The HTTP client; None if requests are sent over something else."""
         return self._client if isinstance(self._client, HttpClient) else None
 
     def through(self, client: RequestClient) -> "Sender":
-        """The same, through another client."""
+        """A sender that uses another client."""
         return Sender(client, self._clock, self._jitter, self._ledger, self._signers)
 
     async def dial_socket(self, request: HttpRequest, seconds: float, **options: Any) -> "DialledSocket":
-        """Dial a provider's socket; `options` are those of `web_socket.dial_socket`. A socket is dialled once."""
-        from sightline.transport.web_socket import dial_socket  # with the first socket: it takes 40 ms
+        """Open a provider's socket; `options` are those of `web_socket.dial_socket`. There are no retries."""
+        from sightline.transport.web_socket import dial_socket  # on first use: the import takes 40 ms
 
         if not isinstance(self._client, HttpClient):
             raise TypeError("only the HTTP client can dial a socket")
         return await dial_socket(self._client, request, seconds=seconds, **options)
 
     async def send(self, outgoing: Outgoing, on_attempt: Callable[[AttemptStarted], None]) -> Answer:
-        """The provider's answer, or, where there is none, the last attempt's fault."""
+        """Send the request and return the provider's response. If there is none, raises the fault of the last
+        attempt."""
         digest = outgoing.sha256 or sha256(outgoing.request.body).hexdigest()
         seen = outgoing.seen or see_request(outgoing.request, outgoing.secrets)
         attempt = AttemptStarted(1, outgoing.provider, digest, "", "", 0.0, outgoing.model, outgoing.dialect, *seen)
@@ -201,8 +200,8 @@ class Sender:
         takes_trailers: bool = False,
         on_interim: OnInterim | None = None,
     ) -> Response:
-        """Send a request with this body as it comes, once, and return whatever answer there is; the caller closes it.
-        Raises a fault where there is none."""
+        """Send a request with this body as it arrives, once, and return the response, whatever it is; the caller closes
+        it. Raises a fault if there is none."""
         assert isinstance(self._client, HttpClient), "a socket takes no body that is still coming"
         url = see_request(outgoing.request, outgoing.secrets).url
         on_attempt(
@@ -252,7 +251,7 @@ class Sender:
                 return AcceptedResponse(response, sent)
             return await self._refusal(outgoing, response, sent, now)
         finally:
-            # An answer without an owner would keep its connection, and its place in the pool, for good.
+            # A response without an owner would keep its connection, and its place in the pool, forever.
             if not is_accepted:
                 await response.close()
 
@@ -281,12 +280,12 @@ class Sender:
 
 
 _MOST_SIGNED = 64 << 20
-"""How long a body that is still coming may be where its signature, which goes first, covers it."""
+"""The maximum size of an arriving body that has to be signed, since its signature is sent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WholeBody:
-    """A body that has been read, to be sent as one that comes."""
+    """A body that has been read, in the form of one that arrives."""
 
     data: bytes
     trailers: list[tuple[bytes, bytes]]
@@ -312,13 +311,13 @@ async def _read_whole(body: RequestBody) -> _WholeBody:
 
 
 def _never_left(fault: Fault) -> bool:
-    """Whether the provider cannot have got the request: it was refused here, or there was no connection."""
+    """Whether the provider cannot have received the request: it was refused here, or there was no connection."""
     details = fault.details
     return fault.code in _REFUSED_HERE or (isinstance(details, dict) and details.get("kind") in _NOT_CONNECTED)
 
 
 async def _error_body(response: ProviderResponse, timeouts: Timeouts) -> bytes:
-    """As much of the body as comes in time. The status is enough if that is not all."""
+    """As much of the body as arrives in time. If that is not all, the status is enough."""
     body = bytearray()
     with contextlib.suppress(Fault, TimeoutError):
         async with asyncio.timeout(timeouts.idle or None):
@@ -330,7 +329,7 @@ async def _error_body(response: ProviderResponse, timeouts: Timeouts) -> bytes:
 
 
 def _classify_error(outgoing: Outgoing, status: int, headers: dict[str, str], body: bytes, now: float) -> Fault:
-    headers.setdefault("date", formatdate(now, usegmt=True))  # what a date in `retry-after` is read against
+    headers.setdefault("date", formatdate(now, usegmt=True))  # a date in `retry-after` is relative to this
     fault = dialect(outgoing.dialect).read_error(status, _read_error_body(body, headers), headers)
     if fault.code is Code.RATE_LIMITED and fault.retry_after is None:
         fault.retry_after = reset_wait(allowances(headers, now), outgoing.tokens)
@@ -348,7 +347,8 @@ def _read_error_body(body: bytes, headers: Mapping[str, str]) -> Json:
 
 
 def _inflate(body: bytes) -> bytes:
-    """What gzip or deflate hold; nothing of what we cannot read, so that no noise passes for a provider's words."""
+    """The decompressed gzip or deflate data; empty if it cannot be read, so that no noise is taken for a provider's
+    message."""
     try:
         return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, LONGEST_ERROR)
     except zlib.error:
@@ -356,7 +356,7 @@ def _inflate(body: bytes) -> bytes:
 
 
 def _redirect_fault(response: ProviderResponse, secrets: tuple[str, ...]) -> Fault:
-    # Masked while it is whole: a secret that is cut in two would not be found.
+    # Masked before it is shortened: a secret that is cut in two would not be found.
     place = redact_text(response.header("location"), secrets).partition("?")[0].partition("#")[0]
     return Fault(
         Code.UPSTREAM_PROTOCOL,
@@ -367,8 +367,8 @@ def _redirect_fault(response: ProviderResponse, secrets: tuple[str, ...]) -> Fau
 
 
 def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], body: bytes) -> Fault:
-    """HTTP ends at 599 and asks a client to read anything above as a server error, so that is what it becomes."""
-    # Masked while it is whole: a secret that is cut in two would not be found.
+    """The fault of a status above 599, which HTTP does not have: it asks clients to treat it as a server error."""
+    # Masked before it is shortened: a secret that is cut in two would not be found.
     words = " ".join(redact_text(str(_read_error_body(body, headers)), _secrets_of(outgoing)).split())[:_LONGEST_DETAIL]
     return Fault(
         Code.UPSTREAM_PROTOCOL,
@@ -378,7 +378,7 @@ def _nonstandard(outgoing: Outgoing, status: int, headers: Mapping[str, str], bo
 
 
 class SeenRequest(NamedTuple):
-    """What the record has of a request's head. `key` tells its own credential from others; empty where it has none."""
+    """The recorded form of a request's head. `key` distinguishes its credential from others; empty if it has none."""
 
     url: str
     headers: tuple[tuple[str, str], ...]
@@ -386,13 +386,13 @@ class SeenRequest(NamedTuple):
 
 
 def see_request(request: HttpRequest, secrets: tuple[str, ...]) -> SeenRequest:
-    """What the record has of its head."""
+    """The recorded form of a request's head."""
     return _see_head(request.url, request.headers, secrets)
 
 
 @lru_cache(maxsize=512)
 def _see_head(url: str, headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> SeenRequest:
-    """A client sends the same one again and again."""
+    """Cached: a client sends the same head again and again."""
     own = _credentials(url, headers)
     key = sha256(own[0].encode()).hexdigest()[:8] if own else ""
     return SeenRequest(_address_for_record(url, secrets), _headers_for_record(headers, secrets), key)
@@ -409,7 +409,7 @@ def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:
 
 
 def _headers_for_record(headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The headers, with those masked that are credentials by their names, and others where they hold one."""
+    """The headers, with masked values if they are credentials by their names or contain one."""
     credentials = (value for name, value in headers if is_secret_header(name))
     return Redaction((*secrets, *map(without_scheme, credentials))).headers(headers)
 
@@ -433,7 +433,7 @@ def _detail(fault: Fault) -> str:
 
 
 def redact_fault(fault: Fault, secrets: tuple[str, ...]) -> None:
-    """Mask every one of these values in the words of the fault."""
+    """Mask these values in the texts of the fault."""
     fault.message = redact_text(fault.message, secrets)
     fault.args = (fault.message,)
     fault.hint = redact_text(fault.hint, secrets)

@@ -1,7 +1,7 @@
-"""Time as it is handed down; waiting for the first of two things; work that survives or yields to cancellation.
+"""The clock that is passed in; waiting for the first of two things; work that survives or yields to cancellation.
 
 asyncio has no primitive that waits for one of two awaitables and cleans up the other. The functions here are the only
-places of the package that do this.
+places in the package that do this.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """`now` is the time of day in seconds since 1970, `monotonic` never goes back."""
+    """`now` is the time of day in seconds since 1970; `monotonic` never goes back."""
 
     def now(self) -> float:
         """Seconds since 1970."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an arbitrary moment."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -79,7 +79,7 @@ async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def wait_started(started: "asyncio.Future[T]", task: "asyncio.Task[Any]") -> T:
-    """Wait until a background task reports its start. A task that ends before raises its fault here."""
+    """Wait until a background task reports its start. If the task ends before that, its fault is raised here."""
     await wait_either(started, task)
     if not started.done():
         await task

@@ -1,7 +1,7 @@
-"""WebSocket: the messages of one connection, on either side of it, and dialling a provider's socket.
+"""WebSocket: the messages of one connection, on either side of it, and connecting to a provider's socket.
 
-`websockets` reads and writes the frames; the connection is one of ours, so that proxies, certificates and time limits
-are those of every other request. Messages are compressed where the client wants that (RFC 7692), each by itself: a
+`websockets` reads and writes the frames; the connection is one of ours, so that proxies, certificates and timeouts are
+the same as for every other request. Messages are compressed if the client wants that (RFC 7692), each separately: a
 context that outlives its message would cost up to 300 KB for each direction of each socket.
 """
 
@@ -30,14 +30,14 @@ from sightline.transport.http.target import target
 from sightline.wire.call import HttpRequest
 
 LONGEST_MESSAGE: Final = 64 << 20
-"""Bytes of one message, unless the settings say otherwise."""
+"""The maximum size of a message in bytes, unless the settings say otherwise."""
 
 _CLOSE_SECONDS: Final = 5.0
-"""How long the other side may take to answer a close, and to end the connection."""
+"""Seconds for the other side to answer a close, and to end the connection."""
 
 _LONGEST_REASON: Final = 123
 _UNSENDABLE: Final = frozenset({1005, 1006, 1015})
-"""Codes that stand for the absence of a close frame, and must not be in one."""
+"""Codes that mean the absence of a close frame, and must not be in one."""
 
 FRAMES_LOG: Final = logging.getLogger("sightline.websocket")
 FRAMES_LOG.setLevel(logging.WARNING)  # `websockets` reports each end of a connection
@@ -45,7 +45,7 @@ FRAMES_LOG.setLevel(logging.WARNING)  # `websockets` reports each end of a conne
 
 _WINDOW_BITS: Final = 12
 _SMALL: Final = {"memLevel": 5}
-"""A window of 4 KB: events are short, and the memory for each of them is small."""
+"""With a window of 4 KB: events are short, and the memory for each of them is small."""
 _ACCEPTED: Final = ServerPerMessageDeflateFactory(
     server_no_context_takeover=True,
     client_no_context_takeover=True,
@@ -62,8 +62,8 @@ _OFFERED: Final = ClientPerMessageDeflateFactory(
 
 
 def accept_compression(offers: str) -> tuple[str, Extension] | None:
-    """The answer to what a client offers in Sec-WebSocket-Extensions, and what compresses by it; None where it offers
-    nothing that is known here."""
+    """The answer to a client's offers in Sec-WebSocket-Extensions, and the extension that compresses accordingly; None
+    if it offers nothing that is supported here."""
     try:
         listed = parse_extension(offers) if offers else []
     except InvalidHeader:
@@ -79,17 +79,18 @@ def accept_compression(offers: str) -> tuple[str, Extension] | None:
 
 
 class SocketUser(Protocol):
-    """What a socket tells of."""
+    """Receives the events of a socket."""
 
     def on_message(self, data: bytes, *, is_text: bool) -> None:
-        """A whole message came."""
+        """A complete message has arrived."""
 
     def on_close(self, code: int, reason: str) -> None:
-        """The other side closed, or has gone (1006), or broke the protocol; called once. Nothing follows."""
+        """The other side closed the socket, disappeared (1006), or violated the protocol; called once. Nothing
+        follows."""
 
 
 class MessageSocket:
-    """The messages of one connection. `user` can be set later, but before the next byte comes."""
+    """The messages of one connection. `user` can be set later, but before the next byte arrives."""
 
     __slots__ = ("_fragments", "_is_over", "_is_text", "_protocol", "_timer", "_transport", "user")
 
@@ -129,7 +130,7 @@ class MessageSocket:
             self._end(received.code, received.reason)
 
     def send(self, data: bytes, *, is_text: bool = True) -> bool:
-        """Send a message; False where the socket is not open any more."""
+        """Send a message; False if the socket is no longer open."""
         if not self.is_open:
             return False
         (self._protocol.send_text if is_text else self._protocol.send_binary)(data)
@@ -137,13 +138,13 @@ class MessageSocket:
         return True
 
     def ping(self) -> None:
-        """Show that this side is alive."""
+        """Send a ping, to show that this side is alive."""
         if self.is_open:
             self._protocol.send_ping(b"")
             self._flush()
 
     def close(self, code: int = CloseCode.NORMAL_CLOSURE, reason: str = "") -> None:
-        """Close it, if it is open. A code that no frame can carry ends the connection without one."""
+        """Close the socket, if it is open. A code that cannot be in a frame ends the connection without one."""
         if not self.is_open:
             return
         if code == CloseCode.NO_STATUS_RCVD:
@@ -167,7 +168,7 @@ class MessageSocket:
         if not self._transport.is_closing() and not self._transport.is_reading():
             self._transport.resume_reading()
 
-    # --- inside ---
+    # --- internals ---
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode is Opcode.CLOSE:
@@ -200,8 +201,8 @@ class MessageSocket:
             if data is not SEND_EOF:
                 self._transport.write(data)
             elif self._transport.can_write_eof():
-                # What the other side still sends is read and dropped: to close over it would reset the connection, and
-                # the close frame could be lost.
+                # What the other side still sends is read and dropped: closing before that would reset the connection,
+                # and the close frame could be lost.
                 self._transport.write_eof()
                 self.resume_reading()
                 self._limit_closing()
@@ -233,11 +234,11 @@ def _shorten(reason: str) -> str:
     return reason.encode()[:_LONGEST_REASON].decode("utf-8", "ignore")
 
 
-# --- dialling ---------------------------------------------------------------------------------------
+# --- connecting -------------------------------------------------------------------------------------
 
 
 class RefusedSocket(Exception):
-    """The provider answered the handshake with something else than a socket."""
+    """The provider answered the handshake with something other than a socket."""
 
     def __init__(self, status: int, headers: tuple[tuple[bytes, bytes], ...], body: bytes) -> None:
         super().__init__(f"the handshake was answered with status {status}")
@@ -247,7 +248,7 @@ class RefusedSocket(Exception):
 
 
 class DialledSocket(ForeignConnection):
-    """A socket to a provider. `headers` are those of its answer to the handshake."""
+    """A socket to a provider. `headers` are those of its response to the handshake."""
 
     socket: MessageSocket
 
@@ -270,7 +271,7 @@ class DialledSocket(ForeignConnection):
         )
         self.lost = asyncio.get_running_loop().create_future()
         self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # A connection may end before anyone waits for the answer.
+        # The connection may end before anything waits for the response.
         self._answered.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._transport: asyncio.Transport | None = None
         self._early: list[Frame] = []
@@ -280,7 +281,7 @@ class DialledSocket(ForeignConnection):
     def key(self) -> str:
         return self._protocol.key
 
-    # --- what asyncio calls ---
+    # --- called by asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -328,7 +329,7 @@ class DialledSocket(ForeignConnection):
     # --- the handshake ---
 
     def _look(self) -> None:
-        """Look at what came of the answer. Frames that came with it wait until there is someone to give them to."""
+        """Process the response to the handshake. Frames that arrived with it are kept until `begin` is called."""
         events = self._protocol.events_received()
         if events and isinstance(answer := events[0], Response):
             headers = tuple((_plain(name), _plain(value)) for name, value in answer.headers.raw_items())
@@ -348,7 +349,7 @@ class DialledSocket(ForeignConnection):
             self._answered.set_exception(faults.protocol_violation(self._place, str(self._protocol.handshake_exc)))
 
     async def shake_hands(self, head: bytes) -> None:
-        """Ask for the socket. Raises RefusedSocket, or a fault where there is no answer."""
+        """Send the handshake. Raises RefusedSocket, or a fault if there is no response."""
         assert self._transport is not None
         self._transport.write(head)
         try:
@@ -358,7 +359,7 @@ class DialledSocket(ForeignConnection):
             raise
 
     def begin(self, user: SocketUser) -> None:
-        """Tell `user` of everything that comes from now on, and has come since the handshake."""
+        """Pass everything to `user` that arrives from now on, and that has arrived since the handshake."""
         self.socket.user = user
         early, self._early = self._early, []
         self._protocol.events.extend(early)
@@ -380,10 +381,10 @@ async def dial_socket(
     compresses: bool = False,
     past_proxy: bool = False,
 ) -> DialledSocket:
-    """A socket at the address of the request, with its headers, within so many seconds (0: no limit). With `compresses`
-    the provider is offered to compress messages.
+    """Open a socket at the address of the request, with its headers, within this many seconds (0: no limit). With
+    `compresses`, the provider is offered compression.
 
-    Raises RefusedSocket with what the provider answered instead, and a fault where it did not answer.
+    Raises RefusedSocket with the provider's response if that is something else, and a fault if there is none.
     """
     aim = target(request.url)
     dialled = DialledSocket(aim.origin.place, protocols, longest, compresses=compresses)

@@ -1,6 +1,6 @@
-"""What is held: a request, or the tool calls of a reply, with the document under edit and its undo.
+"""What is held: a request, or the tool calls of a reply, with the document under edit and its undo history.
 
-`HeldRequest`, `HeldCalls` and `HeldRaw` are the kinds of `Hold`. An edit is planned first and committed once it is
+`HeldRequest`, `HeldCalls` and `HeldRaw` are the kinds of `Hold`. An edit is planned first, and committed once it is
 recorded.
 """
 
@@ -32,15 +32,15 @@ from sightline.transport.waiting import Clock, wait_either
 
 _SDKS = ("openai/", "anthropic/", "asyncopenai/", "asyncanthropic/", "azureopenai/")
 _SDK_TIMEOUT = 600.0
-"""Seconds after which the vendors' libraries give up on a whole response."""
+"""Seconds after which the vendors' libraries give up on a response that is not streamed."""
 
 
-# --- what is decided --------------------------------------------------------------------------------
+# --- decisions --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """It is released: these bytes are sent, which have this hash."""
+    """It is released: these bytes, with this hash, are sent."""
 
     data: bytes
     sha256: str
@@ -62,17 +62,17 @@ class ByHand:
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """The server ends before there was a decision."""
+    """The server shuts down before there was a decision."""
 
 
 Decision: TypeAlias = Let | Drop | ByHand | Shutdown
 
 
-# --- what is held -----------------------------------------------------------------------------------
+# --- holds ------------------------------------------------------------------------------------------
 
 
 HeldDraft: TypeAlias = Draft | CallsDraft | RawDraft
-"""A document on screen; an edit makes another draft of it."""
+"""A document on screen; an edit makes a new draft of it."""
 D = TypeVar("D", bound=HeldDraft)
 
 
@@ -85,10 +85,9 @@ class PlannedEdit(NamedTuple):
 
 
 class _Hold(ABC, Generic[D]):
-    """An exchange that waits for a user: `exchange` is its id, `request` what it asked, `reason` why it is held where
-    that is no rule but a cap that is reached. `since` and the deadlines are times of day. `report` says what a
-    translation lost; `masks` what became of the masks that were applied before.
-    """
+    """An exchange that waits for a user. `exchange` is its id, `request` the client's request, and `reason` why it is
+    held if that is not a rule but a cap. `since` and the deadlines are times of day. `report` says what a translation
+    lost; `masks` are the outcomes of the masks that were applied before."""
 
     phase: ClassVar[Phase]
     can_be_answered: ClassVar[bool] = True
@@ -101,7 +100,7 @@ class _Hold(ABC, Generic[D]):
         self.exchange = exchange.id
         self.request = exchange.request
         self.session = session_of(exchange.request)
-        """The session that it belongs to; empty where the client names none."""
+        """The session of the request; empty if the client names none."""
         self.project = project_of(self.session)
         self._editing = EditHistory(draft)
         self.recorder = exchange.recorder
@@ -128,17 +127,17 @@ class _Hold(ABC, Generic[D]):
 
     @property
     def kept_ids(self) -> tuple[str, ...]:
-        """The ids of the masks that its edits have made so far; only those of requests make any."""
+        """The ids of the masks that its edits have made so far; only edits of requests make any."""
         return ()
 
     @property
     def changes(self) -> tuple[SectionChange, ...]:
-        """What a user changed of the conversation; only requests have one."""
+        """What a user changed in the conversation; only requests have one."""
         return ()
 
     def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], now: float) -> PlannedEdit:
-        """What this edit would do, where `masks` are active now; a fault if it is refused. Edits of requests alone can
-        be kept for later ones."""
+        """The effect of this edit while `masks` are active. Raises a fault if the edit is refused. Only edits of
+        requests can be kept for later ones."""
         if isinstance(operation, KeepEdits) or operation.keep is not None:
             raise _not_kept()
         editing = self._editing.copy()
@@ -151,16 +150,16 @@ class _Hold(ABC, Generic[D]):
 
     @abstractmethod
     def check(self, counter: RequestCounter) -> Validity:
-        """What is wrong with the document on screen; it cannot be released with an error."""
+        """The problems of the document on screen; it cannot be released with an error."""
 
     @property
     def deadline(self) -> float | None:
-        """When the rule decides, if no user has; None where there is no limit."""
+        """When the rule decides, if no user has; None if there is no limit."""
         return None if self.rule.timeout_s is None else self.since + self.rule.timeout_s
 
     @property
     def client_deadline(self) -> float | None:
-        """When the client is likely to give up. A stream is kept alive, a whole response cannot be."""
+        """When the client is likely to give up; None if unknown. A stream is kept alive, other responses cannot be."""
         program = self.request.headers_by_name().get("user-agent", "").lower()
         is_sdk = program.startswith(_SDKS)
         return self.since + _SDK_TIMEOUT if is_sdk and not self.request.is_stream else None
@@ -182,13 +181,13 @@ class _Hold(ABC, Generic[D]):
         self.decide(Drop(reason))
 
     def decide(self, decision: Decision) -> None:
-        """Decide; a fault if that was done before."""
+        """Decide; raises a fault if it is decided already."""
         if not self.is_open:
             raise not_held(self.exchange)
         self._decision.set_result(decision)
 
     async def wait_for_decision(self, clock: Clock) -> Decision:
-        """Wait until a user decides, or the rule's time is up. To cancel this means that the client has gone."""
+        """Wait until a user decides, or the rule's time is up. Cancelling this call means that the client has gone."""
         self._exchange.enter(ExchangePhase.HELD)
         self.recorder.record_hold(Held(self.phase))
         if self.rule.timeout_s is None:
@@ -206,9 +205,9 @@ class _Hold(ABC, Generic[D]):
 
 
 class HeldRequest(_Hold[Draft]):
-    """A request. Its edits can be kept as masks for later requests; undo takes a mask away with its edit.
+    """A held request. Its edits can be kept as masks for later requests; undo removes a mask together with its edit.
 
-    `kept` knows the masks that were applied before it was held, and those that its own edits have made.
+    `kept` has the masks that were applied before it was held, and those that its own edits have made.
     """
 
     phase = "request"
@@ -221,11 +220,12 @@ class HeldRequest(_Hold[Draft]):
 
     @property
     def changes(self) -> tuple[SectionChange, ...]:
-        """What a user changed of the conversation. Masks do their part again on the next request."""
+        """What a user changed in the conversation. Changes by masks are not included: they are made again on the next
+        request."""
         return changes_between(self.kept.start, self.draft)
 
     def plan_edit(self, operation: HoldOperation, masks: tuple[Mask, ...], now: float) -> PlannedEdit:
-        """The edit, and the masks that it makes or takes away."""
+        """The edit, and the masks that it makes or removes."""
         if isinstance(operation, KeepEdits):
             return self._plan_keeping(operation.scope, masks, now)
         before = self.draft
@@ -249,8 +249,8 @@ class HeldRequest(_Hold[Draft]):
         return PlannedEdit(after, active, commit)
 
     def _plan_keeping(self, scope: Keep, masks: tuple[Mask, ...], now: float) -> PlannedEdit:
-        """Make masks of all edits so far. Each step of the history gets those of the edits up to there, so that undo
-        takes away only what it undoes."""
+        """Make masks of all edits so far. Each step of the history gets the masks of the edits up to it, so that undo
+        removes only what it undoes."""
         draft, start = self.draft, self.kept.start
         old = self.kept.at(draft)
         keeper = self._keeper(self.kept.applied, scope)
@@ -267,12 +267,12 @@ class HeldRequest(_Hold[Draft]):
                 try:
                     self.kept.note(step, masks_by_id(keeper.between(start, step), now))
                 except Fault:
-                    continue  # at this step there was something that cannot be kept; what was noted then stays
+                    continue  # this step contained something that cannot be kept; its earlier masks stay
 
         return PlannedEdit(draft, active, commit)
 
     def _masks_for(self, operation: AnyOperation, scope: Keep, now: float) -> Kept:
-        """The mask that an edit asks for."""
+        """The mask that an edit should be kept as."""
         if isinstance(operation, Undo | Redo):
             raise _not_kept()
         draft = self.draft
@@ -280,7 +280,8 @@ class HeldRequest(_Hold[Draft]):
         return masks_by_id([keeper.of_edit(draft, operation, draft.with_edit(operation))], now)
 
     def _keeper(self, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
-        """What makes masks of this scope beside `masks`; a fault where the request names no session or project."""
+        """Makes masks of this scope in addition to `masks`. Raises a fault if the request names no session or
+        project."""
         name = {"session": self.session, "project": self.project, "all": ""}[scope]
         if not name and scope != "all":
             hint = "Name it in the client's base URL, /s/NAME or /s/NAME@PROJECT, or keep the edit for all requests."
@@ -289,7 +290,7 @@ class HeldRequest(_Hold[Draft]):
         return keeper_beside(self.draft.first, masks, scope, session=self.session, project=self.project)
 
     def check(self, counter: RequestCounter) -> Validity:
-        """What the dialect and the model's limits say against the body on screen."""
+        """The problems of the body on screen by the rules of the dialect and the model's limits."""
         draft, choice = self.draft, self.choice
         facts = facts_for(choice, self.request.headers)
         estimate = None if draft.request is None else counter.estimate(choice, draft.request)
@@ -297,23 +298,23 @@ class HeldRequest(_Hold[Draft]):
 
 
 class HeldCalls(_Hold[CallsDraft]):
-    """The tool calls of a reply. Their edits cannot be kept for later replies."""
+    """The held tool calls of a reply. Their edits cannot be kept for later replies."""
 
     phase = "tool_calls"
 
     def check(self, _counter: RequestCounter) -> Validity:
-        """What a client could not do with these calls."""
+        """The calls that a client could not run."""
         return self.draft.validity
 
 
 class HeldRaw(_Hold[RawDraft]):
-    """A request that is passed on as it came. Its edits cannot be kept, and no one can write its answer."""
+    """A held raw request. Its edits cannot be kept, and a user cannot write its response."""
 
     phase = "request"
     can_be_answered = False
 
     def check(self, _counter: RequestCounter) -> Validity:
-        """Nothing is known of what its provider takes."""
+        """Always valid: nothing is known about what the provider accepts."""
         return self.draft.validity
 
 
@@ -321,7 +322,7 @@ Hold: TypeAlias = HeldRequest | HeldCalls | HeldRaw
 
 
 def not_held(exchange: str) -> Fault:
-    """The fault of a decision that comes too late, or about another exchange."""
+    """The fault of a decision that is too late, or about an exchange that is not held."""
     hint = "It was sent, dropped or left by its client before; GET /api/holds lists what is held."
     return Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is not held", hint=hint, status=409)
 

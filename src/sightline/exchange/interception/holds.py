@@ -1,4 +1,4 @@
-"""The registry of holds: what is held, what a user does to it, and the mode, rules and masks for what comes."""
+"""The registry of holds: what is held, what a user does to it, and the mode, rules and masks for later requests."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 MOST_OUTCOMES = 1000
-"""For how many exchanges the outcomes of masks are remembered, for the page."""
+"""For how many exchanges the outcomes of masks are kept, for the page."""
 
 COUNTS_WRITTEN_AFTER = 5.0
 """Seconds after which the counts of masks are written, so that not every request writes the file. A crash loses the
@@ -44,13 +44,13 @@ counts of these seconds."""
 
 
 class Holds:
-    """The registry. While it `is_idle` no request can be held or changed, and the hot path asks nothing else. While it
-    `has_only_rules`, those that `allows` is True for are not.
+    """The registry. While it `is_idle`, no request can be held or changed, and the hot path checks nothing else. While
+    it `has_only_rules`, requests for which `allows` is True cannot be either.
 
     A change of mode, rules or masks is written to the file before it takes effect. Everything runs in one event loop,
-    so exactly one of several decisions is the first. `interception` is mode and rules, another object after each change
-    of them; `masks` are the edits that are repeated on later requests. With `unattended` no user can decide: what a
-    rule would hold passes, and this is called.
+    so exactly one of several decisions is the first. `interception` is the mode and the rules, a new object after each
+    change; `masks` are the edits that are repeated on later requests. If `unattended` is given, no user can decide:
+    requests that a rule would hold pass, and `unattended` is called.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Holds:
         """Called after each change of mode, rules or masks, before it is announced."""
         self._notice()
 
-    # --- what will be held ---
+    # --- mode, rules and masks ---
 
     @property
     def mode(self) -> Mode:
-        """off, next, every or rules."""
+        """One of off, next, every or rules."""
         return self.interception.mode
 
     @property
@@ -89,35 +89,35 @@ class Holds:
         return self.interception.rules.rules
 
     def set_mode(self, mode: str) -> None:
-        """Another mode; holds that are there stay."""
+        """Change the mode; existing holds stay."""
         self._change(self.interception.with_mode(mode), self.masks)
 
     def set_rules(self, value: Json) -> None:
-        """Other rules, all of them or none; holds that are there stay."""
+        """Replace the rules, all of them or none; existing holds stay."""
         self._change(self.interception.with_rules(Rules.of(value)), self.masks)
 
     def set_masks(self, value: Json) -> None:
-        """Other masks, all of them or none. One that does not say when it was made is made now."""
+        """Replace the masks, all of them or none. A mask without a creation time gets the current one."""
         now = self._now()
         dated = (mask if mask.created else msgspec.structs.replace(mask, created=now) for mask in read_masks(value))
         self._change(self.interception, tuple(dated))
 
     def add_mask(self, value: Json) -> Mask:
-        """One more mask; it replaces the one of the same id. A fault says what is wrong with it."""
+        """Add a mask; it replaces the one with the same id. Raises a fault that says what is wrong with it."""
         (mask,) = read_masks([value])
         mask = msgspec.structs.replace(mask, created=self._now())
         self._change(self.interception, (*(each for each in self.masks if each.id != mask.id), mask))
         return mask
 
     def remove_mask(self, name: str) -> None:
-        """Without the mask of this id; a fault if there is none."""
+        """Remove the mask with this id. Raises a fault if there is none."""
         if all(mask.id != name for mask in self.masks):
             hint = "GET /api/masks lists them with their ids."
             raise Fault(Code.USAGE, f"there is no mask {name[:80]!r}", hint=hint, status=404)
         self._change(self.interception, tuple(mask for mask in self.masks if mask.id != name))
 
     def count_of(self, mask: Mask) -> MaskCount:
-        """How often a mask was applied, and how often it was not."""
+        """How many times a mask was applied, and how many times it was not."""
         return self._counts.get(mask.id, MaskCount())
 
     def _change(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
@@ -136,32 +136,34 @@ class Holds:
 
     @property
     def is_attended(self) -> bool:
-        """Whether a user can decide on what is held."""
+        """Whether a user can decide about holds."""
         return self._unattended is None
 
     def stay_ready(self) -> None:
-        """Something else than rules may hold a request: see every one of them from now on."""
+        """From now on, inspect every request: something other than rules may hold it."""
         self._is_needed = True
         self._notice()
 
     def decide(self, subject: FilterSubject, phase: Phase) -> InterceptionRule | None:
-        """The rule for what is about to go on; one for a single time is used up by this."""
+        """The rule that decides about a request or its tool calls; None if there is none. A one-time rule is used up by
+        this."""
         rule, after = self.interception.decide(subject, phase, now=self._now())
         if rule is not None and rule.action == "hold" and self._unattended is not None:
-            self._unattended()  # a rule for one time is not used up by this
+            self._unattended()  # this does not use up a one-time rule
             return None
         if after is not self.interception:
-            self._change_anyway(after, self.masks)  # a file that cannot be written refuses no client
+            self._change_anyway(after, self.masks)  # no client is refused because the file cannot be written
         return rule
 
     def allows(self, subject: FilterSubject) -> bool:
-        """Whether mode and rules let this request pass, and the tool calls of its reply. No rule is used up by this."""
+        """Whether the mode and the rules let this request, and the tool calls of its reply, pass. This uses up no
+        rule."""
         rule, after = self.interception.decide(subject, "request", now=self._now())
         is_let = rule is None or (rule.action == "pass" and after is self.interception)
         return is_let and not self.may_want_calls(subject)
 
     def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
-        """The same; if it cannot be written, it is active until the program ends."""
+        """Make a change; if it cannot be written, it is active until the program ends."""
         if (interception, masks) == (self.interception, self.masks):
             return
         try:
@@ -178,12 +180,12 @@ class Holds:
         return self.interception.may_want_calls(subject, now=self._now())
 
     def final_body(self, body: bytes, dialect: str, model: str, *, session: str, masks: bool = True) -> FinalBody:
-        """What is sent in place of this body, with the masks that are active now; without `masks` the very body.
-        Nothing is noted by this: a preview asks here, too."""
+        """The body that is sent in place of this one, with the active masks; unchanged without `masks`. This has no
+        side effects: previews use it too."""
         return final_body(body, dialect, model, self.masks if masks else (), session=session)
 
     def note_outcomes(self, exchange: str, outcomes: tuple[MaskOutcome, ...]) -> None:
-        """Masks were applied to a request that is sent: remember and count what became of them."""
+        """Store and count the outcomes of the masks on a request that is sent."""
         if not outcomes:
             return
         self._outcomes.put(exchange, outcomes)
@@ -207,53 +209,53 @@ class Holds:
             _LOG.error("the counts of masks could not be kept: %s", fault.message)
 
     def outcomes(self, exchange: str) -> tuple[MaskOutcome, ...]:
-        """What became of the masks on a request of this run."""
+        """The outcomes of the masks on a request, if it was sent since the program started."""
         return self._outcomes.get(exchange) or ()
 
-    # --- what is held ---
+    # --- holds ---
 
     def add(self, hold: Hold) -> None:
-        """Add a hold behind all others. While the server shuts down, it is decided at once."""
+        """Add a hold after all others. While the server shuts down, it is decided at once."""
         self._held[hold.exchange] = hold
         if self._is_closing:
             hold.decide(Shutdown())
 
     def forget(self, hold: Hold) -> None:
-        """It is no longer held."""
+        """Remove a hold that has ended."""
         self._held.pop(hold.exchange, None)
 
     @property
     def waiting(self) -> tuple[Hold, ...]:
-        """What waits for a decision, in order of arrival."""
+        """The undecided holds, in order of arrival."""
         return tuple(hold for hold in self._held.values() if hold.is_open)
 
     def find(self, exchange: str) -> Hold | None:
-        """The hold of an exchange, None if it is not held."""
+        """The hold of an exchange; None if it is not held."""
         hold = self._held.get(exchange)
         return hold if hold is not None and hold.is_open else None
 
     def hold_of(self, exchange: str) -> Hold:
-        """The hold of an exchange; a fault if it is not held."""
+        """The hold of an exchange. Raises a fault if it is not held."""
         hold = self.find(exchange)
         if hold is None:
             raise not_held(exchange)
         return hold
 
     def estimator(self, choice: ModelChoice) -> Estimator:
-        """Counts for the model that a hold is meant for; it remembers what it has counted."""
+        """The token estimator for the model of a hold; it caches its counts."""
         return self._counter.estimator(choice)
 
     def validity(self, hold: Hold) -> Validity:
-        """What is wrong with the document on screen; it cannot be released with an error."""
+        """The problems of the document on screen; it cannot be released with an error."""
         return hold.check(self._counter)
 
-    # --- what a user does ---
+    # --- actions of a user ---
 
     def edit(self, exchange: str, operation: HoldOperation, *, word: str = "") -> Hold:
-        """Change the document; the new body is on record when this returns. A fault leaves everything as it was.
+        """Change the document; the new body is recorded when this returns. A fault leaves everything as it was.
 
-        `word` is what the record calls the edit, where that is not the operation's own name. The masks that the edit
-        makes or takes away are in the file by then, too.
+        `word` is the name of the edit in the record, by default the operation's own. The masks that the edit makes or
+        removes have been written to the file by then, too.
         """
         hold = self.hold_of(exchange)
         before, masks = hold.draft, self.masks
@@ -271,7 +273,8 @@ class Holds:
         return hold
 
     def release(self, exchange: str, sha256: str | None, keep: Keep | None = None) -> None:
-        """Send exactly what is on screen; `sha256` says what that is. With `keep` its edits are repeated later."""
+        """Send exactly what is on screen, which `sha256` identifies. With `keep`, its edits are repeated on later
+        requests."""
         if not sha256:
             hint = "Give the body_sha256 of what is on screen."
             raise Fault(Code.INVALID_REQUEST, "nothing says which body is to be sent", hint=hint, status=422)
@@ -289,11 +292,11 @@ class Holds:
         hold.release()
 
     def drop(self, exchange: str, reason: str = "") -> None:
-        """Refuse it; its client gets an error of its dialect."""
+        """Refuse the request; its client gets an error in its dialect."""
         self.hold_of(exchange).drop(reason or "a user dropped it")
 
     def answer(self, exchange: str, reply: Json) -> None:
-        """Answer it with this reply, in the form of a folded one; nothing is sent to the provider."""
+        """Answer the request with this reply, in the form of a folded one; nothing is sent to the provider."""
         hold = self.hold_of(exchange)
         if not hold.can_be_answered:
             hint = "Release it, or drop it."
@@ -304,7 +307,7 @@ class Holds:
         hold.decide(ByHand(written))
 
     def close(self) -> None:
-        """The server shuts down: decide every hold, and all that come from now on."""
+        """The server shuts down: decide every hold, and all that are added from now on."""
         self._is_closing = True
         if self._writing is not None:
             self._writing.cancel()
@@ -321,23 +324,24 @@ MOST_LINKS: Final = 500
 
 
 class Expand(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op", tag="expand"):
-    """The whole conversation in place of the reference to a response that the provider keeps."""
+    """The edit that replaces the reference to a response stored at the provider with the whole conversation."""
 
 
 async def expand(holds: Holds, records: Records, exchange: str) -> Hold:
-    """Do that to a held request, as one step to undo; a fault says which response is not on record."""
+    """Apply that edit to a held request, as one step to undo. Raises a fault that says which response is not
+    recorded."""
     hold = holds.hold_of(exchange)
     if hold.phase == "tool_calls":
         hint = "Change the arguments, or delete the call."
         raise Fault(Code.INVALID_REQUEST, "tool calls continue nothing", hint=hint, status=422)
     chain = await _chain(records, exchange, previous_of(hold.draft.data))
-    # While the record was read, a user may have edited or released it.
+    # While the record was read, a user may have edited or released the request.
     body = expand_request(holds.hold_of(exchange).draft.data, chain)
     return holds.edit(exchange, SetBody(body=body.decode()), word="expand")
 
 
 async def _chain(records: Records, exchange: str, reference: str) -> list[ChainLink]:
-    """The exchanges that led here, the oldest first, as far as they are on record."""
+    """The exchanges that led to this one, the oldest first, as far as they are recorded."""
     chain: list[ChainLink] = []
     while reference and len(chain) < MOST_LINKS:
         before = await records.previous(exchange)
@@ -348,14 +352,14 @@ async def _chain(records: Records, exchange: str, reference: str) -> list[ChainL
     return chain[::-1]
 
 
-# --- what was changed, once it is released ---
+# --- changes to released requests ---
 
 Changes: TypeAlias = tuple[tuple[SectionChange, ...], ...]
-"""The changes of several requests, one after the other: each was made on what the one before had left."""
+"""The changes to several requests in order: each was made to the result of the one before."""
 
 
 def changes_while_held(holds: "Holds | RemoteHolds", entry: FactEntry) -> Changes:
-    """What a user changed in a request, if this fact says that it was released; nothing otherwise."""
+    """What a user changed in a request, if this fact says that it was released; empty otherwise."""
     if not isinstance(entry.fact, Released):
         return ()
     hold = holds.find(entry.exchange)
@@ -363,7 +367,7 @@ def changes_while_held(holds: "Holds | RemoteHolds", entry: FactEntry) -> Change
 
 
 def apply_changes(messages: tuple[Message, ...], changes: Changes) -> tuple[Message, ...]:
-    """The messages after the changes of all of these requests."""
+    """The messages after the changes to all of these requests."""
     for each in changes:
         messages = carry_over(messages, each)
     return messages

@@ -1,4 +1,4 @@
-"""Interception of one exchange: masks are applied, rules decide, and a user is waited for."""
+"""Interception of one exchange: applies masks, decides by the rules, and waits for a user."""
 
 from collections.abc import Awaitable
 from dataclasses import replace
@@ -30,20 +30,20 @@ from sightline.transport.waiting import Clock
 
 
 class Interceptor:
-    """Holds what the rules say, and what its sender wants to be held."""
+    """Holds what the rules hold, and requests whose sender asks for it."""
 
     def __init__(self, holds: Holds, clock: Clock) -> None:
         self._holds = holds
         self._clock = clock
 
     def concerns(self, request: ClientRequest) -> bool:
-        """Whether the request may be changed or held. Counts of tokens never are."""
+        """Whether the request may be changed or held. Requests that only count tokens never are."""
         return (request.hold or not self._holds.is_idle) and not request.counts
 
     # --- a request ---
 
     def apply_masks(self, exchange: Exchange, outbound: Outbound, digest: str) -> FinalBody:
-        """The body after masks, on record where they changed it. A fault where the sender expected another body."""
+        """The body after masks, recorded if they changed it. Raises a fault if the sender expected another body."""
         request, choice = exchange.request, exchange.choice
         final = self._holds.final_body(
             outbound.body, choice.dialect, choice.model, session=session_of(request), masks=request.masks
@@ -60,10 +60,10 @@ class Interceptor:
     async def hold_request(
         self, exchange: Exchange, outbound: Outbound, final: FinalBody, over: Fault | None = None
     ) -> Let | ByHand:
-        """The body to send, at once or after a user has released it; or the reply that a user wrote instead. It is held
-        in any case where it is `over` a cap.
+        """The body to send, immediately or after a user has released it; or the reply that a user wrote instead. The
+        request is always held if it is `over` a cap.
 
-        Raises a fault where a rule or a user drops the request, and `over` where no user can decide.
+        Raises a fault if a rule or a user drops the request, and `over` if no user can decide.
         """
         subject = self._subject(exchange)
         exchange.holds_calls = self._holds.may_want_calls(subject)
@@ -80,27 +80,27 @@ class Interceptor:
         return await self._wait_for_decision(exchange, hold)
 
     async def hold_raw(self, exchange: Exchange, draft: RawDraft, over: Fault | None = None) -> Let:
-        """The body to send of a raw request, at once or after a user has released it; `over` and what is raised are as
-        for other requests."""
+        """The body of a raw request to send, immediately or after a user has released it; `over` and the faults are
+        those of `hold_request`."""
         rule = self._rule_for_request(exchange, self._subject(exchange), over)
         if rule is None:
             return Let(draft.data, draft.sha256)
         reason = "" if over is None else over.message
         hold = HeldRaw(exchange, draft, rule, now=self._clock.now(), reason=reason)
         decision = await self._wait_for_decision(exchange, hold)
-        assert isinstance(decision, Let)  # no one can write its answer
+        assert isinstance(decision, Let)  # no user can write its response
         return decision
 
     def _rule_for_request(
         self, exchange: Exchange, subject: RuleSubject, over: Fault | None
     ) -> InterceptionRule | None:
-        """The rule by which a request is held; None where it is not. Raises a fault where a rule drops it, and `over`
-        where no user can decide."""
+        """The rule by which a request is held; None if it is not. Raises a fault if a rule drops it, and `over` if no
+        user can decide."""
         rule = self._holds.decide(subject, "request")
         if rule is None or rule.action == "pass":
             if over is not None and not exchange.request.hold and not self._holds.is_attended:
                 raise over
-            # The user who wants to see it, or can raise the cap, has no time limit.
+            # The user who asked to see it, or who can raise the cap, has no time limit.
             return EVERY if over is not None or exchange.request.hold else None
         if rule.action == "drop":
             raise _drop_by_rule(rule, exchange)
@@ -117,7 +117,7 @@ class Interceptor:
     # --- the tool calls of a reply ---
 
     async def hold_calls(self, exchange: Exchange, reading: Awaitable[ClientResponse]) -> ClientResponse:
-        """The response once it is complete and, if it calls tools, once a user has seen the calls."""
+        """The response, once it is complete and, if it calls tools, once a user has decided about the calls."""
         try:
             with exchange.waiting_for_user():
                 response = await reading
@@ -158,7 +158,7 @@ class Interceptor:
             return None
         return self._holds.decide(self._subject(exchange, calls), "tool_calls")
 
-    # --- both ---
+    # --- requests and tool calls ---
 
     async def _wait_for_decision(self, exchange: Exchange, hold: Hold) -> Let | ByHand:
         self._holds.add(hold)
@@ -203,13 +203,13 @@ class Interceptor:
 
 
 def _with_stored_id(exchange: Exchange, reply: Reply) -> Reply:
-    """A reply that a user wrote, under the id by which its client can ask for it: no provider knows it."""
+    """A reply that a user wrote, with the id by which its client can retrieve it: no provider has it."""
     stored = exchange.store_reply(reply.created or 0)
     return msgspec.structs.replace(reply, id=stored) if stored else reply
 
 
 def drop_fault(reason: str) -> Fault:
-    """What a client gets for a request that was dropped: an error that client libraries do not retry."""
+    """The fault for a dropped request: an error that client libraries do not retry."""
     return Fault(
         Code.INVALID_REQUEST,
         f"this request was dropped in Sightline: {reason}",
@@ -230,7 +230,7 @@ def _ending() -> Fault:
 
 
 def _read_reply(spoken: str, response: ClientResponse, body: bytes) -> Reply:
-    """What the client would read; an empty reply where there is none, or it cannot be read."""
+    """The reply that the client would read; empty if there is none, or it cannot be parsed."""
     reader = ReplyReader(spoken)
     if response.status < 400:
         reader.feed(decode_body(client_response.header(tuple(response.headers), b"content-encoding"), body))

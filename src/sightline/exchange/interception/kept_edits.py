@@ -1,6 +1,6 @@
-"""Kept edits: the masks that the edits of one hold have made, step by step (undo takes a mask away, and redo brings it
-back), and the body that is sent after masks. `final_body` alone makes that; whatever shows, hashes or sends one asks
-there.
+"""Kept edits: the masks that the edits of one hold have made, step by step (undo removes a mask, and redo restores it),
+and the body that is sent after masks. Only `final_body` computes that body; everything that shows, hashes or sends it
+calls this function.
 """
 
 import hashlib
@@ -18,20 +18,21 @@ from sightline.errors import Code, Fault
 
 
 class KeptMask(msgspec.Struct, frozen=True):
-    """A mask, and the section that it was made on."""
+    """A mask, and the section on which it was made."""
 
     mask: Mask
     section: str
 
 
 Kept = Mapping[str, KeptMask]
-"""By the ids of the masks."""
+"""Kept masks by their ids."""
 
 
 class KeptEdits:
-    """`start` is the draft with which the hold began, after the masks of earlier requests; `applied` are these masks.
+    """The masks kept at each step of a hold. `start` is the draft with which the hold began, after the masks of earlier
+    requests; `applied` are these masks.
 
-    A step of the history is known by its draft: undo and redo come back to the very same one.
+    A step of the history is identified by its draft: undo and redo return to the same object.
     """
 
     def __init__(self, start: Draft, applied: tuple[Mask, ...] = ()) -> None:
@@ -41,20 +42,21 @@ class KeptEdits:
         self._before: dict[str, Mask | None] = {}
 
     def at(self, draft: Draft) -> Kept:
-        """What was kept at this draft."""
+        """The masks that were kept at this draft."""
         return self._at.get(draft, {})
 
     def beneath(self, draft: Draft) -> tuple[Mask, ...]:
-        """The masks that this draft shows: those of earlier requests, and those of the steps up to it."""
+        """The masks that are part of this draft: those of earlier requests, and those of the steps up to it."""
         own = self.at(draft)
         return (*(mask for mask in self.applied if mask.id not in own), *(each.mask for each in own.values()))
 
     def note(self, draft: Draft, kept: Kept) -> None:
-        """Remember what is kept at this draft."""
+        """Store the masks kept at this draft."""
         self._at[draft] = kept
 
     def standing(self, kept: Kept, draft: Draft) -> Kept:
-        """Those of these masks whose sections still differ from how they came; what was restored is not kept."""
+        """Those of these masks whose sections still differ from the original; a mask of a restored section is not
+        kept."""
         came = {section.id: section for section in self.start.sections}
         now = {section.id: section for section in draft.sections}
         return {
@@ -64,8 +66,8 @@ class KeptEdits:
         }
 
     def masks_after(self, masks: Sequence[Mask], old: Kept, new: Kept) -> tuple[Mask, ...]:
-        """The masks that are active after a step from `old` to `new`. A mask that one of ours had replaced comes back
-        when ours goes; a mask that a user has deleted meanwhile stays deleted."""
+        """The active masks after a step from `old` to `new`. A mask that one of ours had replaced is restored when ours
+        is removed; a mask that a user has deleted meanwhile stays deleted."""
         active = {mask.id: mask for mask in masks}
         for name, each in old.items():
             if name not in new and active.get(name) == each.mask:
@@ -78,27 +80,27 @@ class KeptEdits:
             if name not in old or old[name] != each:
                 if name not in self._before:
                     self._before[name] = active.get(name)
-                active.pop(name, None)  # of equal masks the last one counts
+                active.pop(name, None)  # of equal masks, the last one counts
                 active[name] = each.mask
         return tuple(active.values())
 
 
 def masks_by_id(made: Iterable[tuple[str, Mask]], now: float) -> Kept:
-    """Masks that were made now, by their ids; each comes with its section."""
+    """Masks made at the time `now`, by their ids; each is given with its section."""
     dated = ((section, msgspec.structs.replace(mask, created=now)) for section, mask in made)
     return {mask.id: KeptMask(mask, section) for section, mask in dated}
 
 
 @dataclass(frozen=True)
 class FinalBody:
-    """`data` is what is sent unless a person edits it while it is held. `draft` is there where masks were looked for,
-    and then `outcomes` say what became of each."""
+    """`data` is what is sent unless a user edits it while it is held. `draft` is set if masks were applied, and
+    `outcomes` then contain the outcome of each."""
 
     data: bytes
     draft: Draft | None = None
     outcomes: tuple[MaskOutcome, ...] = ()
     digest: str = ""
-    """The hash of `data`, where it is known already."""
+    """The hash of `data`, if it is known already."""
 
     @cached_property
     def sha256(self) -> str:
@@ -109,8 +111,8 @@ class FinalBody:
 
 
 def final_body(body: bytes, dialect: str, model: str, masks: Sequence[Mask], *, session: str) -> FinalBody:
-    """What is sent in place of this body, which is in the dialect of its provider: the body after those of the masks
-    that are for its session."""
+    """The body that is sent in place of this one, which is in the provider's dialect: after the masks for its
+    session."""
     project = project_of(session)
     if not masks or not meant_for(masks, session=session, project=project):
         return FinalBody(body)
@@ -119,7 +121,7 @@ def final_body(body: bytes, dialect: str, model: str, masks: Sequence[Mask], *, 
 
 
 def refuse_other(expected: str, sha256: str) -> None:
-    """A fault where another body was looked at than the one that would be sent now."""
+    """Raise a fault if the body that would be sent is not the one that was looked at."""
     if expected and expected != sha256:
         raise Fault(
             Code.USAGE,

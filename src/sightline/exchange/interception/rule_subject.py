@@ -1,4 +1,4 @@
-"""What the filters of rules see of a request: when it is about to be sent, or before its exchange has begun."""
+"""What the filters of rules can read of a request: when it is about to be sent, or before its exchange has begun."""
 
 from functools import cached_property
 
@@ -38,15 +38,15 @@ def rule_line(
 
 
 def subject_of(exchange: Exchange, *, at: float, tools: tuple[str, ...] = ()) -> "RuleSubject":
-    """What filters can ask about an exchange that has begun; see `rule_line`."""
+    """The filter subject of an exchange that has begun; see `rule_line`."""
     request, received = exchange.request, exchange.recorder.received
     line = rule_line(received, request, exchange.choice, at=at, losses=exchange.losses, tools=tools)
     return RuleSubject(line, request.dialect, request.body)
 
 
 class RuleSubject:
-    """What the filters of rules can ask about a request with this line, dialect and body. The body is read only if a
-    filter asks for its text."""
+    """What the filters of rules can read of a request with this line, dialect and body. The body is parsed only if a
+    filter needs its text."""
 
     def __init__(self, line: Summary, dialect: str, body: bytes) -> None:
         self._line = line
@@ -69,8 +69,8 @@ class RuleSubject:
 
 
 class _EarlySubject(RuleSubject):
-    """The same for a request whose exchange has not begun. It notes what it was asked for: `is_same` as long as that
-    is the same for all requests of one route, `is_known` as long as nothing was missing."""
+    """The same for a request whose exchange has not begun. It tracks what the filters read: `is_same` stays True while
+    that is the same for all requests of one route, `is_known` while nothing was missing."""
 
     is_same = True
     is_known = True
@@ -90,10 +90,10 @@ class _EarlySubject(RuleSubject):
 
 
 class RouteRules:
-    """Whether the rules let requests pass that have one head and one model, asked before an exchange begins.
+    """Whether the rules let requests with one head and one model pass, checked before an exchange begins.
 
-    A filter that asked only for what these requests have in common gives the same answer for the next of them, because
-    it would ask for the same again. That answer is kept until mode or rules change.
+    If a filter has read only what these requests have in common, the result is the same for the next of them. It is
+    cached until the mode or the rules change.
     """
 
     __slots__ = ("_dialect", "_holds", "_known", "_line")
@@ -105,8 +105,8 @@ class RouteRules:
         self._known: tuple[Interception, bool] | None = None
 
     def allows(self, body: bytes, now: float) -> bool:
-        """Whether a request with this body, at this time of day, is neither held nor dropped, and the calls of its
-        reply are not either. False, too, where that cannot be told yet. Nothing is used up by this."""
+        """Whether a request with this body, at this time of day, is neither held nor dropped, and neither are the calls
+        of its reply. Also False if that cannot be known yet. This uses up no rule."""
         holds, known = self._holds, self._known
         if known is not None and known[0] is holds.interception:
             return known[1]

@@ -1,4 +1,4 @@
-"""What is intercepted, kept over restarts: mode, rules and masks, in one small file of the data folder."""
+"""Stores the mode, rules and masks of interception across restarts, in one small file of the data folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +16,8 @@ FILE_NAME = "interception.json"
 
 
 class MaskCount(msgspec.Struct, frozen=True):
-    """How often a mask was applied and how often it was not, and to which exchange it was applied last. `misses` are
-    those since then."""
+    """How many times a mask was applied and how many times it was not, and the exchange to which it was applied last.
+    `misses` counts those since then."""
 
     applied: int = 0
     missed: int = 0
@@ -32,15 +32,16 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class KeptInterception:
-    """The file of one data folder. One that `is_borrowed` is read by a command that sends without a server: its rules
-    and masks apply, but the file is the server's, which also counts, so that nothing is written."""
+    """The file of one data folder. With `is_borrowed`, it is read by a command that sends without a server: its rules
+    and masks apply, but nothing is written, because the server owns the file and its counts."""
 
     def __init__(self, folder: Path, *, is_borrowed: bool = False) -> None:
         self._path = folder / FILE_NAME
         self._is_borrowed = is_borrowed
 
     def read(self) -> tuple[Interception, tuple[Mask, ...]]:
-        """What was kept last. A file that cannot be read is a fault: nothing may pass by a rule that is only lost."""
+        """What was written last. Raises a fault if the file cannot be read: nothing may pass because a rule was
+        lost."""
         interception, masks, _ = self.read_all()
         return interception, masks
 
@@ -58,7 +59,7 @@ class KeptInterception:
     def write(
         self, interception: Interception, masks: tuple[Mask, ...], counts: Mapping[str, MaskCount] | None = None
     ) -> None:
-        """Keep this, whole or not at all, for its owner alone."""
+        """Write the file atomically, readable only by its owner. Raises a fault if that fails."""
         if self._is_borrowed:
             return
         data = encode(msgspec.to_builtins(_Kept(interception.plain(), masks, dict(counts or {}))))

@@ -1,6 +1,6 @@
-"""What a person is shown of a request: its sections with what each takes, whether it can be sent, and what edits cost.
+"""What a user is shown of a request: its sections with the tokens of each, whether it can be sent, and what edits cost.
 
-Of a held request that is the document under edit, of any other the body that was sent, which cannot be changed.
+For a held request that is the document under edit; for any other the body that was sent, which cannot be changed.
 """
 
 import hashlib
@@ -35,16 +35,16 @@ from sightline.tokens.estimator import CountedRequest, Estimator
 from sightline.wire.cache import BoundedCache
 
 Origin: TypeAlias = tuple[str, int | None]
-"""The text of a section as it came, and its number in the conversation."""
+"""The original text of a section, and its number in the conversation."""
 
 MOST_VIEWS: Final = 16
 MOST_LOOKS: Final = 4
-"""So many are remembered: each is a document of some megabytes at worst."""
+"""How many are cached: each is a document of some megabytes at worst."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """A document as it is shown. `budget` and `cost` are those of a request; tool calls of a reply have none.
+    """A document as it is shown. `budget` and `cost` are set for a request; the tool calls of a reply have none.
 
     `follows`: a request of the same conversation was sent before, so the provider may have cached its beginning.
     """
@@ -57,13 +57,13 @@ class DocumentState:
     follows: bool = False
 
     def since(self, before: "DocumentState") -> tuple[Section, ...]:
-        """The sections that are new, or other than they were."""
+        """The sections that are new or have changed since `before`."""
         known = {section.id: section for section in before.sections}
         return tuple(section for section in self.sections if known.get(section.id) != section)
 
 
 class DocumentView:
-    """One document that is looked at again and again; each draft of it is reviewed once."""
+    """One document that is viewed repeatedly; each draft of it is reviewed once."""
 
     def __init__(self, review: Review, calibrate: Callable[[Request | None], None], *, follows: bool) -> None:
         self._review = review
@@ -73,7 +73,7 @@ class DocumentView:
         self._origins: dict[str, Origin] = {}
 
     def of(self, draft: Draft) -> DocumentState:
-        """A draft of it, looked at."""
+        """The state of a draft of the document."""
         if self._look is None or self._look.draft is not draft:
             self._calibrate(draft.request)
             reviewed = self._review.of(draft)
@@ -89,7 +89,7 @@ class DocumentView:
 
 
 def _originals(first: Draft) -> dict[str, Origin]:
-    """The sections of a document as it came, by id."""
+    """The original sections of a document, by id."""
     items = set() if first.request is None else {message.at for message in first.request.messages}
     numbers = count()
     return {
@@ -105,7 +105,7 @@ def _with_details(section: Section, tokens: Tokens | None, origin: Origin | None
 
 @dataclass
 class Viewer:
-    """Shows what is held and what is on record. The request before it is looked up only when it is viewed."""
+    """Shows held and recorded requests. The previous request is looked up only when one is viewed."""
 
     holds: Holds
     records: Records
@@ -115,10 +115,10 @@ class Viewer:
     _looks: BoundedCache[tuple[str, ...], DocumentState] = field(default_factory=lambda: BoundedCache(MOST_LOOKS))
 
     async def view_hold(self, hold: Hold) -> DocumentState:
-        """What is held."""
+        """The state of a held document."""
         if isinstance(hold, HeldRequest) and self._find_view(hold) is None:
             before = await self._before(hold.exchange, hold.choice)
-            if self._find_view(hold) is None:  # else another one was quicker
+            if self._find_view(hold) is None:  # otherwise another task was faster
                 self._clear()
                 self._views.put(hold.exchange, (hold, self._make_view(hold.choice, before, hold.request.headers)))
         return self.now(hold)
@@ -144,22 +144,22 @@ class Viewer:
         return known
 
     def measures(self, exchange: RecordedExchange) -> tuple[Facts, Estimator]:
-        """What is known of the model that a recorded request was sent to, and what counts its tokens."""
+        """The facts about the model that a recorded request was sent to, and its token estimator."""
         choice = self._choice(exchange.summary.provider, exchange.model, exchange.spoken)
         return choice.facts, self.holds.estimator(choice)
 
     async def _before(self, exchange: str, choice: ModelChoice) -> Request | None:
-        """The request before, if what it left in a cache is of any use at this provider and to this model."""
+        """The previous request, if its cached prefix can be used by this provider and model; None otherwise."""
         try:
             before = await self.records.previous(exchange)
             if before is None or (before.summary.provider, before.model) != (choice.provider_name, choice.model):
                 return None
             return before.request()
         except Fault:
-            return None  # it can be viewed without the request before it
+            return None  # it can be viewed without the previous request
 
     def _clear(self) -> None:
-        """Let go of what is no longer held: its history may be large."""
+        """Drop the views of ended holds: their history may be large."""
         for exchange, (hold, _) in self._views.items():
             if not hold.is_open:
                 self._views.pop(exchange)
@@ -174,7 +174,7 @@ class Viewer:
         counted: list[CountedRequest | None] = []
 
         def calibrate(request: Request | None) -> None:
-            if not counted and request is not None:  # once: every draft is of the same conversation
+            if not counted and request is not None:  # once: every draft belongs to the same conversation
                 known = self.memory.longest_counted(digest_chain(name, model, request))
                 begun = None if known is None else CountedRequest(request.messages[: known[0]], request.tools, known[1])
                 counted.append(begun)
@@ -187,7 +187,7 @@ class Viewer:
         return DocumentView(review, calibrate, follows=before is not None)
 
     def _choice(self, provider: str, model: str, spoken: str) -> ModelChoice:
-        """Where a recorded request went, as far as the catalogue still knows."""
+        """The destination of a recorded request, as far as the catalogue still knows it."""
         known = self.catalog.providers.get(provider, Provider())
         used = Provider(dialect=spoken, quirks=known.quirks, home=known.home)
         return choice_of(self.catalog, provider, used, model, spoken)

@@ -1,8 +1,8 @@
-"""Archives: recorded exchanges written for others, in every format (Markdown is here) and redacted if wanted, and
-read back.
+"""Archives: recorded exchanges written for others, in every format (Markdown is here) and redacted if wanted, and read
+back.
 
-The command `export`, the page and `import` use the same steps: everything that a filter takes is looked through, what
-was found is listed, the archive is written with stand-ins, and searched once more before it leaves.
+The command `export`, the page and `import` use the same steps: everything that a filter matches is searched, the
+findings are listed, the archive is written with stand-ins, and searched once more before it is released.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _FENCES = re.compile(r"^\s*(`{3,})", re.MULTILINE)
 
 
 def markdown(exchanges: Sequence[RecordedExchange]) -> bytes:
-    """These exchanges, one below the other."""
+    """These exchanges as Markdown, one after the other."""
     return "\n\n".join(map(_exchange, exchanges)).encode("utf-8", "replace") + b"\n"
 
 
@@ -122,14 +122,14 @@ def _one_line(text: str) -> str:
 
 
 WriteFormat: TypeAlias = Callable[[JsonObject], bytes]
-"""Writes a format of its own from an HTTP archive."""
+"""Writes a custom format from an HTTP archive."""
 _MARKUP = re.compile(r"<style>.*?</style>|<[^>]*>", re.DOTALL)
 
 
 @dataclass(slots=True)
 class ExchangeExport:
-    """Exchanges to be written. `redactor` is None where they are written as they are. `formats` are
-    formats from outside, by name. `notes` says what was left out, after it was written."""
+    """Exchanges to be written. `redactor` is None if they are written as they are. `formats` are formats of plug-ins,
+    by name. After writing, `notes` says what was left out."""
 
     store: Store
     wanted: Selection
@@ -140,13 +140,13 @@ class ExchangeExport:
     notes: list[str] = field(default_factory=list)
 
     async def exchanges(self) -> AsyncIterator[tuple[list[Entry], Summary]]:
-        """The exchanges, oldest first, each with its entries and its line."""
+        """The exchanges, oldest first, each with its entries and its summary."""
         found = [summary async for summary in read_summaries(self.store, self.wanted, self.now)]
         for summary in reversed(found):
             yield await self.store.entries(summary.id), summary
 
     async def look_through(self) -> int:
-        """Let the redactor find what should not leave; returns how many exchanges there are."""
+        """Let the redactor find what should not be shared; returns the number of exchanges."""
         count = 0
         async for entries, summary in self.exchanges():
             count += 1
@@ -157,8 +157,8 @@ class ExchangeExport:
         return count
 
     async def write(self, form: str) -> AsyncIterator[bytes]:
-        """The archive in a format of `FORMS` or `formats`. With a redactor, which has looked through everything, a
-        fault if something that it found would still be in it."""
+        """The archive in a format of `FORMS` or `formats`. With a redactor, which must have searched everything before,
+        raises a fault if something that it found would still be in the archive."""
         if form == "jsonl":
             if self.redactor is None and not isinstance(self.wanted, frozenset):
                 pieces = write_archive(self.store.export(self.wanted, now=self.now))
@@ -168,7 +168,7 @@ class ExchangeExport:
                 async for piece in pieces:
                     yield piece
             else:
-                # Whole before any of it leaves: a later exchange may still be refused.
+                # Complete before any of it is released: a later exchange may still be refused.
                 yield b"".join([piece async for piece in pieces])
             return
         recorded: list[RecordedExchange] = []
@@ -194,7 +194,7 @@ class ExchangeExport:
                 yield redacted, self.redactor.summary(summary)
 
     async def _search_again(self) -> AsyncIterator[Entry]:
-        """The entries, each redacted exchange searched once more as it will be read back."""
+        """The entries; each redacted exchange is searched once more as it will be read back."""
         async for entries, summary in self._entries():
             if self.redactor is not None:
                 await asyncio.to_thread(self.redactor.check, list(texts_of(entries, summary)))
@@ -202,7 +202,7 @@ class ExchangeExport:
                 yield entry
 
     def keep_sent(self, recorded: Sequence[RecordedExchange]) -> list[RecordedExchange]:
-        """Those that were sent; the others get a note."""
+        """The exchanges that were sent; the others get a note."""
         for each in recorded:
             if not each.summary.provider:
                 self.notes.append(f"{each.id} was not sent, and this format has no place for it")
@@ -237,11 +237,11 @@ _WRITERS: Mapping[str, Callable[[ExchangeExport, Sequence[RecordedExchange]], by
     "curl": partial(_write_calls, snippet.curl),
     "python": partial(_write_calls, snippet.python),
 }
-"""What writes each format of `FORMS`, except for `jsonl`, which is written piece by piece."""
+"""The functions that write each format of `FORMS`, except for `jsonl`, which is written in pieces."""
 
 
 def _texts_of(data: bytes, form: str) -> Iterator[str]:
-    """What a document says, without what is its format."""
+    """The contents of a document, without its markup."""
     text = data.decode("utf-8", "replace")
     if form == "har":
         for entry in json.loads(text)["log"]["entries"]:
@@ -255,8 +255,8 @@ def _texts_of(data: bytes, form: str) -> Iterator[str]:
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """What was taken from a file: new exchanges, those that were on record already, and requests of an HTTP archive
-    that are for no model."""
+    """What was read from a file: new exchanges, those that were recorded already, and requests of an HTTP archive that
+    are not for a model."""
 
     exchanges: int
     known: int
@@ -264,7 +264,7 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 ReadForeign: TypeAlias = Callable[[bytes], JsonObject | None]
-"""Makes an HTTP archive of a file that it knows, and None of others."""
+"""Makes an HTTP archive from a file in a format that it knows; returns None for others."""
 
 
 async def import_archive(

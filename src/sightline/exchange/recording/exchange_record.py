@@ -1,4 +1,4 @@
-"""One exchange of the record with everything that a reader of it needs: its bodies, its frames, its reply."""
+"""One recorded exchange with everything that its readers need: its bodies, its frames, its reply."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ _CODES = {code.value: code for code in Code}
 
 @dataclass(frozen=True)
 class RecordedExchange:
-    """An exchange. `body` is what the client sent, `sent` what went to the provider, or would have. `given` is the
-    folded reply that the client got, where a user wrote or changed it."""
+    """A recorded exchange. `body` is what the client sent, `sent` what was sent to the provider, or would have been.
+    `given` is the folded reply that the client got, if a user wrote or changed it."""
 
     summary: Summary
     facts: tuple[FactEntry, ...]
@@ -56,38 +56,38 @@ class RecordedExchange:
 
     @property
     def id(self) -> str:
-        """Its name."""
+        """The id of the exchange."""
         return self.summary.id
 
     @cached_property
     def received(self) -> Received:
-        """How it began."""
+        """The fact with which it began."""
         return self._of(Received)[0]
 
     @cached_property
     def attempt(self) -> AttemptStarted | None:
-        """The last time that it was sent."""
+        """The last attempt to send it; None if there was none."""
         return next(reversed(self._of(AttemptStarted)), None)
 
     @property
     def url(self) -> str:
-        """Where it went, with a mask in place of a credential; nothing where that is not on record."""
+        """The address that it was sent to, with credentials masked; empty if that is not recorded."""
         return "" if self.attempt is None else self.attempt.url
 
     @cached_property
     def end(self) -> ExchangeFinished | ExchangeFailed | None:
-        """How its answer ended, where one came or should have."""
+        """How its response ended; None if the exchange was cancelled, dropped, or has not ended."""
         ended = (entry.fact for entry in self.facts if isinstance(entry.fact, ExchangeFinished | ExchangeFailed))
         return next(ended, None)
 
     @cached_property
     def frames(self) -> tuple[FrameArrived, ...]:
-        """The provider's answer in its pieces."""
+        """The provider's response in pieces."""
         return tuple(self._of(FrameArrived))
 
     @property
     def reply_body(self) -> bytes:
-        """The provider's answer, byte for byte, as far as it came."""
+        """The provider's response, byte for byte, as far as it arrived."""
         return b"".join(frame.data for frame in self.frames)
 
     @property
@@ -102,53 +102,53 @@ class RecordedExchange:
 
     @property
     def is_count(self) -> bool:
-        """Whether only the tokens of a request were asked for."""
+        """Whether the request only asked for a token count."""
         path = self.received.path.partition("?")[0].rstrip("/")
         return path.endswith(("/count_tokens", ":countTokens"))
 
     @property
     def is_raw(self) -> bool:
-        """Whether it was passed on as it came, and nothing of it is understood."""
+        """Whether it was passed on as it arrived, in no known dialect."""
         return self.received.dialect == RAW_HTTP
 
     @property
     def has_reply(self) -> bool:
-        """Whether its answer is understood as a reply, also where the exchange is raw."""
+        """Whether its response can be read as a reply, even if the exchange is raw."""
         return not self.is_raw or bool(read_raw_reply(self.received.path, self.reply_body))
 
     @cached_property
     def passed(self) -> dict[str, BodyPassed]:
-        """What has passed of the bodies of a raw exchange: `request` and `reply`, as far as they came."""
+        """The bodies of a raw exchange that passed, `request` and `reply`, as far as they arrived."""
         return {fact.of: fact for fact in self._of(BodyPassed)}
 
     def need_whole_request(self) -> None:
-        """A fault where only a part of its request's body is on record."""
+        """Raise a fault if only a part of the request's body is recorded."""
         request = self.passed.get("request")
         if request is not None and not (request.is_whole and request.kept == request.size and not request.coding):
             message = f"only {request.kept:,} of the {request.size:,} bytes that {self.id} sent are on record"
             raise Fault(Code.USAGE, message, hint="Raise [store] raw_body_mb, and send it again.", status=422)
 
     def refuse_raw(self, what: str) -> None:
-        """A fault where it was passed on as it came, and so cannot be `what`."""
+        """Raise a fault if the exchange is raw, and thus cannot be `what`."""
         if self.is_raw:
             message = f"{self.id} was forwarded unchanged, so it cannot be {what}"
             raise Fault(Code.USAGE, message, hint="Look at its bodies as they are: --as wire, or its view.", status=422)
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider counted, or an estimate that is marked as one."""
+        """The usage that the provider reported, or an estimate that is marked as one; None if there is neither."""
         ends = (ExchangeFinished, ExchangeFailed, ExchangeCancelled)
         ended = (entry.fact for entry in self.facts if isinstance(entry.fact, ends))
         return next((fact.usage for fact in ended if fact.usage is not None), None)
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers of the answer."""
+        """The headers of the response."""
         return () if self.end is None else self.end.headers
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What translations did not carry, of the request and of the reply."""
+        """What translations lost of the request and of the reply."""
         return tuple(loss for fact in self._of(Translated) for loss in fact.report)
 
     @property
@@ -158,7 +158,7 @@ class RecordedExchange:
 
     @property
     def fault(self) -> Fault | None:
-        """What it failed with, or was cancelled for."""
+        """The fault with which it failed, or for which it was cancelled; None if it did neither."""
         for cancelled in self._of(ExchangeCancelled):
             message = f"the request was cancelled: {CANCEL_WORDS[cancelled.reason]}"
             hint = "Send it again if it is still wanted."
@@ -169,12 +169,12 @@ class RecordedExchange:
         return Fault(code, self.end.message, hint=self.end.hint, status=self.end.status or None)
 
     def request(self) -> Request:
-        """What was sent, read; a fault where it is not of its dialect."""
+        """The request that was sent, parsed. Raises a fault if it is not in its dialect."""
         self.refuse_raw("read as a request for a model")
         return read_request(self.spoken, self.sent, self.model)
 
     def events(self) -> list[StreamEvent]:
-        """The events of the response in order; the last one is the fault that the exchange ended with, if it did."""
+        """The events of the response in order; the last one is the fault with which the exchange ended, if it did."""
         if self.is_raw and (read := read_raw_reply(self.received.path, self.reply_body)):
             return read
         self.refuse_raw("read as the events of a reply")
@@ -183,13 +183,13 @@ class RecordedExchange:
         return events + self.last_events(hearing)
 
     def last_events(self, hearing: ReplyDecoder) -> list[StreamEvent]:
-        """What is left to tell when all frames have been heard."""
+        """The remaining events once all frames have been parsed."""
         if self.fault is not None or not self.frames:
             return hearing.fail(self.fault or truncation_fault())
         return hearing.close()
 
     def reply(self) -> Reply:
-        """The answer, folded."""
+        """The reply, folded from its events."""
         return fold(self.events(), self.spoken)
 
     def _of(self, kind: type[F]) -> list[F]:
@@ -198,13 +198,13 @@ class RecordedExchange:
 
 
 def read_request(spoken: str, body: bytes, model: str) -> Request:
-    """A request body, with the model that its path may have named."""
+    """A parsed request body, with the model from its path if it names none."""
     request = dialect(spoken).read_request(decode(body))
     return request if request.model else msgspec.structs.replace(request, model=model)
 
 
 async def find_exchange(store: Store, wanted: str, *, now: float) -> Summary:
-    """The one exchange whose id this is, or begins with this."""
+    """The one exchange whose id is, or begins with, `wanted`. Raises a fault if there is none, or more than one."""
     name = wanted if wanted.startswith("x_") else f"x_{wanted}"
     found = await store.find(TextTerm("id", f"{literal(name)}*"), now=now, limit=3) if wanted else []
     exact = [summary for summary in found if summary.id == name]
@@ -218,7 +218,7 @@ async def find_exchange(store: Store, wanted: str, *, now: float) -> Summary:
 
 
 async def load_exchange(store: Store, summary: Summary, *, needs_bodies: bool = True) -> RecordedExchange:
-    """All of an exchange; its facts alone where its bodies are not needed."""
+    """All of an exchange; without `needs_bodies`, only its facts."""
     facts = tuple(await store.facts(summary.id))
     if not needs_bodies:
         return RecordedExchange(summary, facts, b"", b"")
@@ -231,7 +231,7 @@ async def load_exchange(store: Store, summary: Summary, *, needs_bodies: bool = 
 
 
 def hashes_of(facts: Iterable[FactEntry]) -> tuple[str, str]:
-    """Of the client's body, and of the one that was sent. What was translated after that is the reply."""
+    """The hash of the client's body, and of the one that was sent. A translation after sending is that of the reply."""
     received = sent = ""
     is_sent = False
     for entry in facts:

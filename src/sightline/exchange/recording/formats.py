@@ -1,7 +1,7 @@
-"""The formats that recorded exchanges are written in.
+"""The formats in which recorded exchanges are written.
 
-They are apart from what writes them, because the help of the command line names them: it is built at every start, and
-importing `archives` takes a third of a second.
+They are separate from the code that writes them, because the help of the command line lists them: it is built at every
+start, and importing `archives` takes a third of a second.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class ShareFormat:
-    """`label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its
-    files. One of a plug-in is not `is_built_in`."""
+    """A format. `label` and `about` are for the page, which offers to copy the format if `is_text`; `suffix` and
+    `media_type` are those of its files. A plug-in's format is not `is_built_in`."""
 
     name: str
     label: str

@@ -1,7 +1,7 @@
-"""HTTP archives (HAR 1.2): an exchange written as one, which the network panels of browsers and many other tools
-open, and the requests in one that ask a model, read into the record.
+"""HTTP archives (HAR 1.2): writes an exchange as one, which the network panels of browsers and many other tools can
+open, and reads the requests to models in one into the record.
 
-Browsers, proxies and Sightline itself write such files. They may hold credentials, which are masked as in traffic
+Browsers, proxies and Sightline itself write such files. They may contain credentials, which are masked as in traffic
 that passes through.
 """
 
@@ -46,7 +46,7 @@ class HarPair(msgspec.Struct, frozen=True):
 
 
 class HarPost(msgspec.Struct, frozen=True):
-    """The body of a request; `encoding` is Sightline's own member for bodies that are no text."""
+    """The body of a request; `encoding` is Sightline's own member for bodies that are not text."""
 
     text: str = ""
     encoding: str = msgspec.field(default="", name="_encoding")
@@ -62,14 +62,14 @@ class HarRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HarContent(msgspec.Struct, frozen=True):
-    """The body of an answer, after its coding."""
+    """The body of a response, after content decoding."""
 
     text: str = ""
     encoding: str = ""
 
 
 class HarResponse(msgspec.Struct, frozen=True):
-    """An answer; a status of 0 says that none came."""
+    """A response; a status of 0 means that none arrived."""
 
     status: int = 0
     headers: tuple[HarPair, ...] = ()
@@ -77,7 +77,7 @@ class HarResponse(msgspec.Struct, frozen=True):
 
 
 class HarOwn(msgspec.Struct, frozen=True):
-    """What Sightline writes beside an entry, so that the exchange keeps its name when it is read back."""
+    """What Sightline adds to an entry, so that the exchange keeps its id when it is read back."""
 
     id: str = ""
     provider: str = ""
@@ -86,7 +86,7 @@ class HarOwn(msgspec.Struct, frozen=True):
 
 
 class HarEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """One request and its answer."""
+    """One request and its response."""
 
     started_date_time: str
     request: HarRequest
@@ -97,32 +97,32 @@ class HarEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HarLog(msgspec.Struct, frozen=True):
-    """What a file holds."""
+    """The contents of a file."""
 
     entries: tuple[Json, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class HarImport:
-    """The exchanges that were found, each as its entries, and how many other requests there were."""
+    """The exchanges that were found, each as its entries, and the number of other requests."""
 
     exchanges: tuple[tuple[Entry, ...], ...]
     others: int
 
     @property
     def ids(self) -> list[str]:
-        """The names of the exchanges."""
+        """The ids of the exchanges."""
         return [entry.exchange for entries in self.exchanges for entry in entries[-1:] if isinstance(entry, FactEntry)]
 
 
 def is_har(data: bytes) -> bool:
-    """Whether a file begins as an HTTP archive does."""
+    """Whether a file begins like an HTTP archive."""
     return re.match(rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:', data) is not None
 
 
 def read_har(data: bytes, provider_of: Callable[[str], str]) -> HarImport:
-    """The exchanges of an archive; `provider_of` names the provider at an address. A fault says what is wrong with it,
-    and where."""
+    """The exchanges of an archive; `provider_of` returns the name of the provider at an address. Raises a fault that
+    says what is wrong with the archive, and where."""
     document = decode(data.removeprefix(b"\xef\xbb\xbf"))
     log = document.get("log") if isinstance(document, dict) else None
     try:
@@ -146,7 +146,7 @@ def _unreadable(message: str) -> Fault:
 
 
 def _model_call_of(entry: HarEntry) -> PathMatch | None:
-    """What a request asks for; None where it asks no model."""
+    """The call to a model in a request; None if it is not one."""
     if entry.request.method != "POST" or entry.request.post_data is None:
         return None
     segments = unquote(urlsplit(entry.request.url).path).rstrip("/").split("/")
@@ -192,7 +192,7 @@ def _exchange(
 
 
 def _no_answer(entry: HarEntry) -> ExchangeFailed:
-    """The end of a request to which no answer came: browsers write the status 0 where one failed or was stopped."""
+    """The end of a request without a response: browsers write the status 0 if it failed or was stopped."""
     hint = "The request failed, or was stopped, before an answer came; the archive does not say why."
     return ExchangeFailed(Code.NETWORK.value, "the archive holds no answer", hint, elapsed=max(0.0, entry.time / 1000))
 
@@ -258,7 +258,7 @@ def _json(body: bytes) -> Json:
 
 
 def _name(at: float, url: str, sha256: str) -> str:
-    """An id that says when, as all do, and is the same each time that the file is read."""
+    """An id that contains the time, as all do, and is the same each time that the file is read."""
     digest = hashlib.sha256(f"{at!r} {url} {sha256}".encode("utf-8", "replace")).hexdigest()
     return f"x_{int(at * 1_000_000):014x}{digest[:6]}"
 
@@ -269,7 +269,7 @@ _UNKNOWN = -1
 
 
 def har(exchanges: Sequence[tuple[RecordedExchange, RequestTemplate]], version: str) -> bytes:
-    """The archive with these exchanges: each call as it went to the provider, and the provider's answer."""
+    """The archive of these exchanges: each call as it was sent to the provider, and the provider's response."""
     log: Json = {
         "version": _VERSION,
         "creator": {"name": "Sightline", "version": version},
@@ -280,7 +280,8 @@ def har(exchanges: Sequence[tuple[RecordedExchange, RequestTemplate]], version: 
 
 
 def _page(recorded: RecordedExchange) -> Json:
-    # The title of what was sent, which is all that an archive holds: read back, an edited request keeps it.
+    # The title of the request that was sent, which is all that an archive contains: read back, an edited request keeps
+    # it.
     received = recorded.received
     is_raw = recorded.is_raw
     title = f"{received.method} {received.path}" if is_raw else digest_of(recorded.spoken, recorded.sent).title
@@ -303,7 +304,7 @@ def _entry(recorded: RecordedExchange, call: RequestTemplate) -> Json:
         "cache": {},
         "timings": _timings(recorded),
         "comment": f"{summary.client} asked {summary.provider}, in {recorded.spoken}",
-        # A member of our own, as the format allows: read back, the exchange keeps its name.
+        # Our own member, as the format allows: read back, the exchange keeps its id.
         "_sightline": {
             "id": recorded.id,
             "provider": summary.provider,
@@ -319,7 +320,7 @@ def _start_time(recorded: RecordedExchange) -> str:
 
 
 def _request(call: RequestTemplate, address: str) -> JsonObject:
-    """The request, at the address that is on record; else at the one that the settings give its provider today."""
+    """The request, at its recorded address, otherwise at the current address of its provider."""
     url = address or _address(call.url)
     headers = [(name, MASK if is_secret_header(name) and isinstance(value, str) else _plain(value))
                for name, value in call.headers]  # fmt: skip
@@ -331,7 +332,7 @@ def _request(call: RequestTemplate, address: str) -> JsonObject:
         "cookies": [],
         "headers": _pairs(headers),
         "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
-        # HAR has no place for a body that is no text, so that one is marked by a member of our own.
+        # HAR cannot represent a body that is not text, so it is marked with our own member.
         "postData": {"mimeType": kind, "params": [], **_body_text(call.body, "_encoding")},
         "headersSize": _UNKNOWN,
         "bodySize": len(call.body),
@@ -340,7 +341,7 @@ def _request(call: RequestTemplate, address: str) -> JsonObject:
 
 def _response(recorded: RecordedExchange) -> JsonObject:
     status = recorded.summary.status if recorded.frames else 0
-    # The body is on record without its coding, and the size of the coded one is not known.
+    # The body is recorded without its encoding, and the size of the encoded one is unknown.
     headers = [(name, value) for name, value in recorded.headers if name.lower() != "content-encoding"]
     return {
         "status": status,
@@ -362,7 +363,7 @@ def _content(recorded: RecordedExchange) -> JsonObject:
 
 
 def _body_text(body: bytes, mark: str) -> JsonObject:
-    """A body as text; one that is none is in base64, and the member `mark` says so."""
+    """A body as text, or in base64 if it is not text; the member `mark` says so."""
     try:
         return {"text": body.decode()}
     except UnicodeDecodeError:
@@ -370,7 +371,7 @@ def _body_text(body: bytes, mark: str) -> JsonObject:
 
 
 def _timings(recorded: RecordedExchange) -> JsonObject:
-    """Sightline measures up to the first byte and up to the last; the rest is not known."""
+    """Sightline measures the time to the first byte and to the last; the rest is unknown."""
     first = _milliseconds(recorded.summary.first_byte)
     whole = _milliseconds(recorded.summary.elapsed)
     unknown: JsonObject = dict.fromkeys(("blocked", "dns", "connect", "ssl"), _UNKNOWN)
@@ -389,7 +390,7 @@ def _phrase(status: int) -> str:
 
 
 def _address(url: TemplateValue) -> str:
-    """An address that can be read as one, also where only the machine that sends knows it."""
+    """An address in readable form, even if only the machine that sends knows it."""
     return url if isinstance(url, str) else f"http://{url.name.lower()}{url.suffix}"
 
 

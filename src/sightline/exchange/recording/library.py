@@ -1,8 +1,9 @@
-"""The recordings that can answer clients: found by what a request says, each in its turn, or else the nearest one.
+"""The recordings that can answer clients: found by the contents of a request, each in turn, and the most similar one if
+there is none.
 
-First what makes two requests the same, whichever dialect they came in: what is said, offered and wanted. Left out is
-what changes from one run to the next without meaning anything: ids, cache marks, signatures, the model's own reasoning,
-metadata, who the user is, whether the answer streams, and dates in the instructions that clients write.
+First, what makes two requests the same, in whichever dialect they arrived: their texts, tools and options. Ignored is
+what changes from one run to the next without meaning: ids, cache marks, signatures, the model's own reasoning,
+metadata, the user's identity, whether the response streams, and dates in the instructions that clients write.
 """
 
 import hashlib
@@ -64,28 +65,28 @@ _LONGEST = 400
 
 
 def lines_of(spoken: str, body: bytes, model: str, *, counts: bool = False) -> list[str]:
-    """The request as lines that can be compared; a fault where the body is not of its dialect."""
+    """The request as lines that can be compared. Raises a fault if the body is not in its dialect."""
     document = decode(body)
     if counts and isinstance(document, dict) and isinstance(inner := document.get(counting_of(spoken).wrapper), dict):
         document = inner
     request = dialect(spoken).read_request(document)
     kind = "count" if counts else "ask"
-    # The answer to a count is a form of its dialect alone.
+    # The response to a count exists only in its own dialect.
     return [f"{kind} {spoken if counts else ''}".strip(), f"model {request.model or model}", *_request_lines(request)]
 
 
 def key_of(lines: list[str]) -> bytes:
-    """The same for the same requests alone."""
+    """A key that is equal only for equal requests."""
     return hashlib.sha256("\0".join(lines).encode("utf-8", "surrogatepass")).digest()
 
 
 def without_limit(lines: list[str]) -> list[str]:
-    """The same request without the limit of its answer's tokens."""
+    """The same request without its limit on output tokens."""
     return [line for line in lines if not line.startswith(_LIMIT)]
 
 
 def marks_of(lines: list[str]) -> tuple[int, ...]:
-    """A number for each line, small enough to keep for every recording, to find the nearest one by."""
+    """A number for each line, small enough to keep for every recording, to find the most similar one."""
     return tuple(
         int.from_bytes(hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
         for line in lines
@@ -93,7 +94,7 @@ def marks_of(lines: list[str]) -> tuple[int, ...]:
 
 
 def shorten(line: str) -> str:
-    """A line for a person."""
+    """A line for people."""
     line = " ".join(line.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
@@ -106,7 +107,7 @@ def _request_lines(request: Request) -> Iterator[str]:
     words, speaker = "", ""
     for message in request.messages:
         for who, kind, text in _pieces_of(message, calls):
-            # Where one dialect has one text, another has several pieces or messages of it.
+            # What is one text in one dialect is several parts or messages in another.
             if kind == "text" and who == speaker:
                 words += text
                 continue
@@ -120,7 +121,7 @@ def _request_lines(request: Request) -> Iterator[str]:
 
 
 def _text(who: str, text: str) -> Iterator[str]:
-    """A line for each line of it, so that a difference can be shown where it is."""
+    """One line for each line of the text, so that a difference can be shown at its place."""
     for line in text.split("\n"):
         yield f"{who}: {line}"
 
@@ -160,7 +161,7 @@ def _piece(part: Part, calls: dict[str, int]) -> tuple[str, str] | None:
 
 
 def _number(name: str, calls: dict[str, int]) -> int:
-    """Calls are distinguished by their order, where the dialect names them."""
+    """Calls are identified by their order, if the dialect gives them ids."""
     return calls.setdefault(name, len(calls) + 1) if name else 0
 
 
@@ -207,7 +208,7 @@ def _reasoning(reasoning: Reasoning) -> str:
 
 
 def _lasting(value: Json) -> Json:
-    """The value without members that mean nothing in another run."""
+    """The value without members that have no meaning in another run."""
     match value:
         case dict():
             kept: JsonObject = {key: _lasting(each) for key, each in value.items() if not _PASSING.search(key)}
@@ -219,7 +220,7 @@ def _lasting(value: Json) -> Json:
 
 
 def _json(value: Json) -> str:
-    """Its text, in which the order of keys does not matter."""
+    """The value as JSON text with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -228,7 +229,7 @@ _MOST_LINES = 16
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One that can be played, and what it is found by."""
+    """A recording that can be played, and the marks by which it is found."""
 
     summary: Summary
     marks: tuple[int, ...]
@@ -236,20 +237,21 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class NearestRecording:
-    """The nearest recording to a request that has none, and in what they differ."""
+    """The most similar recording to a request that has none, and how they differ."""
 
     summary: Summary
     difference: str
 
 
 class Library:
-    """Recordings of a store. The same request again gets the next recording of it; behind the last, the last again."""
+    """The recordings of a store. A repeated request gets the next recording of it; after the last, the last again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._recordings: list[Recording] = []
         self._by_key: dict[bytes, list[Summary]] = {}
-        # Of dialects that demand a limit of tokens, without it: who asks in another dialect says none.
+        # Recordings in dialects that require a token limit, by their lines without it: clients of other dialects send
+        # none.
         self._without_limit: dict[bytes, list[Summary]] = {}
         self._turns: dict[bytes, int] = {}
 
@@ -257,7 +259,7 @@ class Library:
         return len(self._recordings)
 
     async def fill(self, wanted: Expression, *, now: float) -> None:
-        """Take in every exchange that the filter takes and that got an answer, from the oldest to the newest."""
+        """Add every exchange that the filter matches and that got a response, from the oldest to the newest."""
         found = [summary async for summary in read_summaries(self._store, wanted, now)]
         for summary in reversed(found):
             if summary.state not in ("finished", "failed") or find_dialect(summary.dialect) is None:
@@ -265,7 +267,7 @@ class Library:
             try:
                 self._take(await load_exchange(self._store, summary))
             except Fault:
-                continue  # its body is gone or was never one of its dialect, so that no request can be like it
+                continue  # its body is gone or not in its dialect, so that no request can match it
 
     def _take(self, recorded: RecordedExchange) -> None:
         if recorded.frames:
@@ -276,7 +278,7 @@ class Library:
                 self._without_limit.setdefault(key_of(without_limit(lines)), []).append(recorded.summary)
 
     async def next(self, lines: list[str], spoken: str = "") -> RecordedExchange | None:
-        """The recording whose turn it is; none where there is none of this request, which came in this dialect."""
+        """The next recording of this request, which arrived in this dialect; None if there is none."""
         key, summaries = self._find(lines, spoken)
         turn = self._turns.get(key, 0)
         if summaries:
@@ -284,12 +286,13 @@ class Library:
         return await self._load_turn(summaries, turn)
 
     async def at(self, lines: list[str], turn: int, spoken: str = "") -> RecordedExchange | None:
-        """The recording of this request whose turn this is, counted from 0, for callers that count turns themselves."""
+        """The recording of this request at this turn, counted from 0, for callers that count turns themselves. None if
+        there is none."""
         return await self._load_turn(self._find(lines, spoken)[1], turn)
 
     def _find(self, lines: list[str], spoken: str) -> tuple[bytes, list[Summary]]:
-        """The recordings of this request, and what their turns are counted by. A limit of tokens that one side has only
-        because its dialect demands one does not make them differ."""
+        """The recordings of this request, and the key by which their turns are counted. A token limit that one side has
+        only because its dialect requires one does not make them differ."""
         key, bare = key_of(lines), key_of(without_limit(lines))
         if key in self._by_key:
             return key, self._by_key[key]
@@ -301,7 +304,8 @@ class Library:
         return await load_exchange(self._store, summaries[min(turn, len(summaries) - 1)]) if summaries else None
 
     async def nearest(self, lines: list[str]) -> NearestRecording | None:
-        """The recording that has most in common with a request, the newest of several."""
+        """The recording that has most in common with a request, the newest of several; None if there are no
+        recordings."""
         marks = marks_of(lines)
         wanted = set(marks)
         if not self._recordings:
@@ -321,7 +325,7 @@ def _lines(recorded: RecordedExchange) -> list[str]:
 
 
 def _difference(before: list[str], after: list[str]) -> str:
-    """What the recording has and the request has not (-), and the other way round (+)."""
+    """The lines that only the recording has (-), and those that only the request has (+)."""
     lines = list(unified_diff(before, after, n=0, lineterm=""))[2:]
     changed = [shorten(line) for line in lines if not line.startswith("@@")]
     more = len(changed) - _MOST_LINES

@@ -1,4 +1,4 @@
-"""An exchange as one self-contained page to share: no scripts, nothing fetched, everything that others said as text."""
+"""An exchange as one self-contained page to share: no scripts, nothing fetched, and all contents escaped as text."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ from sightline.store.summary import Summary
 from sightline.wire.jsontext import decode
 
 _LONG = 3000
-"""Texts of more characters are folded away."""
+"""Texts with more characters are collapsed."""
 _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s_-]*")
 
@@ -50,12 +50,12 @@ def message_html(message: Message) -> str:
 
 
 def parts_html(parts: Iterable[Part]) -> str:
-    """Parts, one below the other."""
+    """HTML of parts, one below the other."""
     return "".join(map(_part, parts))
 
 
 def tool_html(tool: Tool) -> str:
-    """A tool that the model may call."""
+    """HTML of a tool that the model may call."""
     match tool:
         case FunctionTool(name=name, description=description, schema=schema):
             return details_of(name, words(description or "") + block(pretty(schema or {})))
@@ -68,7 +68,7 @@ def tool_html(tool: Tool) -> str:
 
 
 def words(text: str) -> str:
-    """Words of a person or a model; where there are many, folded away."""
+    """Prose of a user or a model; long texts are collapsed."""
     shown = f'<div class="words">{escape(text)}</div>'
     if len(text) <= _LONG:
         return shown if text else ""
@@ -76,17 +76,17 @@ def words(text: str) -> str:
 
 
 def block(text: str) -> str:
-    """Text for machines."""
+    """Preformatted text."""
     return f'<pre class="code">{escape(text)}</pre>'
 
 
 def details_of(title: str, inner: str) -> str:
-    """Something that is shown when it is asked for."""
+    """A collapsed element with a title."""
     return f"<details><summary>{escape(title)}</summary>{inner}</details>"
 
 
 def pretty(value: Json) -> str:
-    """JSON for a person."""
+    """JSON for people."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
@@ -188,8 +188,8 @@ th, td { text-align: left; padding: .35rem .7rem; border-top: 1px solid var(--li
 
 
 def page(*exchanges: RecordedExchange) -> bytes:
-    """All of it: what was asked, offered and answered, what it took, and what was lost on the way. Of several exchanges
-    each is folded away under its title."""
+    """The whole page: the request, the tools and options, the reply, the usage, and what translations lost. If there
+    are several exchanges, each is collapsed under its title."""
     titles = [recorded.summary.title or recorded.id for recorded in exchanges]
     bodies = [_body(recorded, title) for recorded, title in zip(exchanges, titles, strict=True)]
     title = titles[0] if len(titles) == 1 else f"{len(titles)} exchanges"
@@ -238,7 +238,7 @@ def _head(recorded: RecordedExchange, title: str) -> str:
 
 
 def cost_words(summary: Summary) -> str:
-    """What it cost. Without a known price it is unknown, which is not said of what took no tokens, or was not sent."""
+    """The cost in words. "unknown" without a known price; empty for an exchange that took no tokens or was not sent."""
     if summary.cost is None:
         is_unknown = summary.input_tokens or (summary.state == "finished" and summary.provider)
         return "unknown" if is_unknown else ""
@@ -263,7 +263,7 @@ def _times(recorded: RecordedExchange) -> str:
 
 
 def _raw_body(recorded: RecordedExchange, of: str, data: bytes) -> str:
-    """A body that passed as it was: its text if it is one, else what it is."""
+    """A body of a raw exchange: its text or picture if it is one, otherwise only its description."""
     passed = recorded.passed.get(of)
     if passed is None:
         return ""
@@ -329,7 +329,7 @@ def _facts(recorded: RecordedExchange) -> str:
 
 
 def _describe_facts(recorded: RecordedExchange) -> Iterator[tuple[FactEntry, tuple[str, str]]]:
-    """Each fact but the frames, of which the first says how many there are."""
+    """Each fact except frames, of which only the first is listed, with their number."""
     has_listed_frames = False
     for entry in recorded.facts:
         if isinstance(entry.fact, FrameArrived):

@@ -1,5 +1,6 @@
-"""Lookups in the record: the facts of an exchange, its summary and its replays; what is forgotten, and how long
-the rest is kept."""
+"""Lookups in the record: the facts of an exchange, its summary and its replays. Also deletes exchanges, on
+request or by the retention settings.
+"""
 
 import logging
 import re
@@ -25,7 +26,7 @@ MOST_REPLAYS = 100
 
 
 class Records:
-    """Reads the store; `unwritten` has the facts of exchanges under way that are not there yet."""
+    """Reads the store; `unwritten` returns the facts of active exchanges that are not there yet."""
 
     def __init__(
         self, store: Store, now: Callable[[], float], prices: PriceList, unwritten: Unwritten | None = None
@@ -36,8 +37,8 @@ class Records:
         self._unwritten = unwritten
 
     async def facts(self, exchange: str) -> list[FactEntry]:
-        """All facts of an exchange in their order; a fault if there is no such exchange."""
-        # First: what is written meanwhile is then found twice, and not missed.
+        """All facts of an exchange in order. Raises a fault if there is no such exchange."""
+        # Before the store is read: facts that are written meanwhile are then found twice instead of missed.
         waiting = [] if self._unwritten is None else await self._unwritten(exchange)
         await self.store.settle()
         facts = await self.store.facts(exchange)
@@ -50,16 +51,16 @@ class Records:
         return facts
 
     async def summary(self, exchange: str, facts: list[FactEntry]) -> Summary:
-        """Its line: what its facts tell, and what the record has read in its request."""
+        """The summary of an exchange: what its facts say, and what the record has read in its request."""
         computed = summary_of(exchange, facts, self._prices)
         return await self._line(exchange) or computed
 
     async def read(self, exchange: str) -> RecordedExchange:
-        """All of an exchange, with its bodies; a fault if the record no longer holds them."""
+        """All of an exchange, with its bodies. Raises a fault if the record no longer has them."""
         return await load_exchange(self.store, await self.summary(exchange, await self.facts(exchange)))
 
     async def previous(self, exchange: str) -> RecordedExchange | None:
-        """The exchange that this one continues; None where there is none, or the record no longer holds it."""
+        """The exchange that this one continues; None if there is none, or the record no longer has it."""
         await self.store.settle()
         line = await self._line(exchange)
         before = await self._line(line.previous) if line is not None and line.previous else None
@@ -68,7 +69,7 @@ class Records:
         try:
             return await load_exchange(self.store, before)
         except Fault:
-            return None  # retention has taken its bodies
+            return None  # retention has removed its bodies
 
     async def replays(self, exchange: str) -> tuple[str, ...]:
         """The exchanges that sent this one again, the oldest first."""
@@ -76,7 +77,7 @@ class Records:
         return tuple(summary.id for summary in reversed(found) if summary.origin == exchange)
 
     async def list_ids(self, wanted: Expression) -> list[str]:
-        """The exchanges that the filter takes, the oldest first."""
+        """The exchanges that the filter matches, the oldest first."""
         await self.store.settle()
         return [summary.id async for summary in read_summaries(self.store, wanted, self._now())][::-1]
 
@@ -86,9 +87,9 @@ class Records:
 
 
 class ForgetResult(msgspec.Struct, frozen=True):
-    """What was forgotten, or would be: how many exchanges, and about how many bytes they take. `under_way`
-    are exchanges that match and stay, because they have not ended. `copies` are the logs of chats, runs and eval runs
-    that name these exchanges and have texts of their own."""
+    """What was forgotten, or would be: how many exchanges, and roughly how many bytes they take. `under_way` counts
+    exchanges that match but stay, because they have not ended. `copies` are the logs of chats, runs and eval runs that
+    refer to these exchanges and have texts of their own."""
 
     exchanges: int
     bytes: int
@@ -97,12 +98,13 @@ class ForgetResult(msgspec.Struct, frozen=True):
 
 
 Selection: TypeAlias = Expression | frozenset[str]
-"""The exchanges that a filter takes, or those with these ids, of which there is at least one."""
+"""The exchanges that a filter matches, or those with these ids, of which there is at least one."""
 _PAGE = 2_000
 
 
 def read_selection(text: str, exchanges: Sequence[str]) -> Selection:
-    """What a filter or a list of ids names; a list may be longer than a filter. Raises a Fault if there are both."""
+    """The selection of a filter or a list of ids; a list may be longer than a filter. Raises a Fault if both are
+    given."""
     if text.strip() and exchanges:
         message = "there are both a filter and a list of exchanges"
         raise Fault(Code.INVALID_REQUEST, message, hint="Send one of them.", status=400)
@@ -114,8 +116,9 @@ async def read_summaries(store: Store, wanted: Selection, now: float) -> AsyncIt
     if not isinstance(wanted, frozenset):
         before, last, condition, limit = "", "", wanted, _PAGE
     else:
-        # Ids are in the order of time, and what is selected together came at about the same time: one walk from the
-        # latest to the earliest reads little else. As terms of a filter, each would be compared with the whole record.
+        # Ids are ordered by time, and exchanges that are selected together arrived at about the same time: one walk
+        # from the latest to the earliest reads little else. As terms of a filter, each id would be compared with the
+        # whole record.
         before, last, condition, limit = f"{max(wanted)}0", min(wanted), EVERYTHING, min(2 * len(wanted), _PAGE)
     while page := await store.find(condition, now=now, before=before, limit=limit):
         for summary in page:
@@ -127,10 +130,10 @@ async def read_summaries(store: Store, wanted: Selection, now: float) -> AsyncIt
 
 
 EraseChats: TypeAlias = Callable[[Sequence[str]], Awaitable[object]]
-"""Deletes what chats have of these exchanges."""
+"""Deletes what chats have copied of these exchanges."""
 _NAME = re.compile(rb"x_\w+")
 _WITHOUT_TEXT = ("eval-answers:", "chat-sending:", "page:")
-"""Logs that name exchanges and have nothing of what they say."""
+"""Logs that refer to exchanges and contain none of their texts."""
 
 
 async def forget_exchanges(
@@ -142,9 +145,9 @@ async def forget_exchanges(
     with_copies: bool = False,
     erase_chats: EraseChats | None = None,
 ) -> tuple[ForgetResult, list[str]]:
-    """Forget every exchange of the selection that has ended; returns what went, and the ids. With
-    `with_copies` the logs of runs and eval runs that name them go too, and `erase_chats` deletes what chats have of
-    them. A dry run only counts."""
+    """Forget every exchange of the selection that has ended; returns the result, and the ids. With `with_copies`, the
+    logs of runs and eval runs that refer to them are deleted too, and `erase_chats` deletes what chats have of them. A
+    dry run only counts."""
     await store.settle()
     found = [summary async for summary in read_summaries(store, wanted, now)]
     ids = [summary.id for summary in found if summary.state not in OPEN_STATES]
@@ -155,13 +158,14 @@ async def forget_exchanges(
                 await store.logbook.forget(log)
         if erase_chats is not None and ids:
             await erase_chats(ids)
-    # Also where nothing is found: what an earlier attempt could not erase is erased now.
+    # Even if nothing is found: what an earlier attempt could not erase is erased now.
     gone = await store.forget(ids, is_dry_run=is_dry_run)
     return ForgetResult(gone.exchanges, gone.bytes, len(found) - len(ids), copies), ids
 
 
 def is_removable(log: str) -> bool:
-    """Whether a log with copies goes as a whole: that of a run does; of a chat only the pairs of these exchanges go."""
+    """Whether a log with copies is deleted as a whole: that of a run is; in a chat, only the pairs of these exchanges
+    are."""
     return log.startswith(("run:", "eval:"))
 
 
@@ -185,15 +189,15 @@ RETENTION_LOG = "page:retention"
 
 
 class RetentionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the filter takes is forgotten after so many days."""
+    """Exchanges that the filter matches are forgotten after this many days."""
 
     filter: Annotated[str, msgspec.Meta(min_length=1)]
     days: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Exchanges are forgotten after so many days, the oldest of more than so many megabytes, and what a rule takes
-    after the days of that rule; 0 is without a limit."""
+    """Exchanges are forgotten after `days`, the oldest ones beyond `megabytes`, and those that a rule matches after the
+    days of that rule; 0 means no limit."""
 
     days: Annotated[int, msgspec.Meta(ge=0)]
     megabytes: Annotated[int, msgspec.Meta(ge=0)]
@@ -202,8 +206,8 @@ class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Forgets exchanges that are older than `days`, and the oldest of more than `megabytes`; 0 is without a limit. What
-    is in `kept`, where the page keeps it, counts in place of both."""
+    """Forgets exchanges that are older than `days`, and the oldest ones beyond `megabytes`; 0 means no limit. Settings
+    in `kept`, in which the page stores them, replace both."""
 
     store: Store
     clock: Clock
@@ -212,24 +216,24 @@ class Retention:
     kept: LoggedValue[RetentionSettings] | None = None
 
     async def settings(self) -> tuple[RetentionSettings, bool]:
-        """What counts now, and whether it is that of the configuration."""
+        """The active settings, and whether they are those of the configuration."""
         found = None if self.kept is None else await self.kept.read()
         return (RetentionSettings(self.days, self.megabytes, ()), True) if found is None else (found, False)
 
     async def set(self, settings: RetentionSettings) -> None:
-        """Let these count from now on, and forget at once what is over."""
-        assert self.kept is not None  # the page has one
+        """Store these settings, and forget at once what exceeds them."""
+        assert self.kept is not None  # only the page calls this, and it has one
         await self.kept.write(settings)
         await self.once()
 
     async def run(self) -> None:
-        """Look after it at once and every hour, until cancelled."""
+        """Forget what exceeds the settings, now and every hour, until cancelled."""
         while self.kept is not None or self.days or self.megabytes:
             await self.once()
             await self.clock.sleep(EVERY)
 
     async def once(self) -> None:
-        """Forget what is over. A record that cannot be changed now is looked after the next time."""
+        """Forget what exceeds the settings. If the record cannot be changed now, the next run does it."""
         try:
             await self._forget_old()
         except Fault as fault:

@@ -1,7 +1,7 @@
-"""The sections of recorded exchanges, as they can be left out of an archive: of a kind, or one by one.
+"""The sections of recorded exchanges that can be left out of an archive: by kind, or one by one.
 
-A section is what a person would point at: a text of a message, a thought, a call, its result, a tool, a file. The same
-section in another request of the conversation is the same one.
+A section is something that a user would point at: a text of a message, a thought, a call, its result, a tool, a file.
+The same section in another request of the conversation has the same id.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _LABEL = 120
 
 
 class ArchiveSection(NamedTuple):
-    """A section: its texts, and a label that tells it from others."""
+    """A section: its texts, and a label that distinguishes it from others."""
 
     kind: SectionKind
     label: str
@@ -36,7 +36,7 @@ class ArchiveSection(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The same for the same texts of the same kind."""
+        """The same id for the same texts of the same kind."""
         text = "\0".join((self.kind, *self.texts))
         return f"section-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
@@ -82,7 +82,7 @@ def _part_sections(role: SectionKind, parts: Iterable[Part], calls: Mapping[str,
 
 
 def _section(kind: SectionKind, label: str, texts: tuple[str, ...]) -> Iterator[ArchiveSection]:
-    """A section, unless there is no text in it."""
+    """A section, unless it has no text."""
     texts = tuple(filter(None, texts))
     if texts:
         words = label or " ".join(texts[0][: 4 * _LABEL].split())
@@ -90,10 +90,10 @@ def _section(kind: SectionKind, label: str, texts: tuple[str, ...]) -> Iterator[
 
 
 def _argument_texts(arguments: str) -> Iterator[str]:
-    """What a call says: the texts of its arguments, or all of them where they are no JSON."""
+    """The texts in the arguments of a call; the whole string if it is not JSON."""
     try:
         given: Json = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError):  # half a surrogate pair is no UTF-8
+    except (msgspec.DecodeError, UnicodeEncodeError):  # a lone surrogate is not valid UTF-8
         yield arguments
     else:
         yield from _texts_in(given)
@@ -115,7 +115,8 @@ def _texts_in(value: Json) -> Iterator[str]:
 
 
 def _requests(entries: Sequence[Entry], summary: Summary) -> Iterator[Request]:
-    """The requests of an exchange, read: what the client sent, what was sent, and what stood between."""
+    """The requests of an exchange, parsed: what the client sent, what was sent to the provider, and any edits in
+    between."""
     recorded = with_frames(entries, summary)
     for entry in entries:
         if not isinstance(entry, BodyEntry):
@@ -124,11 +125,11 @@ def _requests(entries: Sequence[Entry], summary: Summary) -> Iterator[Request]:
             try:
                 yield read_request(spoken, entry.data, recorded.model)
             except (Fault, ValueError, KeyError):
-                continue  # it is of the other dialect, or of none: then it has no sections
+                continue  # it is in the other dialect, or in none: then it has no sections
 
 
 def _descriptions(value: Json) -> Iterator[str]:
-    """What a tool says about itself and its arguments."""
+    """The descriptions of a tool and its arguments."""
     match value:
         case list() | tuple():
             for each in value:
@@ -144,7 +145,8 @@ def _descriptions(value: Json) -> Iterator[str]:
 
 
 def with_frames(entries: Iterable[Entry], summary: Summary, frames: Iterable[bytes] | None = None) -> RecordedExchange:
-    """The exchange as far as its reply goes, without bodies; with `frames` in place of its own, if given."""
+    """The exchange with only its facts, without bodies, so that its reply can be read; with `frames` in place of its
+    own, if given."""
     facts = tuple(entry for entry in entries if isinstance(entry, FactEntry))
     if frames is not None:
         given = iter(frames)
@@ -158,7 +160,7 @@ def with_frames(entries: Iterable[Entry], summary: Summary, frames: Iterable[byt
 
 
 def read_reply(recorded: RecordedExchange) -> Reply | None:
-    """The reply; None where there is none, or none of its dialect, which is then looked through as text."""
+    """The reply; None if there is none, or it cannot be parsed: then it is searched as text."""
     if not any(isinstance(entry.fact, FrameArrived) for entry in recorded.facts):
         return None
     try:

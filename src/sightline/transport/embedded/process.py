@@ -29,7 +29,7 @@ _PATIENCE = 2.0
 
 
 class ChildPipes(asyncio.SubprocessProtocol):
-    """The three pipes of a child. `settled` is set when it has answered or cannot any more, `ended` when it is gone."""
+    """The three pipes of a child. `settled` is set when it has answered or no longer can, `ended` when it is gone."""
 
     def __init__(self) -> None:
         self.settled = asyncio.Event()
@@ -42,7 +42,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._transport: asyncio.SubprocessTransport | None = None
 
-    # --- what asyncio tells ---------------------------------------------------------------------------
+    # --- called by asyncio ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.SubprocessTransport, transport)
@@ -62,15 +62,15 @@ class ChildPipes(asyncio.SubprocessProtocol):
         self.exit_code = self._transport.get_returncode()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # All output has been read only now: the end of a process can be noticed before its last output.
+        # Only now all output has been read: the end of a process can be noticed before its last output.
         self._finish_start()
         self.ended.set()
 
-    # --- what the parent does -------------------------------------------------------------------------
+    # --- called by the parent -------------------------------------------------------------------------
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended, as far as can be known."""
+        """Whether the process is still running, as far as is known."""
         assert self._transport is not None
         return self.exit_code is None and not self.ended.is_set() and not has_ended(self._transport.get_pid())
 
@@ -83,13 +83,13 @@ class ChildPipes(asyncio.SubprocessProtocol):
         self._input().write(line)
 
     def limit(self, seconds: float) -> None:
-        """Give it up if it has not answered by then."""
+        """Kill the process if it has not answered within this many seconds."""
         if self.settled.is_set():
             return
         self._deadline = asyncio.get_running_loop().call_later(seconds, self.give_up, "timeout")
 
     def give_up(self, cause: Cause) -> None:
-        """Wait no longer for an answer."""
+        """Stop waiting for an answer, and kill the process."""
         if not self.settled.is_set():
             self._given_up = cause
             self.kill()
@@ -101,7 +101,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
             self._transport.kill()
 
     async def end(self) -> None:
-        """Let it end, then make it: it is gone when this returns."""
+        """Close its input, then terminate it, then kill it: it is gone when this returns."""
         assert self._transport is not None
         try:
             self._input().close()
@@ -115,7 +115,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
             self._transport.close()
 
     async def ends_within(self, seconds: float) -> bool:
-        """Whether it is gone before so many seconds are."""
+        """Whether it ends within this many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self.ended.wait()
@@ -124,7 +124,7 @@ class ChildPipes(asyncio.SubprocessProtocol):
         return True
 
     async def fault(self) -> Fault:
-        """Why there is no address, once it has ended."""
+        """Why there is no address. Waits for the end of the process if necessary."""
         if isinstance(self.answer, ChildFailed):
             return unavailable(self.answer.cause, self.answer.detail)
         if self._given_up:
@@ -133,14 +133,14 @@ class ChildPipes(asyncio.SubprocessProtocol):
         return unavailable(*self.end_in_words())
 
     def end_in_words(self) -> tuple[Cause, str]:
-        """What its exit means, and what is known of it."""
+        """The meaning of its exit, and the known details."""
         code = 0 if self.exit_code is None else self.exit_code
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return cause_of_exit(code), "; ".join(filter(None, (how, self.last_complaint)))
 
     @property
     def last_complaint(self) -> str:
-        """The last line of its standard error: of a traceback, the one that says what it was."""
+        """The last line of its standard error: of a traceback, the one with the error."""
         lines = self._complaints.decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
@@ -166,14 +166,14 @@ KEY_VARIABLE = "SIGHTLINE_LOCAL_KEY"
 DEATHS_IN_A_ROW = 3
 CHILD = "sightline.transport.embedded.child"
 
-# The child gets what a process needs to run and nothing else, such as providers' keys.
+# The child gets what a process needs to run and nothing else, in particular no providers' keys.
 _PASSED_ON = frozenset({"HOME", "LANG", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "USERPROFILE", "WINDIR"})
 _PASSED_ON_PREFIXES = ("DYLD_", "GOMP_", "LC_", "LD_", "OMP_", "PYTHON", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Where the model listens, without a version, and the key that it wants. Its repr shows no key."""
+    """Where the model listens, without an API version, and the key that it requires. Its repr shows no key."""
 
     url: str
     key: str
@@ -183,9 +183,9 @@ class Running:
 
 
 class EmbeddedModel:
-    """The model `local`. With a `url` it is one that runs already, and no process is started.
+    """The model `local`. With a `url`, it is one that is already running, and no process is started.
 
-    `threads` of 0 are half of the cores. `weights` is a file of weights in place of the installed one.
+    0 `threads` means half of the cores. `weights` is a file of weights to use in place of the installed one.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class EmbeddedModel:
         self._context_window = context_window
         self._make_key = make_key
         self._start_timeout = start_timeout
-        # A server that wants no key reads none, and an empty one would look like a missing setting.
+        # A server without a key ignores it, and an empty one would look like a missing setting.
         own_key = environment.get(KEY_VARIABLE, "").strip() or "none"
         self.elsewhere = Running(url.rstrip("/").removesuffix("/v1"), own_key) if url else None
         """The server, if another program runs it."""
@@ -221,19 +221,19 @@ class EmbeddedModel:
 
     @property
     def is_up(self) -> bool:
-        """Whether our own process of it answers now."""
+        """Whether our own process is running and listens."""
         return self._child is not None and self._child.is_alive and bool(self._child.address)
 
     async def running(self) -> Running:
-        """Where it listens; it is started if it does not run. Callers that come meanwhile wait for the same start."""
+        """Where it listens; it is started if it is not running. Concurrent callers wait for the same start."""
         return self.elsewhere or (await self._up())[1]
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Running]:
-        """The right to ask: one caller at a time, in the order of their coming. A fault inside it says that the answer
-        broke off."""
+        """A turn to send a request: one caller at a time, in order of arrival. Raise a fault inside it if the response
+        was interrupted."""
         if self.elsewhere:
-            # Its own settings decide how many requests it answers at once.
+            # Its own settings determine how many requests it answers at once.
             yield self.elsewhere
             return
         async with self._queue:
@@ -241,7 +241,7 @@ class EmbeddedModel:
             try:
                 yield running
             except Fault as fault:
-                # The end of the process, which broke the connection, can be noticed later than that.
+                # The process that broke the connection may be noticed to have ended only a moment later.
                 if fault.code is Code.NETWORK and await child.ends_within(1.0):
                     raise _crash_fault(child, fault) from fault
                 raise
@@ -249,7 +249,7 @@ class EmbeddedModel:
                 self._has_answered = True
 
     async def wait_for_end(self) -> None:
-        """Wait for its end, which is a fault unless it was stopped."""
+        """Wait until it ends, and raise the fault that ended it. Returns at once if it is not running."""
         if self._child is not None:
             raise await self._child.fault()
 
@@ -285,7 +285,7 @@ class EmbeddedModel:
             )
         loop = asyncio.get_running_loop()
         try:
-            # -P: a file in the working folder that is called like a module must not be taken for it.
+            # -P: a file in the working folder with the name of a module must not be imported in its place.
             _, child = await loop.subprocess_exec(
                 ChildPipes, self.python, "-P", "-m", CHILD, env=dict(self.environment)
             )
@@ -300,7 +300,8 @@ class EmbeddedModel:
         return child
 
     async def _bury(self) -> None:
-        """Drop the ended process, and count those that ended before they answered."""
+        """Remove the ended process, and count those that ended before they answered. Raises a fault after several in a
+        row."""
         dead, self._child = self._child, None
         if dead is None:
             return
@@ -320,7 +321,7 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.upper() in _PASSED_ON or name.upper().startswith(_PASSED_ON_PREFIXES)
     }
-    # Threads that spin while they wait take the cores from those that they wait for.
+    # Threads that spin while waiting take the cores from those that they wait for.
     return {"OMP_WAIT_POLICY": "passive", **passed_on}
 
 

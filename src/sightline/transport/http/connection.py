@@ -1,4 +1,4 @@
-"""One connection: a request goes out, its answer comes in, and time is watched meanwhile."""
+"""One connection: sends a request, reads its response, and watches the timeouts."""
 
 import asyncio
 import contextlib
@@ -12,43 +12,44 @@ from sightline.transport.http import faults
 from sightline.transport.http.framing import HEAD_LIMIT, AnswerParser, AnswerShape, OnInterim, chunk, last_chunk
 from sightline.transport.http.target import Timeouts
 
-# More than this is not held for a reader that is slower than the network.
+# No more than this is buffered for a reader that is slower than the network.
 BUFFER_LIMIT = 256 * 1024
-# A larger body goes out in parts of this size, as fast as the other side takes them.
+# A larger body is sent in parts of this size, as fast as the other side accepts them.
 WRITE_SIZE = 256 * 1024
 _SMALL = 16 * 1024
 _NO_TIMEOUTS = Timeouts(0, 0, 0)
 
 
 class RequestBody(Protocol):
-    """The body of a request, sent as it comes. Without a `length` it goes out in chunks."""
+    """The body of a request, sent as it arrives. Without a `length`, it is sent in chunks."""
 
     @property
     def length(self) -> int | None:
-        """How many bytes it has, where that is known before they come."""
+        """The number of bytes; None if it is not known in advance."""
 
     async def read(self) -> bytes:
-        """The next bytes; none at the end. It is not called before those that it gave could be written."""
+        """The next bytes; empty at the end. It is not called before the previous bytes could be written."""
 
     @property
     def trailers(self) -> list[tuple[bytes, bytes]]:
-        """What follows it, once it has ended."""
+        """The trailers, once the body has ended."""
 
 
 class AnswerTaker(Protocol):
-    """Gets an answer in the callback that reads it from the socket."""
+    """Gets a response in the callback that reads it from the socket."""
 
     def take_whole(self, shape: AnswerShape, values: tuple[bytes, ...], body: bytes, /) -> bool:
-        """The answer came whole, in one read, with a head of this shape and these values of its headers; whether it is
-        taken. A taker that takes it releases the connection."""
+        """The response arrived completely, in one read, with a head of this shape and these values of its headers.
+        Returns whether it is taken; a taker that takes it releases the connection."""
 
     def on_answer(self, answer: AnswerParser, /) -> None:
-        """Called once, when something came that `take_whole` did not take, or the connection has ended. The taker
-        takes the answer, if it is complete by now, or calls `leave_taker` before this returns."""
+        """Called once, when something arrived that `take_whole` did not take, or the connection has ended. The taker
+        takes the response, if it is complete by now, or calls `leave_taker` before this returns."""
 
 
 def abort(transport: asyncio.Transport) -> None:
-    """Close a socket at once. Early versions of 3.11 fail over a TLS transport that has ended already."""
+    """Close a socket at once. Early versions of Python 3.11 raise an error for a TLS transport that has ended
+    already."""
     with contextlib.suppress(AttributeError):
         transport.abort()
 
@@ -64,10 +65,10 @@ class HttpConnection(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._answer: AnswerParser | None = None
-        """What reads the answer. For a taker there is none before it is needed."""
+        """The parser of the response. With a taker, it is created only if it is needed."""
         self._taker: AnswerTaker | None = None
         self._shape: AnswerShape | None = None
-        """That of the last answer: the next one is likely to have it too."""
+        """The shape of the last response: the next one is likely to have it too."""
         self._waiter: asyncio.Future[None] | None = None
         self._lost_waiters: list[asyncio.Future[None]] = []
         self._has_ended = False
@@ -77,17 +78,17 @@ class HttpConnection(asyncio.Protocol):
         self._is_writing_paused = False
         self._writable: asyncio.Future[None] | None = None
         self._upload: asyncio.Task[None] | None = None
-        """Sends a body that is still coming."""
+        """Sends a body that is still arriving."""
         self._timeouts = _NO_TIMEOUTS
         self.heard = 0.0
-        """When something came, by the loop's time; a listener sets it."""
+        """When something last arrived, by the loop's time; a listener sets it."""
         self._timer: asyncio.TimerHandle | None = None
         self._looks: Callable[[], object] | None = None
 
-    # --- what asyncio calls ---
+    # --- called by asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
@@ -119,7 +120,7 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
 
     def _pause_reading(self, answer: AnswerParser) -> None:
-        # Only a reader can let it go on, and where there is nothing to take none would.
+        # Only a reader resumes the reading, and if there is nothing to take, none would.
         if answer.pieces and self._transport is not None:
             self._is_reading_paused = True
             self._transport.pause_reading()
@@ -132,8 +133,8 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
 
     def _is_end_announced(self) -> bool:
-        """Whether the other side said that this is the end. Anyone on the way can end a TCP connection, and asyncio
-        tells of that in the same way as of an end that TLS vouches for; TLS itself knows which it was."""
+        """Whether the other side announced this end. Anyone on the path can end a TCP connection, and asyncio reports
+        that in the same way as an end that TLS authenticates; TLS itself knows which it was."""
         tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
         if tls is None:
             return True
@@ -146,7 +147,7 @@ class HttpConnection(asyncio.Protocol):
         self.is_lost = True
         self._transport = None
         if (answer := self._pending_answer()) is not None:
-            # An end over TLS that was not announced looks like this too, and may have been made by anyone.
+            # An unannounced end over TLS looks like this too, and may have been caused by anyone.
             answer.feed_eof(clean=exc is None and not answer.has_begun())
         if self._timer is not None:
             self._timer.cancel()
@@ -168,13 +169,13 @@ class HttpConnection(asyncio.Protocol):
         waiter, self._writable = self._writable, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
-        if self._taker is None:  # which waits for an answer alone
+        if self._taker is None:  # a taker waits only for a response
             self._wake()
 
     # --- an exchange ---
 
     async def exchange(self, head: bytes, body: bytes, timeouts: Timeouts, *, bodiless: bool) -> AnswerParser:
-        """Send a request and wait for the head of its answer. However this fails, the connection is closed."""
+        """Send a request and wait for the head of its response. If this fails in any way, the connection is closed."""
         answer = self._answer = AnswerParser(self.place, bodiless=bodiless, shape=self._shape)
         self._timeouts = timeouts
         self._buffered = 0
@@ -188,7 +189,7 @@ class HttpConnection(asyncio.Protocol):
                 if len(body) < _SMALL:
                     self._transport.write(head + body)
                 else:
-                    self._transport.writelines((head, body))  # without a copy of both
+                    self._transport.writelines((head, body))  # without copying both
                 self._has_sent = True
             else:
                 await self._write_large(answer, head, body)
@@ -198,7 +199,7 @@ class HttpConnection(asyncio.Protocol):
         return await self.wait_for_head(answer)
 
     def begin(self, head: bytes, body: bytes, timeouts: Timeouts, taker: AnswerTaker) -> None:
-        """Send a request whose answer goes to the taker. The connection has to be usable, the body not longer than
+        """Send a request whose response goes to the taker. The connection must be usable, and the body not longer than
         `WRITE_SIZE`."""
         transport = self._transport
         assert transport is not None
@@ -214,19 +215,19 @@ class HttpConnection(asyncio.Protocol):
         self._has_sent = True
 
     def leave_taker(self) -> None:
-        """The taker waits no longer: `wait_for_head` does."""
+        """The taker stops waiting: `wait_for_head` takes over."""
         self._pending_answer()
         self._taker = None
 
     def _pending_answer(self) -> AnswerParser | None:
-        """What reads the answer; None while no request is out."""
+        """The parser of the response; None while there is no request."""
         if self._answer is None and self._taker is not None:
             self._answer = AnswerParser(self.place, shape=self._shape)
         return self._answer
 
     async def wait_for_head(self, answer: AnswerParser | None = None) -> AnswerParser:
-        """Wait for the head of the answer, by default that which a taker was to get. However this fails, the connection
-        is closed."""
+        """Wait for the head of the response, by default the one that a taker was to get. If this fails in any way, the
+        connection is closed."""
         answer = answer or self._answer
         assert answer is not None, "no request is out"
         try:
@@ -248,8 +249,8 @@ class HttpConnection(asyncio.Protocol):
         bodiless: bool,
         on_interim: OnInterim | None = None,
     ) -> AnswerParser:
-        """Send a request whose body is still coming, and wait for the head of its answer. What is left of the body
-        then goes out beside the answer, until that has ended."""
+        """Send a request whose body is still arriving, and wait for the head of its response. The rest of the body is
+        then sent alongside the response, until that has ended."""
         answer = self._answer = AnswerParser(self.place, bodiless=bodiless, on_interim=on_interim)
         self._timeouts = timeouts
         self._buffered = 0
@@ -269,7 +270,7 @@ class HttpConnection(asyncio.Protocol):
         return await self.wait_for_head(answer)
 
     async def _send_body(self, answer: AnswerParser, body: RequestBody) -> None:
-        """Write what comes of a body, as fast as the other side takes it."""
+        """Write a body as it arrives, as fast as the other side accepts it."""
         is_chunked = body.length is None
         try:
             while data := await body.read():
@@ -302,7 +303,7 @@ class HttpConnection(asyncio.Protocol):
             while self._is_writing_paused:
                 await self.next_change()
                 if answer.has_head or answer.is_over():
-                    # Answered before the body was out: the rest is not needed.
+                    # Answered before the whole body was sent: the rest is not needed.
                     return
             self._progress()
 
@@ -311,26 +312,26 @@ class HttpConnection(asyncio.Protocol):
         self._watch(self._timeouts.first_byte)
 
     def next_change(self) -> asyncio.Future[None]:
-        """Done when bytes arrived or the connection ended. A task that stops waiting has to abort."""
+        """Done when bytes have arrived or the connection has ended. A task that stops waiting must abort."""
         waiter = self._waiter = self._loop.create_future()
         return waiter
 
     def listen(self, listener: Callable[[bytes], None] | None) -> None:
-        """Call this with the bytes that arrive while the body is read, or with none when the connection ended, in place
-        of waking the task that waits for that; None ends it. The listener feeds them to the answer, takes all that
-        came, and leaves when the answer is over."""
+        """Call this with the bytes that arrive while the body is read, or with none when the connection has ended,
+        instead of waking the waiting task; None ends it. The listener feeds the bytes to the parser, takes all that
+        arrived, and leaves when the response is over."""
         self._listener = listener
         if self._transport is not None:
             self._transport.set_protocol(self if listener is None else _Listening(self, listener))
 
     def abort_exchange(self, answer: AnswerParser, fault: Fault) -> None:
-        """End an exchange: the task that reads its answer gets this fault."""
+        """End an exchange: the task that reads its response gets this fault."""
         answer.fault = fault
         self.abort()
         self._wake()
 
     def take(self, answer: AnswerParser) -> bytes:
-        """All of the body that came since the last time."""
+        """All of the body that has arrived since the last call."""
         pieces = answer.pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
@@ -338,7 +339,7 @@ class HttpConnection(asyncio.Protocol):
         return data
 
     def resume_reading(self) -> None:
-        """All that came is taken: go on reading, where more had come than is held for a reader."""
+        """Everything that arrived was taken: resume reading, if it was paused because too much was buffered."""
         self._buffered = 0
         if self._is_reading_paused:
             self._is_reading_paused = False
@@ -349,8 +350,8 @@ class HttpConnection(asyncio.Protocol):
     # --- time ---
 
     def _watch(self, limit: float) -> None:
-        """See to it that the silence is looked at when it can be too long, by the timer that is there if it fires
-        before. What comes does not touch the timer: it looks at the time of the last byte when it fires."""
+        """Make sure that the silence is checked when it may be too long, by the existing timer if that fires earlier.
+        Arriving bytes do not touch the timer: it looks at the time of the last byte when it fires."""
         if not limit:
             return
         due = self.heard + limit
@@ -367,7 +368,7 @@ class HttpConnection(asyncio.Protocol):
             return
         limit = self._timeouts.idle if answer.has_begun() else self._timeouts.first_byte
         if self._is_reading_paused or (self._upload is not None and not self._is_writing_paused):
-            # It is the reader who is slow, or the one who sends the body.
+            # It is the reader that is slow, or the sender of the body.
             self.heard = self._loop.time()
         if limit and self.heard + limit <= self._loop.time():
             self.abort_exchange(answer, faults.silent(self.place, limit, begun=answer.has_begun()))
@@ -386,10 +387,10 @@ class HttpConnection(asyncio.Protocol):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    # --- its end ---
+    # --- release and shutdown ---
 
     def release(self) -> bool:
-        """End the exchange; whether another one may follow. An answer that a taker took was whole."""
+        """End the exchange; returns whether another one may follow. A response that a taker took was complete."""
         answer, self._answer = self._answer, None
         taker, self._taker = self._taker, None
         if self._upload is not None:
@@ -404,15 +405,15 @@ class HttpConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or self._has_ended or transport.is_closing():
             return False
-        # What is sent next would be taken for the rest of a request that is not out.
+        # Otherwise the next request would be taken for the rest of one that was not completely sent.
         return self._has_sent and not transport.get_write_buffer_size()
 
     def is_usable(self) -> bool:
-        """Whether it is still open, and silent as it should be between two exchanges."""
+        """Whether the connection is still open, and silent as it should be between two exchanges."""
         transport = self._transport
         if transport is None or self._has_ended or transport.is_closing():
             return False
-        # The end may have come without the loop having had a turn to tell.
+        # It may have ended without the loop having had time to report that.
         if self._looks is None:
             self._looks = readiness_check(transport.get_extra_info("socket").fileno())
         return not self._looks()
@@ -429,7 +430,8 @@ class HttpConnection(asyncio.Protocol):
 
 
 class _Listening(asyncio.BaseProtocol):
-    """Stands in for a connection whose bytes go to a listener, with no function between them and it."""
+    """Replaces a connection as the transport's protocol while its bytes go to a listener, with no function call in
+    between."""
 
     def __init__(self, connection: HttpConnection, listener: Callable[[bytes], None]) -> None:
         self._connection = connection

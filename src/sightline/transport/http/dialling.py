@@ -1,4 +1,4 @@
-"""Making a connection: name lookup, TCP, a proxy or its tunnel, and TLS with the certificates that are trusted.
+"""Opens connections: name lookup, TCP, a proxy or its tunnel, and TLS with the trusted certificates.
 
 The addresses of a host are tried in turn, each with a short head start.
 """
@@ -31,10 +31,10 @@ _Address: TypeAlias = tuple[int, tuple[str | int | bytes, ...]]
 
 
 async def connect_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
-    """A socket that is connected to the host, or the OSError that tells most about why there is none.
+    """Connect a socket to the host. Raises the most informative OSError if that fails.
 
-    asyncio's own `create_connection` can lose a socket that connects in the moment in which the wait for it ends; here
-    every one that is not handed out is closed.
+    asyncio's own `create_connection` can lose a socket that connects at the moment when the wait for it ends; here
+    every socket that is not returned is closed.
     """
     addresses = await _addresses(loop, host, port)
     if len(addresses) == 1:
@@ -63,17 +63,18 @@ async def _addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> l
         return [(socket.AF_INET, (host, port)) if ip.version == 4 else (socket.AF_INET6, (host, port, 0, 0))]
     found = await _look_up(loop, host, port)
     addresses = [(family, address) for family, _, _, _, address in found]
-    # Both kinds in turn, so that one that leads nowhere costs one head start only. The system's first stays first.
+    # Both families alternate, so that an unreachable one costs only one head start. The system's first address stays
+    # first.
     first = [each for each in addresses if each[0] == addresses[0][0]]
     second = [each for each in addresses if each[0] != addresses[0][0]]
     return [each for each in chain.from_iterable(zip_longest(first, second)) if each is not None]
 
 
 async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[_Found]:
-    """What the system knows of a name.
+    """The addresses that the system has for a name.
 
-    The look-up cannot be cancelled, and asyncio's own would hold up the end of the program until the name server has
-    answered; this one has a daemon thread.
+    The look-up cannot be cancelled, and asyncio's own would delay the end of the program until the name server has
+    answered; this one uses a daemon thread.
     """
     answer: asyncio.Future[list[_Found]] = loop.create_future()
 
@@ -89,9 +90,9 @@ async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> lis
         found: list[_Found] | Exception
         try:
             found = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:  # noqa: BLE001 - the waiting task gets any error
+        except Exception as error:  # noqa: BLE001 - every error is passed to the waiting task
             found = error
-        with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
             loop.call_soon_threadsafe(settle, found)
 
     threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
@@ -100,7 +101,7 @@ async def _look_up(loop: asyncio.AbstractEventLoop, host: str, port: int) -> lis
 
 async def _connect(loop: asyncio.AbstractEventLoop, address: _Address) -> socket.socket:
     family, where = address
-    # asyncio turns off the delay of small writes only for a socket that says that it is TCP.
+    # asyncio disables the delay of small writes (Nagle) only for a socket that is declared as TCP.
     raw = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     is_connected = False
     try:
@@ -114,7 +115,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, address: _Address) -> socket
 
 
 def _most_telling(errors: list[OSError]) -> OSError:
-    """A refusal tells more than a missing route of another address family."""
+    """A refusal is more informative than a missing route of another address family."""
     return next((error for error in errors if isinstance(error, ConnectionRefusedError)), errors[0])
 
 
@@ -131,7 +132,7 @@ class Tunnel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by their class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self._heard += data
@@ -153,7 +154,7 @@ class Tunnel(asyncio.Protocol):
             self._answered.set_result(status)
 
     async def connect(self, authority: str, authorization: str) -> int:
-        """The status that the proxy answers with; 0 where that is no answer."""
+        """The status of the proxy's response; 0 if the response is not valid."""
         assert self._transport is not None
         lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
         if authorization:
@@ -162,15 +163,15 @@ class Tunnel(asyncio.Protocol):
         return await self._answered
 
 
-# Files that are added to the system's store; other programs know these names too.
+# Files that are added to the system's store; other programs use these variables too.
 _FILE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 _FOLDER_VARIABLE = "SSL_CERT_DIR"
 _SETTING = "[network] ca_file"
 
 
 class Trust:
-    """The TLS settings of every connection. What is named is added to the system's store, never put in its place; it
-    is read when the first connection needs it."""
+    """The TLS settings of every connection. The named certificates are added to the system's store and never replace
+    it; they are read when the first connection needs them."""
 
     def __init__(self, *, environment: Mapping[str, str], ca_file: str = "") -> None:
         self._named = [(name, environment.get(name, "")) for name in _FILE_VARIABLES] + [(_SETTING, ca_file)]
@@ -187,7 +188,7 @@ class Trust:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        # A company's own intermediate certificate, added without its root, is trusted as it is.
+        # A company's own intermediate certificate that is added without its root is trusted on its own.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if sys.platform == "win32":
             context.load_default_certs()
@@ -202,7 +203,7 @@ class Trust:
 
 
 def _add_openssl_store(context: ssl.SSLContext) -> None:
-    # The paths that OpenSSL was built with, because its own look-up lets SSL_CERT_FILE take their place.
+    # The paths that OpenSSL was built with, because in its own look-up SSL_CERT_FILE replaces them.
     paths = ssl.get_default_verify_paths()
     file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)
     has_file = file.is_file() and file.stat().st_size > 0
@@ -226,7 +227,7 @@ def _add(context: ssl.SSLContext, name: str, path: str) -> None:
     except FileNotFoundError:
         raise _refusal(name, path, "does not exist") from None
     except (OSError, ValueError) as error:
-        # SSLError is an OSError: a file without a certificate, or with a broken one.
+        # SSLError is an OSError: a file without a certificate, or with an invalid one.
         why = "holds no certificates" if isinstance(error, ssl.SSLError) else "cannot be read"
         raise _refusal(name, path, why) from None
 
@@ -250,15 +251,15 @@ def _refusal(name: str, path: str, why: str) -> Fault:
 # The time for a handshake is part of the time for the whole connection, so it needs no limit of its own.
 _A_DAY = 86_400.0
 _ABORT_TAKES_NOTHING = SSLProtocol._abort.__code__.co_argcount == 1
-"""In older versions asyncio fails over its own arguments when TLS inside TLS ends by an error."""
+"""In older versions of Python, asyncio raises a TypeError in its own code if TLS inside TLS ends with an error."""
 
 _Speaker = TypeVar("_Speaker", bound=asyncio.Protocol)
 
 
 @contextlib.asynccontextmanager
 async def connecting_to(place: str, seconds: float) -> AsyncIterator[None]:
-    """For what connects: raises the fault of a place that cannot be connected to within so many seconds (0: no
-    limit)."""
+    """A context manager for connecting: raises the fault of a place that cannot be connected to within this many
+    seconds (0: no limit)."""
     try:
         async with asyncio.timeout(seconds or None):
             yield
@@ -276,8 +277,8 @@ async def dial_for(
     *,
     is_tunnelled: bool = False,
 ) -> None:
-    """Connect this to the origin, within so many seconds (0: no limit). With `is_tunnelled` a proxy makes a tunnel even
-    where there is no TLS, as it has to for what is not a request."""
+    """Connect this protocol to the origin, within this many seconds (0: no limit). With `is_tunnelled`, a proxy makes a
+    tunnel even without TLS, which is required for anything but requests."""
     way = _Way(loop, trust, seconds)
     if proxy is None:
         async with connecting_to(origin.place, seconds):
@@ -290,15 +291,15 @@ async def dial_for(
 async def dial_tunnel(
     loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy, trust: Trust, seconds: float
 ) -> asyncio.Transport:
-    """A connection to the origin through the proxy, without TLS of our own, within so many seconds."""
+    """A connection to the origin through the proxy, without our own TLS, within this many seconds."""
     async with connecting_to(f"{origin.place} through the proxy {proxy.place}", seconds):
         return await _Way(loop, trust, seconds).tunnel(proxy, origin)
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The steps to a connection. TLS is always put on top of a connection that is held here: asyncio loses one that
-    is given up in the moment between its connecting and its handshake."""
+    """The steps of connecting. TLS is always started on a connection that is held here: asyncio loses one that is given
+    up between connecting and the handshake."""
 
     loop: asyncio.AbstractEventLoop
     trust: Trust
@@ -326,7 +327,7 @@ class _Way:
             connection.connection_made(transport)
 
     async def tunnel(self, proxy: Proxy, origin: Origin) -> asyncio.Transport:
-        """A connection to the origin that the proxy has made."""
+        """A connection to the origin that the proxy has made. Raises a fault if the proxy refuses."""
         transport, tunnel = await self._to_proxy(lambda: Tunnel(self.loop), proxy)
         status = 0
         try:
@@ -367,7 +368,7 @@ class _Way:
     async def _start_tls(
         self, transport: asyncio.Transport, speaker: asyncio.Protocol, host: str, place: str
     ) -> asyncio.Transport:
-        """TLS on top of a connection, which is closed if that fails."""
+        """Start TLS on a connection, which is closed if that fails."""
         inside = None
         try:
             inside = await self.loop.start_tls(
@@ -385,9 +386,8 @@ class _Way:
 
 
 def _keep_awake(raw: socket.socket) -> None:
-    """Let the system ask now and then whether the other side is still there: a model may think for minutes, and what
-    stands between forgets silent connections."""
-    # Not every system knows every option, and a connection that lacks one still works.
+    """Enable TCP keep-alive: a model may think for minutes, and devices in between drop silent connections."""
+    # Not every system has every option, and a connection works without them.
     with contextlib.suppress(OSError):
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5)):

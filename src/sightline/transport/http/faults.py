@@ -1,4 +1,4 @@
-"""What goes wrong on the way, in words: one fault for each way in which a connection fails."""
+"""The messages of network failures: one fault for each way in which a connection can fail."""
 
 import errno
 import socket
@@ -16,7 +16,7 @@ _CA = (
     "If you trust it (a company's proxy, a server of your own), name its CA file in SSL_CERT_FILE or in ca_file under "
     "[network] in the configuration."
 )
-# OpenSSL's numbers of what it holds against a certificate: what to say, and what to do.
+# OpenSSL's codes for problems with a certificate: the message and the hint.
 _CERTIFICATES: Mapping[int, tuple[str, str]] = {
     9: ("is not valid yet", "Check this machine's clock."),
     10: ("has expired", "Check this machine's clock; if it is right, the server must renew its certificate."),
@@ -31,7 +31,8 @@ _CERTIFICATES: Mapping[int, tuple[str, str]] = {
 
 
 def may_retry(fault: Fault) -> bool:
-    """Whether a failure came before the first byte of an answer, and may be gone when the request is sent again."""
+    """Whether a failure happened before the first byte of a response, and may not happen again if the request is
+    resent."""
     details = fault.details
     if fault.code is not Code.NETWORK or not isinstance(details, dict):
         return False
@@ -43,7 +44,7 @@ def network(kind: Kind, message: str, hint: str, **more: bool) -> Fault:
 
 
 def no_answer(place: str, *, clean: bool) -> Fault:
-    """The connection ended before the first byte of the answer."""
+    """The connection ended before the first byte of the response."""
     if clean:
         return network("eof", f"{place} closed the connection without an answer", "Try again.")
     return network("reset", f"the connection to {place} was reset before an answer came", "Try again.")
@@ -70,7 +71,7 @@ def silent(place: str, seconds: float, *, begun: bool) -> Fault:
 
 
 def protocol_violation(place: str, why: str) -> Fault:
-    """What came is not HTTP as we take it."""
+    """What arrived is not HTTP as we accept it."""
     return Fault(
         Code.UPSTREAM_PROTOCOL,
         f"the answer of {place} is no valid HTTP/1.1: {why}",
@@ -89,12 +90,12 @@ def too_large(place: str, limit: int) -> Fault:
 
 
 def client_closing() -> Fault:
-    """The client is not in use any more."""
+    """The client is no longer in use."""
     return Fault(Code.CANCELLED, "the HTTP client was closed", hint="Start Sightline again.")
 
 
 def connect_timeout(place: str, seconds: float) -> Fault:
-    # The system has a limit of its own where we have none.
+    # The system has its own limit if we set none.
     within = f"within {seconds:g} s" if seconds else "in time"
     message = f"no connection to {place} {within}"
     return network("connect_timeout", message, f"{_ONLINE} and that nothing blocks the way; HTTPS_PROXY names a proxy.")

@@ -1,4 +1,4 @@
-"""The straight way of a chunk from a provider's socket to a client's, for streams that a client gets as they come."""
+"""The direct path of a chunk from a provider's socket to a client's, for streams that a client gets unchanged."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from sightline.transport.http.connection import HttpConnection
 from sightline.transport.http.framing import AnswerParser, size_line, unframe
 
 _MOST_KEPT = 64
-"""Chunks that pass before they are handed on; none of them is large."""
+"""How many chunks pass before they are handed on; none of them is large."""
 
 
 class PausableClient(Protocol):
@@ -18,8 +18,9 @@ class PausableClient(Protocol):
 
 
 class StraightWay:
-    """Where chunks go that a client gets exactly as they came: `write` takes each, until the `client` is paused. What
-    passed is kept with its moments by this `clock`; `flush` gives it to `hand_on`, without the framing."""
+    """The destination of chunks that a client gets exactly as they arrived: `write` takes each, until the `client` is
+    paused. Chunks that passed are kept with their times by `clock`; `flush` passes them to `hand_on`, without the
+    framing."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class StraightWay:
         self._hand_on = hand_on
 
     def flush(self) -> None:
-        """Hand on what has passed since the last time."""
+        """Hand on what has passed since the last call."""
         if self.chunks:
             data, moments = unframe(self.chunks), self.moments[:]
             self.chunks.clear()
@@ -49,10 +50,10 @@ def take_straight(
     on_data: Callable[[bytes], None],
     on_error: Callable[[Exception], None],
 ) -> Callable[[bytes], None]:
-    """A listener that sends each read that is exactly one chunk the straight way, and gives all others to `on_data`.
-    `on_error` gets what the way raises, as uvloop does for a client whose connection has just ended.
+    """A listener that writes each read that is exactly one chunk straight to the client, and passes all others to
+    `on_data`. `on_error` gets what `write` raises, as uvloop's does for a client whose connection has just ended.
 
-    A read is known to be one chunk by its length: only one line with a size makes so many bytes. llhttp, which stands
+    A read is recognized as one chunk by its length: only one size line results in that many bytes. llhttp, which is
     between two chunks, need not see it.
     """
     write, client, clock, time = way.write, way.client, way.clock, asyncio.get_running_loop().time
@@ -60,7 +61,7 @@ def take_straight(
     left = _MOST_KEPT
 
     def on_chunk(data: bytes) -> None:
-        # For each chunk of each stream: as few steps as can be, since each of them is run cache-cold.
+        # This runs for each chunk of each stream, so it does as little as possible: every step runs with cold caches.
         nonlocal left
         line = size_line(len(data))
         if line and answer.is_between_chunks and data.startswith(line) and data.endswith(b"\r\n"):
@@ -69,7 +70,7 @@ def take_straight(
             note(clock())
             try:
                 write(data)
-            except Exception as error:  # noqa: BLE001 - the provider's connection must not fail for it
+            except Exception as error:  # noqa: BLE001 - it must not break the provider's connection
                 on_error(error)
                 return
             left -= 1

@@ -14,7 +14,7 @@ from sightline.errors import Code, Fault
 
 IpAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 PORTS = {"http": 80, "https": 443}
-# Visible ASCII only: a space or a line end in a request line would begin something else.
+# Visible ASCII only: a space or a line break in a request line would begin something else.
 _TARGET = re.compile(r"[!-~]+")
 _HOST = re.compile(r"[A-Za-z0-9._~-]+")
 
@@ -33,17 +33,17 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """Host and port, as a CONNECT request names them."""
+        """Host and port, as in a CONNECT request."""
         return f"{_bracket_ipv6(self.host)}:{self.port}"
 
     @property
     def place(self) -> str:
-        """Host, and the port where it is not the usual one: the Host header, and the name in messages."""
+        """The host, and the port if it is not the default: the Host header, and the name in messages."""
         return _bracket_ipv6(self.host) if self.port == PORTS[self.scheme] else self.authority
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is this very machine."""
+        """Whether it is this machine."""
         host = self.host.removesuffix(".")
         if host == "localhost" or host.endswith(".localhost"):
             return True
@@ -53,7 +53,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """An origin and what is asked of it."""
+    """An origin, and the path and query of a request to it."""
 
     origin: Origin
     path: str
@@ -64,7 +64,7 @@ class HttpTarget:
 
 @lru_cache(maxsize=256)
 def target(url: str) -> HttpTarget:
-    """The URL taken apart, or a fault that says what is wrong with it and repeats none of its secrets."""
+    """Parse a URL. Raises a fault that says what is wrong with it and repeats none of its secrets."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -75,7 +75,7 @@ def target(url: str) -> HttpTarget:
     if parts.username is not None or parts.password is not None:
         raise _refusal("it holds a user name", hint="Give the credential in a header.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    # urlsplit drops tabs and line ends in silence; a URL that has them is refused instead.
+    # urlsplit silently drops tabs and line breaks; a URL that contains them is refused instead.
     if not _TARGET.fullmatch(path) or not url.isprintable() or not path.startswith("/"):
         raise _refusal("it has characters that must be percent-encoded")
     if port == 0:
@@ -88,7 +88,8 @@ def target(url: str) -> HttpTarget:
 
 
 def ascii_host(host: str, *, is_bracketed: bool) -> str:
-    """A URL's host as it is looked up; a ValueError says what is wrong with it, and does not repeat it."""
+    """A URL's host in the form in which it is looked up. Raises a ValueError that says what is wrong with it, and does
+    not repeat it."""
     if is_bracketed:
         try:
             address = ipaddress.IPv6Address(host)
@@ -107,7 +108,7 @@ def ascii_host(host: str, *, is_bracketed: bool) -> str:
 
 
 def ip_of(host: str) -> IpAddress | None:
-    """The address that a host is written as; None where it is a name."""
+    """The IP address in a host; None if the host is a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -115,12 +116,12 @@ def ip_of(host: str) -> IpAddress | None:
 
 
 def _address(host: str) -> IpAddress | None:
-    """The address that the system takes a host for without a look-up."""
+    """The address for which the system takes a host without a look-up; None if the host is a name."""
     try:
         if ":" in host:
             address = ipaddress.IPv6Address(host)
             return address.ipv4_mapped or address
-        # The short forms too, such as 127.1.
+        # Includes the short forms, such as 127.1.
         return ipaddress.IPv4Address(socket.inet_aton(host))
     except (OSError, ValueError):
         return None
@@ -140,7 +141,7 @@ _HINT = "Set it to a URL such as http://proxy.example:3128, or unset it; NO_PROX
 
 @dataclass(frozen=True, slots=True)
 class Proxy(Origin):
-    """A proxy; `variable` is where it was named. Its repr shows no password."""
+    """A proxy; `variable` is the variable that names it. Its repr shows no password."""
 
     variable: str
     authorization: str = field(default="", repr=False)
@@ -153,15 +154,15 @@ class Proxy(Origin):
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """The proxy variables of an environment. A URL among them is read when it is needed, so that a bad one does not
-    keep requests from going out that need no proxy."""
+    """The proxy variables of an environment. A URL in them is parsed on demand, so that a bad one does not block
+    requests that need no proxy."""
 
     urls: Mapping[str, tuple[str, str]] = field(repr=False)
     exceptions: tuple[str, ...]
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """What the environment says: a lower-case variable wins over its upper-case twin, even when it is empty."""
+        """Read the environment: a lowercase variable takes precedence over its uppercase twin, even if it is empty."""
         urls = {
             scheme: found
             for scheme in PORTS
@@ -171,7 +172,7 @@ class Proxies:
         return cls(urls, tuple(entry.lower() for entry in re.split(r"[\s,]+", listed) if entry))
 
     def for_origin(self, origin: Origin) -> Proxy | None:
-        """The proxy on the way to an origin, if there is one."""
+        """The proxy for an origin; None if there is none."""
         if origin.scheme not in self.urls or origin.is_loopback:
             return None
         if any(_covers(entry, origin) for entry in self.exceptions):
@@ -180,7 +181,7 @@ class Proxies:
 
 
 def _find_variable(environment: Mapping[str, str], name: str) -> tuple[str, str] | None:
-    """The variable in its better spelling, and its value."""
+    """The variable in its preferred spelling, and its value; None if it is not set or empty."""
     for variable in (name, name.upper()):
         # A CGI server turns a client's header `Proxy:` into HTTP_PROXY.
         if variable == "HTTP_PROXY" and "REQUEST_METHOD" in environment:
@@ -192,7 +193,7 @@ def _find_variable(environment: Mapping[str, str], name: str) -> tuple[str, str]
 
 
 def _covers(entry: str, origin: Origin) -> bool:
-    """Whether an entry of NO_PROXY means this origin."""
+    """Whether an entry of NO_PROXY matches this origin."""
     if entry == "*":
         return True
     address = ip_of(origin.host)
@@ -223,7 +224,7 @@ def _host_and_port(entry: str) -> tuple[str, int | None]:
 
 
 def _proxy(variable: str, url: str) -> Proxy:
-    # The URL may hold a password, so no message repeats it.
+    # The URL may contain a password, so no message repeats it.
     try:
         parts = urlsplit(url if _HAS_SCHEME.match(url) else f"http://{url}")
         host, port = parts.hostname, parts.port
@@ -252,10 +253,10 @@ def _proxy(variable: str, url: str) -> Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds; 0 is no limit.
+    """Timeouts in seconds; 0 means no limit.
 
     `connect` covers the name look-up, the proxy and TLS; `first_byte` runs from the written request to the first byte
-    of the answer; `idle` is the longest silence after that.
+    of the response; `idle` is the longest silence after that.
     """
 
     connect: float = 10.0

@@ -1,6 +1,5 @@
-"""Drafts that are no request of a dialect: the tool calls of a reply (a JSON list of them, one section each, and the
-reply that they make), and a raw request (its head, which is only shown, and its body, whose JSON can be changed by
-its places).
+"""Drafts that are not requests of a dialect: the tool calls of a reply (as a JSON list, one section each, and the reply
+that results), and a raw request (its head, which is only shown, and its body, whose JSON can be edited by pointers).
 """
 
 from collections.abc import Callable
@@ -47,8 +46,8 @@ class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """A call and whether it is taken out. `section` is its name, as long as it is held; `is_free` where its tool takes
-    any words and not only a JSON object."""
+    """A call and whether it is deleted. `section` is its id while it is held; `is_free` is set if its tool takes any
+    text and not only a JSON object."""
 
     section: str
     call: _Call
@@ -57,8 +56,9 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 class _BytesDraft:
-    """Bytes under edit: `original` as they came, and `data` as they are on screen. It never changes: an operation gives
-    another draft. It has the surface of the draft of a request; `request` is always None, because this is none."""
+    """Bytes under edit: `original` as they arrived, and `data` as they are on screen. A draft is immutable: an
+    operation returns a new one. It has the interface of the draft of a request; `request` is always None, because this
+    is not one."""
 
     request = None
 
@@ -73,16 +73,16 @@ class _BytesDraft:
 
     @property
     def size(self) -> int:
-        """How many bytes it keeps in memory."""
+        """How many bytes it takes in memory."""
         return len(self.data)
 
     @property
     def is_dirty(self) -> bool:
-        """Whether it differs from what came."""
+        """Whether it differs from the original."""
         return self.data != self.original
 
     def release_caches(self) -> None:
-        """Free the sections, which are computed again when they are needed."""
+        """Free the sections, which are computed again on demand."""
         self.__dict__.pop("sections", None)
 
 
@@ -99,7 +99,7 @@ class CallsDraft(_BytesDraft):
         """The calls of a reply, unedited."""
         named: dict[str, _Shown] = {}
         for number, call in enumerate((call for choice in reply.choices for call in choice.tool_calls), 1):
-            # Some wires name no calls, and some models give two the same name.
+            # Some APIs have no ids for calls, and some models give two calls the same id.
             name = f"call_{number}" if not call.id or call.id in named else call.id
             while name in named:
                 name += "_"
@@ -114,7 +114,7 @@ class CallsDraft(_BytesDraft):
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """One for each call, deleted ones in their old places."""
+        """One section for each call; deleted ones keep their places."""
         sections: list[Section] = []
         place = 0
         for shown in self._shown:
@@ -124,7 +124,7 @@ class CallsDraft(_BytesDraft):
         return tuple(sections)
 
     def with_edit(self, operation: Edit) -> "CallsDraft":
-        """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
+        """The draft after an edit; the same draft if nothing changes. Raises a fault if the edit is refused."""
         match operation:
             case SetText(section=section, text=text):
                 shown = self._find(section)
@@ -156,7 +156,7 @@ class CallsDraft(_BytesDraft):
         return tuple(changed if each.section == changed.section else each for each in self._shown)
 
     def _replace_all(self, data: bytes) -> tuple[_Shown, ...]:
-        """The list as it was written; calls that it leaves out are deleted."""
+        """The calls of an edited list; calls that it omits are deleted. Raises a fault if the list is invalid."""
         try:
             calls = msgspec.convert(decode(data), tuple[_Call, ...])
         except MISFIT as error:
@@ -172,12 +172,12 @@ class CallsDraft(_BytesDraft):
             for each in self._shown
         )
 
-    # --- what comes of it ---
+    # --- the result ---
 
     @property
     def validity(self) -> Validity:
-        """What a client could not do with these calls: run one whose arguments are no JSON object. What the model wrote
-        itself may always be passed on."""
+        """The calls that a client could not run: those whose arguments are not a JSON object. What the model itself
+        wrote may always be passed on."""
         before = {each.section: each.call.arguments for each in self._original}
         problems = tuple(
             ValidityFinding(
@@ -196,7 +196,7 @@ class CallsDraft(_BytesDraft):
         return Validity(ok=all(each.severity == "warning" for each in problems), problems=problems)
 
     def reply(self, reply: Reply) -> Reply:
-        """The reply with these calls in the place of its own; without any call left it simply stops."""
+        """The reply with these calls in place of its own. If no call is left, its finish reason is "stop"."""
         kept = {each.section: each.call for each in self._shown if not each.is_deleted}
         number = 0
         choices: list[Choice] = []
@@ -263,8 +263,8 @@ _MOST_SHOWN = 256 * 1024
 
 
 class RawDraft(_BytesDraft):
-    """The body of a raw request. `head` is its request line with the headers; with `is_whole` unset only the beginning
-    of the body is here, which cannot be changed."""
+    """The body of a raw request. `head` is its request line with the headers. Without `is_whole`, only the beginning of
+    the body is available, which cannot be changed."""
 
     validity = Validity(ok=True, problems=())
 
@@ -275,7 +275,7 @@ class RawDraft(_BytesDraft):
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        """The head and, where it is text, the body."""
+        """The head, and the body if there is one."""
         why = "The head is sent as it came."
         head = Section(id=HEAD, kind="other", label="Head", text=self.head, category="user", reason=why)
         text = self._text
@@ -294,7 +294,7 @@ class RawDraft(_BytesDraft):
             return None
 
     def with_edit(self, operation: Edit) -> "RawDraft":
-        """The draft after an edit; the same one if that changes nothing. A fault if it is refused."""
+        """The draft after an edit; the same draft if nothing changes. Raises a fault if the edit is refused."""
         if not self.is_whole:
             raise _refusal("only the beginning of this body is here")
         match operation:

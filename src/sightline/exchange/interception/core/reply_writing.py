@@ -1,4 +1,4 @@
-"""Replies that a person wrote or changed: from their JSON to a reply, and from a reply to what a client hears."""
+"""Replies that a user wrote or changed: from JSON to a reply, and from a reply to the bytes that a client reads."""
 
 import re
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _NO_ENDS = ("error", "cancelled")
 
 
 class _ReplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A folded reply as JSON. It may say of itself that it is the assistant's, as every folded reply does."""
+    """A folded reply as JSON. It may contain the role of the assistant, as every folded reply does."""
 
     parts: list[Json]
     role: str = "assistant"
@@ -49,8 +49,8 @@ class _ReplyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def hand_written(value: Json, *, model: str, name: str, created: int) -> Reply:
-    """The reply that this JSON describes; what it leaves out is filled in, `name` where it has no id. A fault
-    says what is wrong with it."""
+    """The reply that this JSON describes, with missing fields filled in; `name` is used if it has no id. Raises a fault
+    that says what is wrong with it."""
     try:
         written = msgspec.convert(value, _ReplyBody)
         parts = tuple(_part(each, f"call_{name.removeprefix('x_')}_{n}") for n, each in enumerate(written.parts, 1))
@@ -88,7 +88,7 @@ def _wrong(why: str) -> Fault:
 
 
 def events_of(reply: Reply) -> list[StreamEvent]:
-    """A whole reply as if it had been streamed."""
+    """A complete reply as the events of a stream."""
     events: list[StreamEvent] = [Started(reply.id, reply.model, reply.created)]
     for index, choice in enumerate(reply.choices):
         for number, part in enumerate(choice.parts):
@@ -111,7 +111,7 @@ def write_reply(reply: Reply, spoken: str, client: Client, *, is_stream: bool) -
 
 
 def write_failed_stream(fault: Fault, spoken: str, client: Client) -> bytes:
-    """A stream of a dialect that says nothing but that it has failed."""
+    """A stream of a dialect that contains only a failure."""
     return write_stream([Failed(fault), Ended()], spoken, client)
 
 
@@ -124,7 +124,7 @@ def write_stream(events: Sequence[StreamEvent], spoken: str, client: Client) -> 
 def failure_frame(spoken: str, fault: Fault, reply: Reply, last: bytes) -> bytes:
     """The frame by which a stream of this dialect reports a failure; `last` are the bytes before it."""
     written = write_failed_stream(fault, spoken, Client(id=reply.id or "", model=reply.model or ""))
-    # A new writer opens its stream first; here the stream is open already, so only the last frame counts.
+    # A new writer opens its stream first. This stream is open already, so only the last frame is used.
     data = encode_frame(SseDecoder().feed(written)[-1])
     if numbers := _NUMBER.findall(last[-_KEPT_FOR_NUMBERS:]):
         data = _NUMBER.sub(b'"sequence_number":%d' % (int(numbers[-1]) + 1), data, count=1)

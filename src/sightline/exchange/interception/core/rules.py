@@ -1,4 +1,4 @@
-"""Rules: filters that say which requests, or which replies with tool calls, are held, passed or dropped."""
+"""Rules: filters that decide which requests, or which replies with tool calls, are held, passed or dropped."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
@@ -27,7 +27,7 @@ _HINT = (
 
 
 class InterceptionRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens to whatever the filter takes. Without `timeout_s` a hold has no limit."""
+    """What happens to everything that the filter matches. Without `timeout_s`, a hold has no limit."""
 
     filter: str = ""
     action: Action = "hold"
@@ -38,11 +38,11 @@ class InterceptionRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 EVERY = InterceptionRule()
-"""Holds whatever comes."""
+"""Holds everything."""
 
 
 class Rules:
-    """Rules in their order; the first that matches decides, for each phase by itself."""
+    """An ordered list of rules; the first that matches decides, separately for each phase."""
 
     def __init__(self, read: Sequence[tuple[InterceptionRule, Expression]]) -> None:
         self.rules = tuple(rule for rule, _ in read)
@@ -50,7 +50,7 @@ class Rules:
 
     @classmethod
     def of(cls, value: Json) -> "Rules":
-        """The rules of a JSON list, all of them or none; a fault names the rule that is wrong."""
+        """The rules of a JSON list, all of them or none. Raises a fault that names the rule that is wrong."""
         if not isinstance(value, list) or len(value) > MOST_RULES:
             message = f"the rules are a JSON list of at most {MOST_RULES}"
             raise Fault(Code.INVALID_REQUEST, message, hint=_HINT, status=422)
@@ -65,15 +65,15 @@ class Rules:
         return plain
 
     def decide(self, subject: FilterSubject, phase: Phase, *, now: float) -> tuple[InterceptionRule | None, "Rules"]:
-        """The rule that decides, if there is one, and the rules from then on: one for a single time is used up."""
+        """The rule that decides, None if there is none, and the rules from then on: a one-time rule is removed."""
         for index, (rule, expression) in enumerate(self._read):
             if rule.phase == phase and matches(expression, subject, now=now):
                 return rule, Rules((*self._read[:index], *self._read[index + 1 :])) if rule.once else self
         return None, self
 
     def may_want_calls(self, subject: FilterSubject, *, now: float) -> bool:
-        """Whether the tool calls of the reply to this request may be stopped: a filter that asks for tools that the
-        reply calls has its answer only then."""
+        """Whether the tool calls of the reply to this request may be stopped: a filter about the tools that the reply
+        calls can only be evaluated when it has arrived."""
         for rule, expression in self._read:
             if rule.phase == "tool_calls":
                 if _asks_for_tools(expression):
@@ -123,11 +123,12 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Interception(msgspec.Struct, frozen=True):
-    """`off`: nothing is stopped. `next`: the next request is held, then it is as `before`. `every`: every request is
-    held. `rules`: the rules decide. Tool calls of replies are always for the rules, unless it is off.
+    """The mode and the rules. `off`: nothing is stopped. `next`: the next request is held, then the mode is `before`
+    again. `every`: every request is held. `rules`: the rules decide. The tool calls of replies are always decided by
+    the rules, unless the mode is off.
 
-    While it `is_fresh` no mode was chosen: it is off until there are rules, which then decide, and off again without
-    them."""
+    While `is_fresh` is set, no mode was chosen: it is "rules" while there are rules, and "off" otherwise.
+    """
 
     mode: Mode = "off"
     rules: Rules = NO_RULES
@@ -140,12 +141,12 @@ class Interception(msgspec.Struct, frozen=True):
         return self.mode == "off" or (self.mode == "rules" and not self.rules)
 
     def with_mode(self, mode: str) -> "Interception":
-        """In another mode."""
+        """The same with another mode. Raises a fault if there is no such mode."""
         if mode not in get_args(Mode):
             hint = f"Known modes: {', '.join(get_args(Mode))}."
             raise Fault(Code.INVALID_REQUEST, f"there is no mode {mode!r}", hint=hint, status=422)
         before = self.before if self.mode == "next" else self.mode
-        is_fresh = self.is_fresh and mode == "next"  # which lasts for one request
+        is_fresh = self.is_fresh and mode == "next"  # "next" lasts for one request
         return msgspec.structs.replace(self, mode=mode, before=before, is_fresh=is_fresh)
 
     def with_rules(self, rules: Rules) -> "Interception":
@@ -159,7 +160,7 @@ class Interception(msgspec.Struct, frozen=True):
     def decide(
         self, subject: FilterSubject, phase: Phase, *, now: float
     ) -> tuple[InterceptionRule | None, "Interception"]:
-        """The rule for this request, or for the calls of its reply, and how things stand afterwards."""
+        """The rule for this request, or for the calls of its reply, None if there is none; and the state afterwards."""
         if phase == "request" and self.mode in ("next", "every"):
             after = self if self.mode == "every" else msgspec.structs.replace(self, mode=self.before)
             return EVERY, after
@@ -177,13 +178,13 @@ class Interception(msgspec.Struct, frozen=True):
         return "off" not in (self.mode, self.before if self.mode == "next" else "")
 
     def plain(self) -> JsonObject:
-        """As JSON, to be kept."""
+        """As JSON, to be stored."""
         kept: JsonObject = {"mode": self.mode, "before": self.before, "rules": self.rules.plain()}
         return {**kept, "is_fresh": True} if self.is_fresh else kept
 
     @classmethod
     def of(cls, value: Json) -> "Interception":
-        """As it was kept; a fault if this is something else."""
+        """From stored JSON. Raises a fault if it is not valid."""
         try:
             kept = msgspec.convert(value, _Kept)
         except MISFIT as error:
