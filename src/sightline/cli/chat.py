@@ -71,7 +71,7 @@ class ChatApi:
         """All pairs of a chat with their numbers."""
         view, total, number = self.view(chat), 1, 0
         while number < total:
-            page = self.call("GET", f"{view}/rows?from={number}&limit={_AT_ONCE}")
+            page = self.call("GET", f"{view}/rows?from={number}&limit={_PAGE_SIZE}")
             total = page["total"]
             for row in page["rows"]:
                 number += 1

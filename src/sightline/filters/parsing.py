@@ -392,7 +392,9 @@ class _Reader:
         text = word.text.lower()
         if text in _SPELLED_OPERATORS:
             return self._wrong(
-                word, f"{quote_word(word.text)} is not how terms are joined", f"Write {_SPELLED[text]} for it."
+                word,
+                f"{quote_word(word.text)} is not how terms are joined",
+                f"Write {_SPELLED_OPERATORS[text]} for it.",
             )
         hint = likely(text, self._names()) or f"To look for it in what was said, write text:{word.text}."
         return self._wrong(word, f"there is no field {quote_word(word.text)}", hint)

@@ -270,7 +270,7 @@ def _number_term(comparison: FieldComparison) -> Expression:
     if value is None:
         unit = "50k, 1.5m" if comparison.field.kind is Kind.NUMBER else "0.10, $2"
         raise comparison.bad_value(
-            f"{quote_word(comparison.value.text)} is no number", f"Write a number such as {unit}.{_GLUED}"
+            f"{quote_word(comparison.value.text)} is no number", f"Write a number such as {unit}.{_SEPARATOR_HINT}"
         )
     return NumberTerm(comparison.field.name, comparison.operator, value)
 
@@ -285,7 +285,7 @@ def _duration_term(comparison: FieldComparison) -> Expression:
 def _no_time(comparison: FieldComparison) -> Fault:
     return comparison.bad_value(
         f"{quote_word(comparison.value.text)} is no length of time",
-        f"Write a number with one of the units {UNITS}, such as 7d or 1h30m.{_GLUED}",
+        f"Write a number with one of the units {UNITS}, such as 7d or 1h30m.{_SEPARATOR_HINT}",
     )
 
 
@@ -354,7 +354,7 @@ def count(source: Source, piece: Piece) -> int:
     """The count in this piece. Raises a Fault if it is not one."""
     if not re.fullmatch("[0-9]{1,10}", piece.text) or int(piece.text) > _MOST:
         message = f"{quote_word(piece.text)} is no count"
-        raise source.wrong(piece.start, piece.end, message, f"Write a whole number, as in r20.{_GLUED}")
+        raise source.wrong(piece.start, piece.end, message, f"Write a whole number, as in r20.{_SEPARATOR_HINT}")
     return int(piece.text)
 
 

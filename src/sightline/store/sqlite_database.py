@@ -101,7 +101,7 @@ def erase_remains(connection: sqlite3.Connection) -> None:
         if mark != _SECURE_DELETE_APP_ID:
             connection.execute("PRAGMA temp_store = FILE")  # it may be larger than memory
             connection.execute("VACUUM")
-            connection.execute(f"PRAGMA application_id = {_ERASES}")
+            connection.execute(f"PRAGMA application_id = {_SECURE_DELETE_APP_ID}")
         # It frees one page per step and returns no rows, so only a script runs it to its end.
         connection.executescript("PRAGMA incremental_vacuum")
         (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -188,7 +188,7 @@ def _migrate(connection: sqlite3.Connection, steps: list[Migration]) -> None:
     try:
         at = _version(connection)
         if not at:
-            connection.execute(f"PRAGMA application_id = {_ERASES}")
+            connection.execute(f"PRAGMA application_id = {_SECURE_DELETE_APP_ID}")
         if at > latest:
             message = f"the record was made by a newer Sightline (its version is {at}, and {latest} is known)"
             raise Fault(Code.CONFIG, message, hint="Use that Sightline, or another folder with --data.")

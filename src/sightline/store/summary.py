@@ -1,11 +1,10 @@
 """The summary of an exchange: folded from its facts, stored as a row, and matched by filters.
 
 The fields of `Summary` are the columns of the table: what is written, read and checked follows from them. A new column
-needs a field and a line of `_apply_fact` here, and a migration for each database. A line of `filters/fields.py` with its name
-makes it a field of filters and rules, and lists can be sorted by it.
-Columns that depend on the content of the request are in `DIGESTED`: such a column needs a field of `Digest` and a line
-of `with_digest` instead of `_apply_fact`, and each database stores it separately, later than the facts (`sqlite_digest.py`,
-`postgres_digest.py`).
+needs a field and a line of `_apply_fact` here, and a migration for each database. A line of `filters/fields.py` with
+its name makes it a field of filters and rules, and lists can be sorted by it. Columns that depend on the content of the
+request are in `DIGESTED`: such a column needs a field of `Digest` and a line of `with_digest` instead of `_apply_fact`,
+and each database stores it separately, later than the facts (`sqlite_digest.py`, `postgres_digest.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

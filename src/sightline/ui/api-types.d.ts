@@ -776,7 +776,7 @@ export interface Excluded {
   reason?: string;
 }
 
-/** The whole conversation in place of the reference to a response that the provider keeps. */
+/** The edit that replaces the reference to a response stored at the provider with the whole conversation. */
 export interface ExpandOperation {
   op: "expand";
 }
@@ -816,7 +816,7 @@ export interface FixedSpan {
   text?: string;
 }
 
-/** What was forgotten, or would be: how many exchanges, and about how many bytes they take. `under_way` are exchanges that match and stay, because they have not ended. `copies` are the logs of chats, runs and eval runs that name these exchanges and have texts of their own. */
+/** What was forgotten, or would be: how many exchanges, and roughly how many bytes they take. `under_way` counts exchanges that match but stay, because they have not ended. `copies` are the logs of chats, runs and eval runs that refer to these exchanges and have texts of their own. */
 export interface ForgetResult {
   exchanges: number;
   bytes: number;
@@ -908,7 +908,7 @@ export interface ImportShown {
   problems: string[];
 }
 
-/** What was taken from a file: new exchanges, those that were on record already, and requests of an HTTP archive that are for no model. */
+/** What was read from a file: new exchanges, those that were recorded already, and requests of an HTTP archive that are not for a model. */
 export interface Imported {
   exchanges: number;
   known: number;
@@ -939,7 +939,7 @@ export interface Intercepting {
   mode: "every" | "next" | "off" | "rules";
 }
 
-/** What happens to whatever the filter takes. Without `timeout_s` a hold has no limit. */
+/** What happens to everything that the filter matches. Without `timeout_s`, a hold has no limit. */
 export interface InterceptionRule {
   filter?: string;
   action?: "drop" | "hold" | "pass";
@@ -1441,13 +1441,13 @@ export interface ResultShown {
   is_denied: boolean;
 }
 
-/** What the filter takes is forgotten after so many days. */
+/** Exchanges that the filter matches are forgotten after this many days. */
 export interface RetentionRule {
   filter: string;
   days: number;
 }
 
-/** Exchanges are forgotten after so many days, the oldest of more than so many megabytes, and what a rule takes after the days of that rule; 0 is without a limit. */
+/** Exchanges are forgotten after `days`, the oldest ones beyond `megabytes`, and those that a rule matches after the days of that rule; 0 means no limit. */
 export interface RetentionSettings {
   days: number;
   megabytes: number;
@@ -1779,7 +1779,7 @@ export interface SettingsShown {
   partialHeightThreshold: number;
 }
 
-/** `label` and `about` are for the page, which offers to copy what `is_text`; `suffix` and `media_type` are of its files. One of a plug-in is not `is_built_in`. */
+/** A format. `label` and `about` are for the page, which offers to copy the format if `is_text`; `suffix` and `media_type` are those of its files. A plug-in's format is not `is_built_in`. */
 export interface ShareFormat {
   name: string;
   label: string;

@@ -153,7 +153,7 @@ def _shell_header(name: str, template: TemplateValue) -> str:
     if template.optional:
         words = _quote_around(before, f"${{{template.name}}}", template.suffix)
         return f"${{{template.name}:+-H}} ${{{template.name}:+{words}}}"
-    return f"-H {_around(before, f'${{{template.name}:?}}', template.suffix)}"
+    return f"-H {_quote_around(before, f'${{{template.name}:?}}', template.suffix)}"
 
 
 def _python(template: TemplateValue) -> str:

@@ -156,7 +156,7 @@ class CacheAdviser:
         self._known.put(key, edits)
         return edits
 
-    async def _load(self, group: Sequence[ExaminedTurn]) -> "list[_Pair]":
+    async def _load(self, group: Sequence[ExaminedTurn]) -> "list[_TurnPair]":
         """The turns on which an edit is tried, each with the turn before it, the newest last."""
         pairs: list[_TurnPair] = []
         size = 0

@@ -204,10 +204,10 @@ def read_arguments(call: ToolCall, toolbox: Toolbox) -> AcceptedArguments | Refu
     schema."""
     definition = toolbox.find(call.name)
     if definition is None:
-        return RefusedArguments(f"The tool {call.name!r} does not exist.{_instead(call.name, toolbox)}")
+        return RefusedArguments(f"The tool {call.name!r} does not exist.{_suggest_tools(call.name, toolbox)}")
     if not definition.is_enabled:
         return RefusedArguments(
-            f"The tool {call.name!r} is disabled and cannot be called.{_instead(call.name, toolbox)}"
+            f"The tool {call.name!r} is disabled and cannot be called.{_suggest_tools(call.name, toolbox)}"
         )
     if definition.is_remote:
         return RefusedArguments(f"The tool {call.name!r} is run by the provider, and cannot be called here.")
@@ -243,7 +243,7 @@ def _check_schema(
         value, verdict, repairs = repair_value(value, definition.schema)
         before = (*before, *repairs)
         if verdict.count:
-            return RefusedArguments(f"{_complaint(definition.name, verdict.mismatches)}\n{TRY_AGAIN}")
+            return RefusedArguments(f"{_mismatch_message(definition.name, verdict.mismatches)}\n{TRY_AGAIN}")
     if not isinstance(value, dict):
         return RefusedArguments(
             f"The arguments of {definition.name!r} are invalid: they must be a JSON object.\n{TRY_AGAIN}"

@@ -340,7 +340,7 @@ def truncate(text: str, most: int) -> str:
     room = max(0, most - len(_truncation_note(len(text), len(text))))
     head = int(room * _HEAD_SHARE)
     tail = room - head
-    return f"{text[:head]}{_mark(len(text) - room, len(text))}{text[len(text) - tail :]}"
+    return f"{text[:head]}{_truncation_note(len(text) - room, len(text))}{text[len(text) - tail :]}"
 
 
 def _truncation_note(missing: int, whole: int) -> str:

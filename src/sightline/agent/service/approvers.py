@@ -168,14 +168,16 @@ class Questions:
         self._changed(run)
 
 
-def _open(questions: "dict[str, _Open[T]]", run: str, otherwise: str) -> "_Open[T]":
+def _open(questions: "dict[str, _OpenQuestion[T]]", run: str, otherwise: str) -> "_OpenQuestion[T]":
     question = questions.get(run)
     if question is None or question.done.done():
         raise Fault(Code.USAGE, otherwise, hint="GET /api/runs/{id} tells what is pending.", status=409)
     return question
 
 
-async def _answer_question(questions: "dict[str, _Open[T]]", run: str, keys: set[str], answers: Mapping[str, Any]) -> T:
+async def _answer_question(
+    questions: "dict[str, _OpenQuestion[T]]", run: str, keys: set[str], answers: Mapping[str, Any]
+) -> T:
     done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     known = {key: answer for key, answer in answers.items() if key in keys}
     question = questions[run] = _OpenQuestion(done, keys - set(known), dict(known))

@@ -275,7 +275,7 @@ def describe_difference(paired: Paired | None, first: str, second: str, ends: tu
     difference = paired.difference
     many = pluralize(difference.count, "case")
     if paired.wins == paired.losses == 0 and paired.differing == 0:
-        return f"{first} and {second} score the same on each of {many}{_stuck(ends)}."
+        return f"{first} and {second} score the same on each of {many}{_describe_ceiling(ends)}."
     if abs(difference.value) <= NOISE:
         text = f"{second} and {first} score the same on average of {many}"
     else:
@@ -287,7 +287,7 @@ def describe_difference(paired: Paired | None, first: str, second: str, ends: tu
     finding = finding_of(paired)
     if finding != "cannot_tell":
         return f"{text}: {second} is {finding}."
-    return f"{text}: the data cannot tell them apart.{_because(paired)}"
+    return f"{text}: the data cannot tell them apart.{_explain_inconclusive(paired)}"
 
 
 def _explain_inconclusive(paired: Paired) -> str:
