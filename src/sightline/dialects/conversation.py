@@ -161,7 +161,7 @@ def as_turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """
     turns: list[Message] = []
     for message in messages:
-        if turns and _joins(turns[-1], message):
+        if turns and _belongs_to(turns[-1], message):
             previous = turns[-1]
             turns[-1] = msgspec.structs.replace(previous, parts=(*previous.parts, *message.parts), bare=False)
         else:
@@ -169,7 +169,7 @@ def as_turns(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(turns)
 
 
-def _joins(previous: Message, message: Message) -> bool:
+def _belongs_to(previous: Message, message: Message) -> bool:
     if previous.role != message.role:
         return False
     if message.role == "assistant":
@@ -206,7 +206,7 @@ def is_mirrored(message: Message) -> bool:
 
 def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tuple[Message, ...]:
     """The turns with every late result moved to follow its call, past anything in between; each move is reported."""
-    late, ends = _late(turns)
+    late, ends = _find_late_results(turns)
     if not late:
         return turns
     moved = {id(part) for parts in late.values() for part in parts}
@@ -223,7 +223,7 @@ def with_answers(turns: tuple[Message, ...], report: Report, dialect: str) -> tu
     return tuple(out)
 
 
-def _late(turns: tuple[Message, ...]) -> tuple[dict[int, list[Part]], dict[int, int]]:
+def _find_late_results(turns: tuple[Message, ...]) -> tuple[dict[int, list[Part]], dict[int, int]]:
     """The late results, by the turn that they answer, and where the results of each turn end."""
     late: dict[int, list[Part]] = {}
     ends: dict[int, int] = {}

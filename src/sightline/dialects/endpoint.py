@@ -186,7 +186,7 @@ def raw_address(provider: Provider, tail: str) -> TemplateValue:
     root = provider.base_url.rstrip("/")
     if _NAMES_VERSION.match(tail):
         root = _VERSION.sub("", root)
-    return _at(root, tail)
+    return _url_below(root, tail)
 
 
 def dialect_by_api(path: str, headers: Collection[str], query: str) -> str:
@@ -275,11 +275,11 @@ def _url(provider: Provider, spoken: str, endpoint: Endpoint, tail: str) -> Temp
     other = provider.also.get(spoken, "")
     root = (other or provider.base_url).rstrip("/")
     if provider.version is not None:
-        return _at(root, f"{provider.version}{tail}")
-    return _at(root, f"{'' if _VERSION.search(root) else endpoint.version}{tail}")
+        return _url_below(root, f"{provider.version}{tail}")
+    return _url_below(root, f"{'' if _VERSION.search(root) else endpoint.version}{tail}")
 
 
-def _at(root: str, tail: str) -> TemplateValue:
+def _url_below(root: str, tail: str) -> TemplateValue:
     if variable := LEADING_VARIABLE.match(root):
         return Variable(variable[1], suffix=f"{root[variable.end() :]}{tail}", help="It is the provider's address.")
     return f"{root}{tail}"

@@ -72,14 +72,14 @@ def status_of(fault: Fault) -> int:
     return STATUS[fault.code]
 
 
-def _any(*phrases: str) -> re.Pattern[str]:
+def _any_phrase(*phrases: str) -> re.Pattern[str]:
     return re.compile("|".join(phrases), re.IGNORECASE | re.DOTALL)
 
 
 _LINK = re.compile(r"https?://\S+", re.IGNORECASE)
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
 
-_OVERFLOW = _any(
+_OVERFLOW = _any_phrase(
     r"context[ _-]?(?:length|window|size|limit)",
     r"maximum (?:context|prompt)\b",
     r"context too long",
@@ -94,26 +94,26 @@ _OVERFLOW = _any(
     r"must have less than \d+ tokens",
     r"\btokens \+ `?max_new_tokens",
 )
-_REQUEST_TOO_LARGE = _any(r"request too large")
-_OVERSIZED = _any(r"request too large", r"too large for\b")
+_REQUEST_TOO_LARGE = _any_phrase(r"request too large")
+_OVERSIZED = _any_phrase(r"request too large", r"too large for\b")
 """Phrases about size that do not state its unit."""
 
-_OPTION = _any(
+_OPTION = _any_phrase(
     r"(?:unknown|unrecogni[sz]ed|unsupported|unexpected) (?:request )?(?:parameter|field|name|option|argument|keyword)",
     r"extra inputs are not permitted",
     r"\bmax_(?:completion_|output_|new_)?tokens\b.{0,12} too large for\b",
 )
 """An option was refused, whatever its name or value looks like."""
 
-_BYTES = _any(r"\bbytes\b", r"\d ?[kmg]i?b\b", r"\bpixels?\b", r"\bimages?\b", r"\bfiles?\b", r"\bdocuments?\b")
-_BODY = _any(
+_BYTES = _any_phrase(r"\bbytes\b", r"\d ?[kmg]i?b\b", r"\bpixels?\b", r"\bimages?\b", r"\bfiles?\b", r"\bdocuments?\b")
+_BODY = _any_phrase(
     r"request (?:entity|payload|body)(?: size)? .{0,40}(?:too large|exceed)",
     r"request entity too large",
     r"payload (?:size exceeds|too large)",
     r"maximum (?:request |body |request body |payload )size",
 )
-_PER_TIME = _any(r"tokens? per (?:min|day)", r"\b(?:tpm|itpm|otpm|tpd)\b")
-_QUOTA = _any(
+_PER_TIME = _any_phrase(r"tokens? per (?:min|day)", r"\b(?:tpm|itpm|otpm|tpd)\b")
+_QUOTA = _any_phrase(
     r"exceeded your \w* ?quota",
     r"insufficient[ _](?:quota|balance|credits?|funds)",
     r"credit balance",
@@ -127,7 +127,7 @@ _QUOTA = _any(
     r"reached your (?:\w+ ){0,3}usage limit",
     r"key limit exceeded",
 )
-_FILTERED = _any(
+_FILTERED = _any_phrase(
     r"content[ _]filter",
     r"content management policy",
     r"content[ _]policy",
@@ -139,26 +139,28 @@ _FILTERED = _any(
     r"blocked by (?:\w+ ){0,4}(?:filter|safety|content|policy|policies|guardrails?|moderation)",
     r"prohibited[ _]content",
 )
-_KEY = _any(
+_KEY = _any_phrase(
     r"(?:incorrect|invalid|missing|expired|wrong|no) (?:x-)?api[ -]?key",
     r"api[ -]?key (?:is )?(?:not (?:valid|found)|invalid|expired|missing|required)",
     r"authentication fail",
     r"\bunauthori[sz]ed\b",
 )
-_REGION = _any(
+_REGION = _any_phrase(
     r"location is not supported",
     r"country, region, or territory not supported",
     r"not available in your (?:country|region)",
 )
-_NO_MODEL = _any(
+_NO_MODEL = _any_phrase(
     r"\bmodels?\b.{0,120}?(?:does not exist|not exist|not found|decommissioned|no longer (?:supported|available))",
     r"\binvalid model\b",
     r"not a valid model",
     r"no endpoints found for",
 )
-_MODEL = _any(r"\bmodels?\b", r"\bdeployment\b", r"no endpoints found for")
-_ADDRESS = _any(r"invalid url", r"page not found", r"no route", r"cannot (?:post|get)\b", r"unknown (?:request )?url")
-_BUSY = _any(
+_MODEL = _any_phrase(r"\bmodels?\b", r"\bdeployment\b", r"no endpoints found for")
+_ADDRESS = _any_phrase(
+    r"invalid url", r"page not found", r"no route", r"cannot (?:post|get)\b", r"unknown (?:request )?url"
+)
+_BUSY = _any_phrase(
     r"\boverloaded\b",
     r"\b(?:at|over|out of) capacity",
     r"capacity exceeded",
@@ -170,7 +172,7 @@ _BUSY = _any(
     r"\bslots? (?:is )?unavailable",
     r"no (?:free |available )?slots?\b",
 )
-_RATE = _any(r"\brate[ _-]limit", r"too many requests")
+_RATE = _any_phrase(r"\brate[ _-]limit", r"too many requests")
 
 NOT_FOUND: Final = frozenset({"not_found_error", "NOT_FOUND", "NotFoundError", "not_found"})
 """The words by which APIs report that something is missing, whether a model or the URL."""
@@ -250,9 +252,9 @@ def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers)
     if status in (401, 402):
         return _BY_STATUS[status]
     if status == 403:
-        return _forbidden(text, decisive)
+        return _code_of_403(text, decisive)
     if status == 404:
-        return decisive or _missing(text)
+        return decisive or _code_of_404(text)
     if status == 413:
         if decisive is Code.CONTEXT_OVERFLOW:
             return decisive
@@ -270,10 +272,10 @@ def code_of(status: int, message: str, words: tuple[str, ...], numbers: Numbers)
         return decisive or Code.RATE_LIMITED
     if status in _BY_STATUS or status >= 500:
         return _server_error_code(status, text, decisive)
-    return decisive or _bad_request_code(text) or _unclear(status, text, words)
+    return decisive or _bad_request_code(text) or _code_of_unclear(status, text, words)
 
 
-def _forbidden(message: str, decisive: Code | None) -> Code:
+def _code_of_403(message: str, decisive: Code | None) -> Code:
     if decisive is None or decisive is Code.PERMISSION:
         if _FILTERED.search(message):
             return Code.CONTENT_FILTERED
@@ -282,7 +284,7 @@ def _forbidden(message: str, decisive: Code | None) -> Code:
     return decisive or Code.PERMISSION
 
 
-def _missing(message: str) -> Code:
+def _code_of_404(message: str) -> Code:
     return Code.MODEL_UNKNOWN if _MODEL.search(message) and not _ADDRESS.search(message) else Code.INVALID_REQUEST
 
 
@@ -310,7 +312,7 @@ def _bad_request_code(message: str) -> Code | None:
     return Code.CONTEXT_OVERFLOW if _OVERSIZED.search(message) and not _BYTES.search(message) else None
 
 
-def _unclear(status: int, message: str, words: tuple[str, ...]) -> Code:
+def _code_of_unclear(status: int, message: str, words: tuple[str, ...]) -> Code:
     """The code for an error that neither its status nor specific words decide. Phrases about load are believed only if
     the provider gave no word of its own: it would have one for that."""
     if status >= 400:

@@ -196,7 +196,7 @@ class StrictSchema:
 
 def strict_schema(schema: JsonObject) -> StrictSchema:
     """The schema in the form that strict mode takes. Pointers are relative to its root."""
-    making = _Making()
+    making = _StrictConverter()
     making.obstacles += [(f"/{key}", f"its root has {key}") for key in _NOT_AT_ROOT if key in schema]
     made = making.object({"type": "object", **schema}, "")
     if making.obstacles:
@@ -205,7 +205,7 @@ def strict_schema(schema: JsonObject) -> StrictSchema:
 
 
 @dataclass(slots=True)
-class _Making:
+class _StrictConverter:
     changes: list[tuple[str, str]] = field(default_factory=list)
     obstacles: list[tuple[str, str]] = field(default_factory=list)
 

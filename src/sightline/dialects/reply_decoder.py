@@ -34,7 +34,7 @@ class ReplyDecoder:
     def __init__(self, dialect: Dialect, *, joins: bool = False) -> None:
         self._dialect = dialect
         self._joins = joins
-        self._unframed: bytearray | None = bytearray()
+        self._head_bytes: bytearray | None = bytearray()
         self._array: JsonArrayDecoder | None = None
         self.count = 0
         """How many frames have been read."""
@@ -63,7 +63,7 @@ class ReplyDecoder:
         """The events of these bytes."""
         if self.has_failed:
             return []
-        if self._array is not None or (self._unframed is not None and self._is_array(data)):
+        if self._array is not None or (self._head_bytes is not None and self._is_array(data)):
             assert self._array is not None
             frames = [Frame(element) for element in self._array.feed(data)]
         else:
@@ -77,16 +77,16 @@ class ReplyDecoder:
                     hint="Something other than the provider's API answered; check the base URL.",
                 )
             )
-        if self._unframed is not None and self._array is None:
-            self._unframed += data
+        if self._head_bytes is not None and self._array is None:
+            self._head_bytes += data
             if frames:
-                self._unframed = None
+                self._head_bytes = None
         return self._events(frames)
 
     @property
     def is_between(self) -> bool:
         """Whether the response is an open stream of server-sent events whose last frame is complete."""
-        is_stream = self._unframed is None and self._array is None
+        is_stream = self._head_bytes is None and self._array is None
         return is_stream and not (self.has_ended or self.has_failed) and self._frames.is_between
 
     @property
@@ -102,11 +102,11 @@ class ReplyDecoder:
 
     def _is_array(self, data: bytes) -> bool:
         """Whether the response turns out to be an array. Its first byte shows that, before any frame has arrived."""
-        if self._unframed and begins_array(bytes(self._unframed[:_HEAD])) is not None:
+        if self._head_bytes and begins_array(bytes(self._head_bytes[:_HEAD])) is not None:
             return False  # it was checked before
-        if begins_array(bytes(self._unframed or b"") + data[:_HEAD]):
+        if begins_array(bytes(self._head_bytes or b"") + data[:_HEAD]):
             self._array = JsonArrayDecoder()
-            self._unframed = bytearray(data[:_QUOTED])
+            self._head_bytes = bytearray(data[:_QUOTED])
             return True
         return False
 
@@ -118,10 +118,10 @@ class ReplyDecoder:
             # An array without its closing bracket was truncated, whatever its elements say: no client can parse it.
             if self._array.is_over:
                 return self._reader.close()
-            return self.fail(truncation_fault() if self.count else no_reply(bytes(self._unframed or b"")))
+            return self.fail(truncation_fault() if self.count else no_reply(bytes(self._head_bytes or b"")))
         frames = self._frames.close()
-        if self._unframed and not frames and not _is_framed(bytes(self._unframed)):
-            return self._whole(bytes(self._unframed))
+        if self._head_bytes and not frames and not _is_framed(bytes(self._head_bytes)):
+            return self._whole(bytes(self._head_bytes))
         # A partial frame is what an aborted connection leaves; the reader reports the truncation itself.
         last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
         return [*last, *self._reader.close()]

@@ -154,10 +154,10 @@ def without_foreign_signatures(wire: WireDocument, spoken: str, report: Report) 
                 report.lose(at, "thinking", "only its own provider takes it", "content")
         else:
             wire = wire.remove(join(at, key))
-    return _without(wire, gone)
+    return _without_elements(wire, gone)
 
 
-def _without(wire: WireDocument, gone: dict[str, list[int]]) -> WireDocument:
+def _without_elements(wire: WireDocument, gone: dict[str, list[int]]) -> WireDocument:
     """The document without these list elements. They are removed from the end, so that positions stay valid."""
     for place, numbers in reversed(gone.items()):
         above, _, _ = place.rpartition("/")

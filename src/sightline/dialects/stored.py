@@ -17,14 +17,14 @@ from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 
 _STORED_HERE: Final = re.compile(r"(?:resp_|chatcmpl-)(x_\w+)")
-_FEWEST, _USUAL, _MOST = 1, 20, 100
+_FEWEST, _DEFAULT_LIMIT, _MOST = 1, 20, 100
 
 
-class _Wish(msgspec.Struct):
+class _StoreField(msgspec.Struct):
     store: bool | None = None
 
 
-_WISH: Final = msgspec.json.Decoder(_Wish)
+_STORE_DECODER: Final = msgspec.json.Decoder(_StoreField)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StoredApi:
     def wants(self, body: bytes) -> bool:
         """Whether the reply to a request with this body should be stored."""
         try:
-            store = _WISH.decode(body).store
+            store = _STORE_DECODER.decode(body).store
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
         return self.by_default if store is None else store
@@ -81,7 +81,7 @@ def exchange_in(name: str) -> str:
 
 def list_page(items: Sequence[JsonObject], query: Mapping[str, str], *, is_newest_first: bool) -> JsonObject:
     """The page of `items`, which are oldest first, that a query asks for with `limit`, `order` and `after`."""
-    limit = query.get("limit", str(_USUAL))
+    limit = query.get("limit", str(_DEFAULT_LIMIT))
     if not limit.isdecimal() or not _FEWEST <= int(limit) <= _MOST:
         hint = f"Give a number from {_FEWEST} to {_MOST}."
         raise Fault(Code.INVALID_REQUEST, f"the limit {limit[:20]!r} is not valid", hint=hint, status=400)

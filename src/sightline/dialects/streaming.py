@@ -134,10 +134,10 @@ _MOST_MISSES: Final = 4
 class TextDeltas:
     """The bytes that are the same in all frames of one stream that carry a piece of text each."""
 
-    __slots__ = ("_before", "_behind", "_event", "_misses", "_shortest")
+    __slots__ = ("_after", "_before", "_event", "_misses", "_shortest")
 
     def __init__(self) -> None:
-        self._before = self._behind = b""
+        self._before = self._after = b""
         self._event: TextReceived | ThinkingReceived | None = None
         self._shortest = 0
         self._misses = 0
@@ -152,9 +152,9 @@ class TextDeltas:
         event = self._event
         if event is None:
             return None
-        if len(data) > self._shortest and data.startswith(self._before) and data.endswith(self._behind):
+        if len(data) > self._shortest and data.startswith(self._before) and data.endswith(self._after):
             try:
-                text = _STRING.decode(b'"%b"' % data[len(self._before) : len(data) - len(self._behind)])
+                text = _STRING.decode(b'"%b"' % data[len(self._before) : len(data) - len(self._after)])
             except (msgspec.DecodeError, UnicodeDecodeError):
                 text = ""  # the bytes may hold the end of this text and the beginning of another
             if text:
@@ -167,7 +167,7 @@ class TextDeltas:
         """The text of several frames like the last one as one event, and the number of frames; None if the next frame
         has to be read by itself. Only ASCII without escapes is joined: an escape or a multi-byte character may be cut
         in two."""
-        event, before, behind, shortest = self._event, self._before, self._behind, self._shortest
+        event, before, behind, shortest = self._event, self._before, self._after, self._shortest
         if event is None:
             return None, 0
         first, last = len(before), -len(behind)
@@ -199,9 +199,9 @@ class TextDeltas:
         around = find_text(data, event.text)
         if around is None:
             return
-        self._before, self._behind = around
+        self._before, self._after = around
         self._event = event
-        self._shortest = len(self._before) + len(self._behind)
+        self._shortest = len(self._before) + len(self._after)
 
     def note_found(self) -> None:
         """Frames like the last one were read elsewhere, so learning was worthwhile."""
@@ -415,7 +415,7 @@ _NEXT = re.compile(rb"\n\n(?:event: [a-z_.]+\n)?data: ")
 _BARE = b"data: "
 _DONE = b"\n\ndata: [DONE]"
 _TEXT = re.compile(rb'"(?:content|text|thinking|partial_json|arguments)":"([^"\\]*(?:\\.[^"\\]*)*)"')
-_HALVES = re.compile(rb"\\u[dD]")
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD]")
 _LEAST_JOINED = 1024
 """Decoding a shorter stream is faster than joining its texts."""
 
@@ -434,7 +434,7 @@ def join_texts(data: bytes) -> bytes:
     if text is None:
         return data
     before, after = data[begin : text.start(1)], data[text.end(1) : end + 2]
-    if b"\\" in data and (_HALVES.search(data) is not None or b"\\" + after in data):
+    if b"\\" in data and (_SURROGATE_ESCAPE.search(data) is not None or b"\\" + after in data):
         return data  # half a character, or half an escape, at the end of a text must not become a whole one
     # `replace` would scan a long text again for each occurrence.
     first, *others, last = data.split(after)

@@ -103,7 +103,7 @@ def with_wire_names(
         return part
 
     messages = request.messages
-    if not _are_named(parts_of(messages), names, kinds, rule):
+    if not _have_wire_names(parts_of(messages), names, kinds, rule):
         messages = change_parts(messages, _NAMED, rename_part)
     choice = _with_wire_names(request.tool_choice, names, built_in, rule)
     return msgspec.structs.replace(request, messages=messages, tools=tuple(tools), tool_choice=choice)
@@ -147,7 +147,7 @@ def tool_names(tools: Iterable[Tool]) -> set[str]:
     return {tool.name for tool in tools if not isinstance(tool, OpaqueTool)}
 
 
-def _are_named(parts: list[Part], names: Mapping[str, str], kinds: Mapping[str, str], rule: NameRule) -> bool:
+def _have_wire_names(parts: list[Part], names: Mapping[str, str], kinds: Mapping[str, str], rule: NameRule) -> bool:
     """Whether all calls and results among these parts have names that the target takes, as in most conversations."""
     calls = {(part.name, part.namespace, part.kind) for part in parts if isinstance(part, ToolCall)}
     results = {(part.name, part.kind) for part in parts if isinstance(part, ToolResult)}

@@ -60,9 +60,9 @@ def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts:
             reasoning = _switch_on(reasoning, facts)
         if source.reasoning == "mode" and reasoning.summary is None and "auto" in target.support.summaries:
             # A client of Anthropic's API sees what its model thinks unless it asks not to.
-            reasoning = _with(reasoning, summary="auto")
+            reasoning = _with_added(reasoning, summary="auto")
         options = msgspec.structs.replace(options, reasoning=reasoning)
-    if target.support.reasoning_include is not None and _reasons(options, facts):
+    if target.support.reasoning_include is not None and _will_reason(options, facts):
         missing = tuple(word for word in target.support.reasoning_include if word not in (options.include or ()))
         if missing:
             places = options.places | {"include": ADDED}
@@ -83,13 +83,13 @@ def _switch_on(reasoning: Reasoning, facts: Facts | None) -> Reasoning:
         return reasoning
     modes = None if facts is None else facts.thinking
     if modes is None or "adaptive" in modes:
-        return _with(reasoning, mode="adaptive")
+        return _with_added(reasoning, mode="adaptive")
     if "budget" in modes:
-        return _with(reasoning, budget=budget_for(reasoning.effort or ""))
+        return _with_added(reasoning, budget=budget_for(reasoning.effort or ""))
     return reasoning
 
 
-def _with(reasoning: Reasoning, **added: str | int) -> Reasoning:
+def _with_added(reasoning: Reasoning, **added: str | int) -> Reasoning:
     places = reasoning.places | dict.fromkeys(added, ADDED)
     return msgspec.structs.replace(reasoning, **added, places=places)
 
@@ -99,7 +99,7 @@ def _forces_call(request: Request) -> bool:
     return request.tool_choice is not None and request.tool_choice.mode in ("required", "named")
 
 
-def _reasons(options: Options, facts: Facts | None) -> bool:
+def _will_reason(options: Options, facts: Facts | None) -> bool:
     """Whether the reply will contain reasoning: it is requested, or the model is known to reason unasked."""
     if options.reasoning is not None and is_wanted(options.reasoning):
         return True
@@ -128,7 +128,7 @@ class StreamTranslation:
         self._is_verbatim = source == target
         self._is_foreign = not self._is_verbatim and target not in VIEWS
         self._losses = UnreadLosses(self._reading.unread, target, self.report)
-        self._hearing = ReplyDecoder(self._reading)
+        self._decoder = ReplyDecoder(self._reading)
         self._restorer = None if request is None else NameRestorer(request, self._reading.names)
         client = client or Client()
         if client.request is not request:
@@ -144,7 +144,7 @@ class StreamTranslation:
         """The translation of these bytes."""
         if self._runs is not None:
             return self._feed_runs(data, self._runs)
-        written = self._write(self._hearing.feed(data))
+        written = self._write(self._decoder.feed(data))
         return data if self._is_verbatim else written
 
     def _feed_runs(self, data: bytes, runs: TextRuns) -> bytes:
@@ -152,7 +152,7 @@ class StreamTranslation:
         after it is found; after several misses the rest is fed at once, which is faster."""
         out: list[bytes] = []
         start, tries = 0, _MOST_TRIES
-        hearing = self._hearing
+        hearing = self._decoder
         while start < len(data):
             is_between = hearing.is_between
             run = runs.take(data, start) if is_between and runs.is_known else None
@@ -178,23 +178,23 @@ class StreamTranslation:
 
     def close(self) -> bytes:
         """The last bytes when the source has ended: the target's terminal, or its own form of error."""
-        written = self._write(self._hearing.close())
+        written = self._write(self._decoder.close())
         return b"" if self._is_verbatim else written
 
     def fail(self, fault: Fault) -> bytes:
         """The last bytes when the source was interrupted: this error in the target's form, unless it has ended
         already."""
-        return self._write(self._hearing.fail(fault))
+        return self._write(self._decoder.fail(fault))
 
     @property
     def has_ended(self) -> bool:
         """Whether the target has had its terminal, so that there is nothing more to wait for."""
-        return self._is_broken or self._hearing.has_ended
+        return self._is_broken or self._decoder.has_ended
 
     @property
     def may_end(self) -> bool:
         """Whether only the end of the source's bytes is missing."""
-        return self._hearing.may_end
+        return self._decoder.may_end
 
     @property
     def reply(self) -> Reply:
@@ -211,9 +211,9 @@ class StreamTranslation:
     def _write(self, events: list[StreamEvent]) -> bytes:
         out: list[bytes] = []
         if not self._is_verbatim:
-            for at in self._hearing.late:
+            for at in self._decoder.late:
                 self.report.lose(at, "a frame", "it came after the end of the stream", "content")
-        for event in self._up_to_broken(events) if self._is_foreign else events:
+        for event in self._until_broken_frame(events) if self._is_foreign else events:
             if type(event) in _WORDS:  # the case for nearly all events; nothing in them is lost, named or signed
                 self._fold.add(event)
                 if self._writer is not None:
@@ -229,7 +229,7 @@ class StreamTranslation:
                     out.append(self._writer.feed(restored if self._marker is None else self._marker.mark(restored)))
         return b"".join(out)
 
-    def _up_to_broken(self, events: list[StreamEvent]) -> list[StreamEvent]:
+    def _until_broken_frame(self, events: list[StreamEvent]) -> list[StreamEvent]:
         """The events up to the first frame that cannot be read: the stream fails there, and nothing follows."""
         if self._is_broken:
             return []

@@ -52,7 +52,7 @@ from sightline.wire.secrets import secrets_of
 
 _LOG = logging.getLogger(__name__)
 
-_ANYTHING = (1 << 62) - 1
+_NO_LIMIT = (1 << 62) - 1
 """A limit that no sum reaches."""
 _LARGE_BODY = 64 * 1024
 """Estimating a larger body takes milliseconds, so it is done in another thread."""
@@ -123,10 +123,10 @@ class Caps:
         for cap in concerned:
             amount = 0 if is_free and cap.dollars is not None else bound.amount(unit_of(cap))
             if amount is None and cap.unpriced == "refuse" and not was_sent:
-                unpriced = unpriced or _weigh_unpriced(cap, exchange)
+                unpriced = unpriced or _unpriced_fault(cap, exchange)
             # What the provider already has can no longer be refused.
-            limit = _ANYTHING if was_sent else limit_of(cap)
-            claims.append(Claim(bucket_of(cap, _subject(exchange), self.now()), amount or 0, limit))
+            limit = _NO_LIMIT if was_sent else limit_of(cap)
+            claims.append(Claim(bucket_of(cap, _cap_dimensions(exchange), self.now()), amount or 0, limit))
         wanted = Reservation(self, tuple(claims), bound)
         if unpriced is not None:
             return OverCap(unpriced, wanted)
@@ -134,7 +134,7 @@ class Caps:
         if full is None:
             return None
         cap = self._by_name[full.claim.key.cap]
-        fault = _full(cap, full.claim, full.use)
+        fault = _cap_fault(cap, full.claim, full.use)
         if cap.action == "refuse":
             raise fault
         return OverCap(fault, wanted)
@@ -144,11 +144,11 @@ class Caps:
         cap refuses it."""
         holding = {cap.name for cap in self.settings if cap.action == "hold"}
         claims = tuple(
-            Claim(each.key, each.amount, _ANYTHING) if each.key.cap in holding else each for each in over.wanted.claims
+            Claim(each.key, each.amount, _NO_LIMIT) if each.key.cap in holding else each for each in over.wanted.claims
         )
         full = await self._take(exchange, Reservation(self, claims, over.wanted.bound))
         if full is not None:
-            raise _full(self._by_name[full.claim.key.cap], full.claim, full.use)
+            raise _cap_fault(self._by_name[full.claim.key.cap], full.claim, full.use)
 
     async def _take(self, exchange: Exchange, wanted: Reservation) -> CapFullError | None:
         """Reserve this for the exchange; returns None, or the cap that is full."""
@@ -182,7 +182,7 @@ class Caps:
         """What a user decides about if a holding cap concerns a request whose cost cannot be known, such as a WebSocket
         that is passed through. If it is released, it is not counted. None if no cap objects. Raises a fault if a cap
         refuses it."""
-        faults = [_weigh_unpriced(cap, exchange) for cap in self._caps_for(exchange) if cap.unpriced == "refuse"]
+        faults = [_unpriced_fault(cap, exchange) for cap in self._caps_for(exchange) if cap.unpriced == "refuse"]
         return OverCap(faults[0], Reservation(self, (), RequestBound(0, 0, None))) if faults else None
 
     def _caps_for(self, exchange: Exchange) -> list[CapSettings]:
@@ -278,7 +278,7 @@ class OverCap:
     wanted: Reservation
 
 
-def _subject(exchange: Exchange) -> dict[str, str]:
+def _cap_dimensions(exchange: Exchange) -> dict[str, str]:
     """The values that a cap can be `per`. A key is identified by a hash, since keys are never stored."""
     request = exchange.request
     session = session_of(request)
@@ -331,7 +331,7 @@ def _limit_words(cap: CapSettings, use: CapUse) -> str:
     return amount_words(use.key.unit, limit_in(use, limit_of(cap)))
 
 
-def _full(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
+def _cap_fault(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
     unit = use.key.unit
     message = (
         f"the cap {cap_words(use.key, cap.per)} allows {_limit_words(cap, use)}: {amount_words(unit, use.spent)} are "
@@ -342,7 +342,7 @@ def _full(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
     return Fault(Code.CAP_REACHED, message, hint=hint)
 
 
-def _weigh_unpriced(cap: CapSettings, exchange: Exchange) -> Fault:
+def _unpriced_fault(cap: CapSettings, exchange: Exchange) -> Fault:
     """Why a cap cannot count a request: raised if the cap refuses such requests, otherwise returned as the reason to
     hold it."""
     choice, request = exchange.choice, exchange.request

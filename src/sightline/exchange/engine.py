@@ -37,7 +37,7 @@ from sightline.wire.jsontext import decode
 
 EventObserver: TypeAlias = Callable[[StreamEvent], None]
 
-_LAST_WORDS = 0.2
+_DRAIN_SECONDS = 0.2
 """Seconds to read the rest of a transfer after the reply has ended, so that its connection can be reused."""
 
 
@@ -70,7 +70,7 @@ async def read_answer(relayed: ClientResponse, spoken: str, tell: EventObserver)
             break
     reply = reading.reply  # bytes after the end are not part of the reply
     if data is not None:
-        await _hear_out(chunks)  # some servers keep the connection open after the end
+        await _drain(chunks)  # some servers keep the connection open after the end
     if reply.fault is not None and relayed.fault is not None:
         return msgspec.structs.replace(reply, fault=relayed.fault)
     return reply
@@ -89,9 +89,9 @@ def refuse(relayed: ClientResponse) -> None:
         )
 
 
-async def _hear_out(reading: AsyncIterator[bytes]) -> None:
+async def _drain(reading: AsyncIterator[bytes]) -> None:
     try:
-        async with asyncio.timeout(_LAST_WORDS):
+        async with asyncio.timeout(_DRAIN_SECONDS):
             async for _ in reading:
                 pass
     except (TimeoutError, Fault):

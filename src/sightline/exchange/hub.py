@@ -189,10 +189,10 @@ class Hub:
         self.spread: Callable[[], Awaitable[None]] | None = None
         """Makes other processes show their facts here too; once it has returned, no fact is missed."""
         self._is_closed = False
-        self._owed: deque[Sequence[KeptEntry]] = deque()
+        self._deferred: deque[Sequence[KeptEntry]] = deque()
         """Entries that could not be written yet, in order."""
         self._owed_size = 0
-        self._is_owing = False
+        self._retry_scheduled = False
         self._lost: dict[str, None] = {}
         """Exchanges of which nothing more is written, the latest last."""
 
@@ -203,20 +203,20 @@ class Hub:
         Entries that are still owed are written first: an exchange without its first facts would be incomplete. Raises
         what the store raises; these entries are then not written.
         """
-        while self._owed:
+        while self._deferred:
             try:
-                self._write_down(self._owed[0])
+                self._write_down(self._deferred[0])
             except (Fault, OSError):
                 raise
             except Exception:  # noqa: BLE001 - one bad record must not keep the others from being written
                 # The store will never accept this entry, which must not block everything after it.
                 _LOG.exception("what was to be recorded later is lost")
-            self._owed_size -= _size_of(self._owed.popleft())
+            self._owed_size -= _size_of(self._deferred.popleft())
         self._write_down(entries, shown)
 
     def append(self, data: bytes, exchange: str) -> None:
         """The same for encoded entries of one exchange; see `join_entries`."""
-        if self._append is None or self._owed or self._lost:
+        if self._append is None or self._deferred or self._lost:
             self.record(decode_entries(memoryview(data)))
             return
         self._append(data)
@@ -245,7 +245,7 @@ class Hub:
         # The end of an exchange is small: there is still room for it if there is none for its contents.
         if self._owed_size + size > (2 * MOST_OWED if size < _SMALL else MOST_OWED):
             return False
-        self._owed.append(entries)
+        self._deferred.append(entries)
         self._owed_size += size
         self._try_again_later()
         return True
@@ -258,7 +258,7 @@ class Hub:
 
     def is_missing(self, exchange: str) -> bool:
         """Whether there are facts of an exchange that are not recorded."""
-        owed = (entry for entries in self._owed for entry in entries)
+        owed = (entry for entries in self._deferred for entry in entries)
         return exchange in self._lost or any(
             not isinstance(each, BodyEntry) and each.exchange == exchange for each in owed
         )
@@ -268,13 +268,13 @@ class Hub:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return  # without a loop, the next `record` tries again
-        if not self._is_owing:
-            self._is_owing = True
+        if not self._retry_scheduled:
+            self._retry_scheduled = True
             loop.call_later(TRY_AGAIN, self._settle)
 
     def _settle(self) -> None:
-        self._is_owing = False
-        if self._owed:
+        self._retry_scheduled = False
+        if self._deferred:
             try:
                 self.record([])
             except (Fault, OSError):

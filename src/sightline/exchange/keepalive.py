@@ -80,7 +80,7 @@ class KeepAliveBody(ResponseBody):
 
     def __init__(self, task: "asyncio.Task[ClientResponse]", request: ClientRequest, clock: Clock) -> None:
         self._task = task
-        self._asked = request
+        self._request = request
         self._clock = clock
         self._sign = sign_of_life(request)
         self._has_begun = False
@@ -122,7 +122,7 @@ class KeepAliveBody(ResponseBody):
                 piece = await anext(pieces)
             except Fault as fault:  # a compressed stream cannot contain the fault, but this one is not compressed
                 self._is_over = True
-                return b"\n\n" + write_failed_stream(fault, self._asked.dialect, self._client)
+                return b"\n\n" + write_failed_stream(fault, self._request.dialect, self._client)
             if data := piece if self._decoder is None else self._decoder.feed(piece):
                 return data
 
@@ -131,7 +131,7 @@ class KeepAliveBody(ResponseBody):
         body = b"".join([piece async for piece in answer])
         coding = _header(answer, b"content-encoding")
         plain = decode_body(coding, body)
-        spoken = self._asked.dialect
+        spoken = self._request.dialect
         if answer.status >= 400:
             self.opened.fault = answer.fault or read_error_body(spoken, answer.status, plain)
             return write_failed_stream(self.opened.fault, spoken, self._client)
@@ -141,8 +141,8 @@ class KeepAliveBody(ResponseBody):
     @property
     def _client(self) -> Client:
         created = int(self._clock.now())
-        has_usage = wants_usage(self._asked)
-        return Client(include_usage=has_usage, id=self.opened.exchange, model=self._asked.model, created=created)
+        has_usage = wants_usage(self._request)
+        return Client(include_usage=has_usage, id=self.opened.exchange, model=self._request.model, created=created)
 
     async def leave(self) -> None:
         self._is_over = True

@@ -155,7 +155,7 @@ class Outbound(msgspec.Struct, frozen=True):
 def pass_through(client_request: ClientRequest, route: LaneRoute, variables: Mapping[str, str]) -> Outbound:
     """The request for a provider of the client's own dialect."""
     choice = route.choice
-    body, report = _own_body(client_request, choice)
+    body, report = _same_dialect_body(client_request, choice)
     is_untouched = body is client_request.body
     known = route.sent.get(is_untouched)
     if known is not None:
@@ -174,7 +174,7 @@ def own_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
     headers = _headers(request, provider, spoken, variables, is_untouched=is_untouched)
     return RequestTemplate(
         "POST",
-        _url_as_meant(request) if request.upstream else address(provider, spoken, *_tail(request, choice)),
+        _url_as_meant(request) if request.upstream else address(provider, spoken, *_path_after_base(request, choice)),
         tuple(headers),
         request.coded if is_untouched and request.coded is not None else body,
         is_passed_on=True,
@@ -185,7 +185,7 @@ def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
     """The call that passes on a raw request. Its body is sent separately."""
     provider = choice.provider
     if can_stray(request.path):
-        raise _stray()
+        raise _path_fault()
     query = _query(request, provider)
     url = raw_address(provider, f"{request.path}?{query}" if query else request.path)
     return RequestTemplate(
@@ -200,7 +200,7 @@ def raw_call(request: ClientRequest, choice: ModelChoice, variables: Mapping[str
 def body_of(client_request: ClientRequest, choice: ModelChoice) -> bytes:
     """The body for the provider, before masks. This needs neither an address nor a key."""
     if choice.dialect == client_request.dialect:
-        return _own_body(client_request, choice)[0]
+        return _same_dialect_body(client_request, choice)[0]
     return _translate(client_request, choice).data
 
 
@@ -209,21 +209,21 @@ def _translate(client_request: ClientRequest, choice: ModelChoice) -> RequestTra
     would be lost and the route or the client is strict."""
     spoken = choice.dialect
     client = dialect(client_request.dialect).read_request(decode(client_request.http_body or client_request.body))
-    _refuse_kept_state(client_request, client)
+    _refuse_provider_state(client_request, client)
     request = msgspec.structs.replace(client, model=choice.model)
     if client_request.is_stream:  # some clients ask for a stream only in the URL
         options = msgspec.structs.replace(request.options, stream=True)
         request = msgspec.structs.replace(request, options=options)
     report = Report()
     body = write_request(request, spoken, target_of(choice), report, with_url=True)
-    _lose_betas(client_request, spoken, report)
+    _report_betas(client_request, spoken, report)
     is_strict = client_request.strict or (choice.route is not None and choice.route.strict)
     if is_strict and report.refusals:
         raise _lossy(report, spoken)
-    return RequestTranslation(body, report, _as_asked(client, client_request))
+    return RequestTranslation(body, report, _with_previous_id(client, client_request))
 
 
-def _as_asked(client: Request, came: ClientRequest) -> Request:
+def _with_previous_id(client: Request, came: ClientRequest) -> Request:
     """The request with its `previous_response_id` restored: its history was inserted in place of that, and the response
     repeats the id."""
     if came.http_body is None or not (before := previous_of(came.body)):
@@ -287,7 +287,7 @@ def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tup
 # --- the same dialect -------------------------------------------------------------------------------
 
 
-def _own_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Report | None]:
+def _same_dialect_body(request: ClientRequest, choice: ModelChoice) -> tuple[bytes, Report | None]:
     """The client's bytes, with another model name if the route sets one."""
     body = request.body if request.http_body is None else request.http_body
     if choice.route is not None and choice.route.system != "in_place":
@@ -318,14 +318,14 @@ def _url_as_meant(request: ClientRequest) -> str:
     return f"{request.upstream}{request.path}{'?' if request.query else ''}{request.query}"
 
 
-def _tail(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
+def _path_after_base(request: ClientRequest, choice: ModelChoice) -> tuple[str, str]:
     """The path and query after the base URL, and the API version that the client named."""
     found = _PATH.fullmatch(request.path)
     version, path = (found[1], found[2]) if found else ("", request.path.lstrip("/"))
     if choice.model != request.model and dialect(request.dialect).model_in_path:
         path = _MODEL_IN_PATH.sub(lambda _: f"models/{in_path(choice.model)}", path, count=1)
     if can_stray(path):
-        raise _stray()
+        raise _path_fault()
     query = _query(request, choice.provider)
     return f"/{path}?{query}" if query else f"/{path}", f"/{version}" if version else ""
 
@@ -338,7 +338,7 @@ def _query(request: ClientRequest, provider: Provider) -> str:
     return "&".join(pieces)
 
 
-def _stray() -> Fault:
+def _path_fault() -> Fault:
     hint = "Send the path without dot segments, backslashes and control characters."
     return Fault(Code.INVALID_REQUEST, "the path leads out of the provider's API", hint=hint, status=400)
 
@@ -392,7 +392,7 @@ def end_to_end(headers: tuple[tuple[str, str], ...], *, with_cookies: bool = Fal
 # --- another dialect --------------------------------------------------------------------------------
 
 
-def _refuse_kept_state(request: ClientRequest, client: Request) -> None:
+def _refuse_provider_state(request: ClientRequest, client: Request) -> None:
     """Raise a fault for a request that leaves most of the conversation to its provider: it cannot go to another one.
 
     The message is the one upon which the client sends the whole conversation again; it differs by dialect.
@@ -405,7 +405,7 @@ def _refuse_kept_state(request: ClientRequest, client: Request) -> None:
     raise dialect(request.dialect).clients.state_fault(kept[0])
 
 
-def _lose_betas(request: ClientRequest, spoken: str, report: Report) -> None:
+def _report_betas(request: ClientRequest, spoken: str, report: Report) -> None:
     """Report the beta features that the client requests in its dialect's header as lost: no other provider has them."""
     header = dialect(request.dialect).clients.beta_header
     value = request.headers_by_name().get(header, "")

@@ -87,9 +87,9 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
     if request.model:
         choice = route_for(catalog, replace(request, dialect=caller), has_key)
         is_embedded = choice.provider.embedded
-        if is_embedded and request.embeds and _is_named(choice, request):
+        if is_embedded and request.embeds and _names_embedded(choice, request):
             raise no_embeddings(choice.provider_name)
-        if not is_embedded or _is_named(choice, request):
+        if not is_embedded or _names_embedded(choice, request):
             # A provider computes embeddings in its own API; its other dialects have other addresses.
             return replace_choice(choice, arriving=None) if request.embeds else choice
     if request.provider:
@@ -105,7 +105,7 @@ def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
     return found
 
 
-def _is_named(choice: ModelChoice, request: ClientRequest) -> bool:
+def _names_embedded(choice: ModelChoice, request: ClientRequest) -> bool:
     """Whether the request, or a route, names the embedded model, so that nothing may leave the machine. Requests for
     models that no provider serves lead there too."""
     names = (choice.provider_name, choice.model, f"{choice.provider_name}/{choice.model}")

@@ -54,9 +54,9 @@ class BodyTally:
         """Whether the body is counted as it arrived, in its encoding."""
         self._came, self._plain = sha256(), sha256()
         self._came_size = self._plain_size = 0
-        self._look_at_decoder()
+        self._check_decoder()
 
-    def _look_at_decoder(self) -> None:
+    def _check_decoder(self) -> None:
         if self._decoder is not None and (self._decoder.trouble or self._plain_size > self._limit):
             self._decoder, self.is_coded = None, True
 
@@ -69,7 +69,7 @@ class BodyTally:
             plain = self._decoder.feed(data)
             self._plain.update(plain)
             self._plain_size += len(plain)
-            self._look_at_decoder()
+            self._check_decoder()
         kept = plain[: self._limit - self.kept] if self._plain_size <= self._limit else b""
         self.kept += len(kept)
         return kept

@@ -87,7 +87,7 @@ class Recorder:
         self._waiting: list[KeptEntry] = []
         self._masking = self.redaction.masking()
         self._came: list[bytes] = []
-        self._came_at: list[float] = []
+        self._chunk_times: list[float] = []
         """Chunks of the response that have not been searched for secrets yet, and when they arrived."""
         self._shown: list[bytes] = []
         """The recorded response, without secrets."""
@@ -96,7 +96,7 @@ class Recorder:
         if self.sha256:
             self.keep(self.sha256, request.body)
         self.received = self.note(caller.arrival_fact(request, self.sha256))
-        self._day_time = self.received.at - self._attempted
+        self._clock_offset = self.received.at - self._attempted
         """The difference between the time of day and the monotonic clock, so that a frame needs only one clock call."""
         for plan in request.budgeted:
             self.note(Budgeted(plan))
@@ -108,7 +108,7 @@ class Recorder:
         assert isinstance(sent, FactEntry)
         self._waiting = [] if is_recorded else entries
         self._count = sent.n + 1
-        self._attempted, self._day_time = attempted, sent.at - attempted
+        self._attempted, self._clock_offset = attempted, sent.at - attempted
         self.is_recorded = is_recorded
 
     # --- events ---
@@ -134,7 +134,7 @@ class Recorder:
         self._attempted = self.clock.monotonic()
         if attempt.detail:
             attempt = replace(attempt, detail=self.redaction.text(attempt.detail))
-        self._day_time = self.note(attempt).at - self._attempted
+        self._clock_offset = self.note(attempt).at - self._attempted
         if self._observer is None:
             self._hub.expect(self)
         else:
@@ -149,7 +149,7 @@ class Recorder:
         # This runs for each chunk of each stream, so it does as little as possible. The rest is done for many chunks at
         # once.
         self._came.append(data)
-        self._came_at.append(self.clock.monotonic())
+        self._chunk_times.append(self.clock.monotonic())
         self._came_size += len(data)
         if self._hub.watching:
             self._hub.expect_frames(self)
@@ -166,7 +166,7 @@ class Recorder:
     def record_chunks(self, chunks: list[bytes], moments: list[float]) -> None:
         """These chunks of the response have passed at these times."""
         self._came += chunks
-        self._came_at += moments
+        self._chunk_times += moments
         self._came_size += sum(map(len, chunks))
         if self._came_size > _MOST_UNMASKED:
             self._make_frames()
@@ -199,10 +199,10 @@ class Recorder:
     def _make_frames(self) -> None:
         if self._flush is not None:
             self._flush()
-        came, moments = self._came, self._came_at
+        came, moments = self._came, self._chunk_times
         if not came:
             return
-        self._came, self._came_at, self._came_size = [], [], 0
+        self._came, self._chunk_times, self._came_size = [], [], 0
         if not self._first_byte:
             self._first_byte = moments[0] - self.request.received
         shown = self._masking.feed_all(came)
@@ -213,7 +213,7 @@ class Recorder:
             self._add_frames(shown, moments)
 
     def _add_frames(self, data: list[bytes], moments: list[float]) -> None:
-        ahead, attempted, n = self._day_time, self._attempted, self._count
+        ahead, attempted, n = self._clock_offset, self._attempted, self._count
         if len(moments) == 1:  # as for every response that arrives in one chunk
             at, after = [moments[0] + ahead], [moments[0] - attempted]
         else:

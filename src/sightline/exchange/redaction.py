@@ -10,15 +10,15 @@ from sightline.exchange.client_request import SESSIONS, ClientRequest, TextHeade
 from sightline.model.exchange import Received
 from sightline.wire.secrets import MASK, SHORTEST, Masking, Redaction, secrets_of, spellings
 
-_SURE: Final = 8
+_PATTERN_CHARS: Final = 8
 """How many characters of a key the regular expression matches; the rest is compared in full."""
 
 _MOST_HELD: Final = 1 << 20
-_MOST_BEGUN: Final = 32
+_MAX_MATCHES: Final = 32
 _WORDS = re.compile(rb':\s*"((?:[^"\\]++|\\.)++)"')
 
 
-class _Place(NamedTuple):
+class _Span(NamedTuple):
     """Where a piece of a key is: the number of its line, and its first and last byte."""
 
     line: int
@@ -26,12 +26,12 @@ class _Place(NamedTuple):
     stop: int
 
 
-class _Begun(NamedTuple):
+class _PartialMatch(NamedTuple):
     """The beginning of a key at the end of a string: how many characters of it, and where."""
 
     key: bytes
     length: int
-    places: tuple[_Place, ...]
+    places: tuple[_Span, ...]
 
 
 class FrameMasking(Masking):
@@ -45,8 +45,8 @@ class FrameMasking(Masking):
     def __init__(self, secrets: tuple[str, ...]) -> None:
         super().__init__(secrets)
         self._keys = spellings(secrets)
-        self._ending = _ending_of(self._keys)
-        self._begun: list[_Begun] = []
+        self._ending = _partial_key_pattern(self._keys)
+        self._begun: list[_PartialMatch] = []
         self._lines: list[bytes] = []
         self._first = 0
         """The number of the first line that is held back."""
@@ -79,7 +79,7 @@ class FrameMasking(Masking):
     def _follow(self, ending: re.Pattern[bytes]) -> None:
         """Check which of the keys that have begun continue in the last line, and which begin there."""
         number, line = self._first + len(self._lines) - 1, self._lines[-1]
-        going: list[_Begun] = []
+        going: list[_PartialMatch] = []
         for begun in self._begun:
             further = _continue_match(begun, line, number)
             if further is None:
@@ -91,9 +91,9 @@ class FrameMasking(Masking):
             going.append(further)
         for found in ending.finditer(line):
             going += _beginnings(self._keys, line, found.end() - 1, number)
-        self._begun = going[:_MOST_BEGUN]
+        self._begun = going[:_MAX_MATCHES]
 
-    def _mask(self, places: tuple[_Place, ...]) -> None:
+    def _mask(self, places: tuple[_Span, ...]) -> None:
         """Remove the pieces of a key from those of its lines that are still held."""
         self.has_found = True
         mask = MASK.encode()
@@ -126,18 +126,20 @@ class FrameMasking(Masking):
         return held
 
 
-def _continue_match(begun: _Begun, line: bytes, number: int) -> _Begun | None:
+def _continue_match(begun: _PartialMatch, line: bytes, number: int) -> _PartialMatch | None:
     """The match extended by a string of this line; None if no string continues it."""
     missing = begun.key[begun.length :]
     for words in _WORDS.finditer(line):
         length = min(len(words[1]), len(missing))
         if words[1][:length] == missing[:length]:
             start = words.start(1)
-            return _Begun(begun.key, begun.length + length, (*begun.places, _Place(number, start, start + length)))
+            return _PartialMatch(
+                begun.key, begun.length + length, (*begun.places, _Span(number, start, start + length))
+            )
     return None
 
 
-def _beginnings(keys: tuple[bytes, ...], line: bytes, stop: int, number: int) -> list[_Begun]:
+def _beginnings(keys: tuple[bytes, ...], line: bytes, stop: int, number: int) -> list[_PartialMatch]:
     """The keys that begin in the string that ends at `stop`, and how much of each."""
     words = line[line.rfind(b'"', 0, stop) + 1 : stop]
     found = []
@@ -146,21 +148,21 @@ def _beginnings(keys: tuple[bytes, ...], line: bytes, stop: int, number: int) ->
         while at >= 0:
             if key.startswith(words[at:]):
                 length = len(words) - at
-                found.append(_Begun(key, length, (_Place(number, stop - length, stop),)))
+                found.append(_PartialMatch(key, length, (_Span(number, stop - length, stop),)))
             at = words.find(key[:1], at + 1)
     return found
 
 
 @lru_cache(maxsize=256)
-def _ending_of(keys: tuple[bytes, ...]) -> re.Pattern[bytes] | None:
+def _partial_key_pattern(keys: tuple[bytes, ...]) -> re.Pattern[bytes] | None:
     """A pattern that finds strings, but not field names, that end with the beginning of one of these keys. None if
     there are no keys."""
     if not keys:
         return None
     heads = []
     for key in keys:
-        head = rb'[^"]*' if len(key) > _SURE else b""
-        for letter in reversed(key[: min(_SURE, len(key) - 1)]):
+        head = rb'[^"]*' if len(key) > _PATTERN_CHARS else b""
+        for letter in reversed(key[: min(_PATTERN_CHARS, len(key) - 1)]):
             head = re.escape(bytes([letter])) + (b"(?:" + head + b")?" if head else b"")
         heads.append(head)
     return re.compile(b"(?:" + b"|".join(heads) + rb')"(?!\s*:)')

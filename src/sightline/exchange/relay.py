@@ -130,7 +130,7 @@ class Relay:
         request in place of the HTTP client.
         """
         if request.transport == "websocket" and client is None and request.http_body is None:
-            request, client = self._alone(request)
+            request, client = self._for_single_frame(request)
         exchange = self.make_exchange(request, observer, client)
         if (self.holds.is_idle and not request.hold) or not can_keep_alive(request):
             return await self._run(exchange)
@@ -244,7 +244,7 @@ class Relay:
     def final_body(self, request: ClientRequest) -> FinalBody:
         """The body that would be sent for this request, after masks. Nothing is sent."""
         if request.transport == "websocket" and request.http_body is None:
-            request, _ = self._alone(request)
+            request, _ = self._for_single_frame(request)
         choice = self.router.route_for(request)
         body = body_of(request, choice)
         masks = request.masks and not request.counts
@@ -272,7 +272,7 @@ class Relay:
         refuse_own_address(sent.url, self._services)
         return choice, sent
 
-    def _alone(self, request: ClientRequest) -> tuple[ClientRequest, RequestClient | None]:
+    def _for_single_frame(self, request: ClientRequest) -> tuple[ClientRequest, RequestClient | None]:
         """The request for a frame that has no open socket, such as a replay: it gets a socket of its own, or is sent
         over HTTP."""
         from sightline.exchange.socket_link import OneTurnClient

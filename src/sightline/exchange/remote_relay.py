@@ -50,7 +50,7 @@ from sightline.transport.waiting import Clock
 from sightline.wire.call import HttpRequest
 from sightline.wire.jsontext import decode
 
-_PATIENT = Timeouts(connect=5.0, first_byte=0, idle=0)
+_NO_TIMEOUT = Timeouts(connect=5.0, first_byte=0, idle=0)
 """A held request waits for a user. The connection shows whether the server, which is on this machine, is alive."""
 
 _LONGEST_REFUSAL = 1 << 20
@@ -130,12 +130,12 @@ class RemoteRelay:
         """Let the server send the request; the head of the response is complete when this returns. `observer` gets each
         fact except frames."""
         response = await self._call(PATH, self._relay_call(request))
-        body = _RemoteBody(response, self._server_ended, lambda fact: self._tell(fact, observer))
+        body = _RemoteBody(response, self._server_ended, lambda fact: self._on_fact_frame(fact, observer))
         sent = self._ledger.add_request(request.provider, request.model, request.tokens, self._clock.now())
         try:
             while not isinstance(frame := await body.next_frame(), HeadFrame):
                 if isinstance(frame, FactFrame):
-                    self._tell(frame, observer)
+                    self._on_fact_frame(frame, observer)
         except BaseException:
             await body.leave()
             raise
@@ -170,14 +170,14 @@ class RemoteRelay:
         headers = (("authorization", f"Bearer {self._server.token}"), ("content-type", "application/msgpack"))
         request = HttpRequest("POST", self._server.url + path, headers, write_call(call))
         try:
-            response = await self._client.send(request, _PATIENT, past_proxy=True)
+            response = await self._client.send(request, _NO_TIMEOUT, past_proxy=True)
         except Fault:
             raise self._server_ended() from None
         if response.status != 200:
             raise await self._refusal_of(response)
         return response
 
-    def _tell(self, frame: FactFrame, observer: FactObserver | None) -> None:
+    def _on_fact_frame(self, frame: FactFrame, observer: FactObserver | None) -> None:
         fact: FactEntry = read_fact_entry(frame.noted)
         if isinstance(fact.fact, Held):
             self._on_held(self._server.link_to(fact.exchange))
@@ -217,7 +217,7 @@ class _RemoteBody(ResponseBody):
     def __init__(self, response: Response, ended: Callable[[], Fault], tell: Callable[[FactFrame], None]) -> None:
         self._response = response
         self._server_ended = ended
-        self._tell = tell
+        self._on_fact_frame = tell
         self._reader = FrameReader()
         self._waiting: deque[Frame] = deque()
         self._has_ended = False
@@ -240,7 +240,7 @@ class _RemoteBody(ResponseBody):
         while not self._has_ended:
             match await self.next_frame():
                 case FactFrame() as frame:
-                    self._tell(frame)
+                    self._on_fact_frame(frame)
                 case PieceFrame(data=data, fault=fault):
                     if fault is not None:
                         self.relayed.fault = read_fault(fault)

@@ -78,7 +78,7 @@ class _Playback(NamedTuple):
         """Respond with a complete body, even if the recording is a stream."""
         recorded, spoken = self.recorded, self.asked.dialect
         await self._wait_for_end()
-        telling = _Telling(recorded, self.request)
+        telling = _EventReader(recorded, self.request)
         fold = Fold(recorded.spoken)
         for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
             fold.add(event)
@@ -106,7 +106,7 @@ class _Playback(NamedTuple):
 
     async def _write_frames(self) -> AsyncIterator[bytes]:
         """A stream in the client's dialect, each event at the time of its frame."""
-        telling = _Telling(self.recorded, self.request)
+        telling = _EventReader(self.recorded, self.request)
         writer = dialect(self.asked.dialect).stream_writer(self._client, Report())
         for frame in self.recorded.frames:
             await self.wait(frame.after)
@@ -128,21 +128,21 @@ class _Playback(NamedTuple):
         )
 
 
-class _Telling:
+class _EventReader:
     """The events of a recording with the tool names of the client's request, up to a frame that cannot be parsed."""
 
     def __init__(self, recorded: RecordedExchange, request: Request) -> None:
         self._recorded = recorded
         spoken = dialect(recorded.spoken)
-        self._hearing = ReplyDecoder(spoken)
+        self._decoder = ReplyDecoder(spoken)
         self._restorer = NameRestorer(request, spoken.names)
         self._is_over = False
 
     def feed(self, data: bytes) -> list[StreamEvent]:
-        return self._until_failure(self._hearing.feed(data))
+        return self._until_failure(self._decoder.feed(data))
 
     def close(self) -> list[StreamEvent]:
-        return self._until_failure(self._recorded.last_events(self._hearing))
+        return self._until_failure(self._recorded.last_events(self._decoder))
 
     def _until_failure(self, events: list[StreamEvent]) -> list[StreamEvent]:
         read: list[StreamEvent] = []

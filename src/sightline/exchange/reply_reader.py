@@ -28,7 +28,7 @@ class ReplyReader:
         self._fold = Fold(spoken)
         self._keeps_events = keeps_events
         self._events: list[StreamEvent] = []
-        self._is_lost = False
+        self._gave_up = False
         self._error: Exception | None = None
         self.was_interrupted = False
         """Set if the response is known to be truncated, so that an incomplete last frame is not reported."""
@@ -47,7 +47,7 @@ class ReplyReader:
         self._read(self.decoder.whole, data)
 
     def _read(self, read: Callable[..., list[StreamEvent]], *data: bytes) -> None:
-        if not self._is_lost:
+        if not self._gave_up:
             try:
                 self._take(read(*data))
             except Exception as error:  # noqa: BLE001 - a bug in our reader must not cost the client its response
@@ -56,17 +56,17 @@ class ReplyReader:
 
     def fail(self, fault: Fault) -> None:
         """The response was interrupted by this fault."""
-        if not self._is_lost:
+        if not self._gave_up:
             self._take(self.decoder.fail(fault))
 
     @property
     def has_begun(self) -> bool:
         """Whether anything of a reply has arrived; a response that cannot be parsed counts as one."""
-        return self._has_begun or self._is_lost
+        return self._has_begun or self._gave_up
 
     @property
     def reply(self) -> Reply:
-        return Reply() if self._is_lost else self._fold.reply
+        return Reply() if self._gave_up else self._fold.reply
 
     @property
     def warning(self) -> str:
@@ -93,13 +93,13 @@ class ReplyReader:
                 self.has_failed = True
             elif isinstance(event, FrameBroken):
                 self._warnings.append(f"a frame cannot be read ({event.at}): {event.message}")
-            elif not (self._has_begun or _says_nothing(event)):
+            elif not (self._has_begun or _is_generic_event(event)):
                 self._has_begun = True
 
     def give_up(self, why: str) -> None:
         """Stop parsing: the rest of the response cannot be read."""
-        if not self._is_lost:
-            self._is_lost = True
+        if not self._gave_up:
+            self._gave_up = True
             self._warnings.append(why)
 
 
@@ -112,7 +112,7 @@ def read_so_far(spoken: str, data: bytes) -> Reply:
     return reading.reply
 
 
-def _says_nothing(event: StreamEvent) -> bool:
+def _is_generic_event(event: StreamEvent) -> bool:
     """Whether an event could result from any JSON, such as another dialect's ping, and does not begin a reply."""
     if isinstance(event, Started):
         return event.id is None and event.model is None

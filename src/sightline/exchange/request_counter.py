@@ -115,7 +115,7 @@ class RequestCounter:
         reported = possible(reply.usage)
         if self.is_plausible(choice, reported):
             return reply
-        reported = self._drop_odd_prompt(choice, body, reported)
+        reported = self._drop_implausible_prompt(choice, body, reported)
         if is_complete(reported):
             return reply
         is_read = any(each.parts for each in reply.choices)
@@ -131,7 +131,7 @@ class RequestCounter:
         window = choice.facts.context_window
         return window is None or (usage.input_tokens or 0) <= window
 
-    def _drop_odd_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
+    def _drop_implausible_prompt(self, choice: ModelChoice, body: bytes, usage: Usage | None) -> Usage | None:
         """The usage without its prompt tokens if these exceed the context of the model, and are more than twice the
         estimate. The context alone does not decide: the size known here may be out of date."""
         window = choice.facts.context_window

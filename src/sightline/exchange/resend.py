@@ -261,7 +261,7 @@ class ResendSources:
                 exchange.refuse_raw("sent to another model")
         if model:
             arriving = exchange.received.dialect
-            self._need_key(choose(self._catalog, model, has_key=self._has_key, arriving=arriving).provider)
+            self._require_key(choose(self._catalog, model, has_key=self._has_key, arriving=arriving).provider)
             request = elsewhere(exchange, model)
             is_as_received = request.dialect != exchange.spoken
             return msgspec.structs.replace(request, masks=is_as_received if masks is None else masks)
@@ -276,7 +276,7 @@ class ResendSources:
         if not provider.has_credential and had_credential(exchange):
             message = f"the client's credential for {name} is not on record"
             raise Fault(Code.AUTH, message, hint=f"Set key_env in [providers.{name}] to the name of a variable.")
-        self._need_key(provider)
+        self._require_key(provider)
         request = msgspec.structs.replace(
             again(exchange), masks=bool(masks), retries=self._route_retries(exchange, name)
         )
@@ -296,7 +296,7 @@ class ResendSources:
             return None  # its model is no longer known
         return choice.route.retries if choice.route is not None and choice.provider_name == provider else None
 
-    def _need_key(self, provider: Provider) -> None:
+    def _require_key(self, provider: Provider) -> None:
         if not self._has_key(provider):
             variable = provider.key_env
             hint = f"Set {variable} in the environment: credentials are not on record. {provider.key_help}".strip()
@@ -312,7 +312,7 @@ class Resender:
     def __init__(self, relay: Relay, store: Store, means: ResendSources, clock: Clock) -> None:
         self._relay = relay
         self._store = store
-        self._means = means
+        self._sources = means
         self._clock = clock
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -321,7 +321,7 @@ class Resender:
     ) -> str:
         """Send this exchange again; returns the new exchange's id as soon as it is recorded."""
         exchange = await load_exchange(self._store, summary)
-        return await self.send(self._means.request_for(exchange, model=model, body=body, masks=masks))
+        return await self.send(self._sources.request_for(exchange, model=model, body=body, masks=masks))
 
     async def send(self, request: ClientRequest) -> str:
         """Send a request for which no client waits; returns its exchange's id as soon as it is recorded."""
@@ -356,12 +356,12 @@ class Resender:
                         pass  # it is recorded
                 return
             async with await self._relay.start(request, observer) as relayed:
-                await read_answer(relayed, request.dialect, _unheard)
+                await read_answer(relayed, request.dialect, _ignore_event)
         except Fault as fault:
             _LOG.info("the replay of %s failed: %s", request.origin, fault.message)  # the record contains the same
 
 
-def _unheard(_event: StreamEvent) -> None:
+def _ignore_event(_event: StreamEvent) -> None:
     """Does nothing: the response is recorded."""
 
 

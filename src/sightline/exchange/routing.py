@@ -66,12 +66,12 @@ def route_for(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> Mode
     except Fault as fault:
         if fault.code is not Code.MODEL_UNKNOWN:
             raise
-        return _home(catalog, request, arriving, has_key, fault)
+        return _home_or_embedded(catalog, request, arriving, has_key, fault)
     if choice.route is not None or choice.provider.embedded:
         return with_own(choice, request, has_key, is_implied=False)
     if has_key(choice.provider) or has_credential(request):
         return with_own(choice, request, has_key, is_implied=True)
-    return _home(catalog, request, arriving, has_key, None)
+    return _home_or_embedded(catalog, request, arriving, has_key, None)
 
 
 def credential(request: ClientRequest, first: str = "") -> str:
@@ -85,11 +85,11 @@ def credential(request: ClientRequest, first: str = "") -> str:
 
 
 def has_credential(request: ClientRequest) -> bool:
-    return _shows(request.headers, request.query)
+    return _has_credential(request.headers, request.query)
 
 
 @lru_cache(maxsize=512)
-def _shows(headers: TextHeaders, query: str) -> bool:
+def _has_credential(headers: TextHeaders, query: str) -> bool:
     return bool(credential(ClientRequest("", b"", headers, "", query)))
 
 
@@ -136,7 +136,7 @@ def provider_in_path(catalog: Catalog, request: ClientRequest, arriving: Dialect
     return choice_of(catalog, request.provider, catalog.providers[request.provider], request.model, arriving)
 
 
-def _home(
+def _home_or_embedded(
     catalog: Catalog, request: ClientRequest, arriving: DialectName, has_key: HasKey, unknown: Fault | None
 ) -> ModelChoice:
     home = home_of(catalog, request, arriving, has_key)

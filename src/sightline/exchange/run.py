@@ -34,7 +34,7 @@ from sightline.wire.call import HttpRequest
 if TYPE_CHECKING:
     from sightline.exchange.stored_replies import StoredReplies
 
-_ANYWHERE = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
+_WILDCARD_HOSTS = frozenset({"0.0.0.0", "::", "localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ def refuse_own_address(url: str, services: ExchangeServices) -> None:
         return
     origin = target(url).origin
     for host, port in services.own_addresses:
-        is_here = origin.host == host or (host in _ANYWHERE and origin.is_loopback)
+        is_here = origin.host == host or (host in _WILDCARD_HOSTS and origin.is_loopback)
         if origin.port == port and is_here:
             raise Fault(
                 Code.CONFIG,

@@ -78,7 +78,7 @@ class SocketResponse:
         self._timeouts = timeouts
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._watch()
+        self._schedule_check()
 
     def header(self, name: str) -> str:
         return header(self.headers, name.encode("latin-1"))
@@ -91,7 +91,7 @@ class SocketResponse:
         if not self._has_begun:
             self._has_begun = True
             self._stop_timer()
-            self._watch()
+            self._schedule_check()
         self._pieces.append(b"data: %b\n\n" % data)
         self._buffered += len(data)
         self._has_ended = self._has_ended or is_last
@@ -197,13 +197,13 @@ class SocketResponse:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    def _watch(self) -> None:
+    def _schedule_check(self) -> None:
         limit = self._timeouts.idle if self._has_begun else self._timeouts.first_byte
         if limit:
             due = max(self._link.heard, self._link.asked) + limit
-            self._timer = self._loop.call_at(due, self._look)
+            self._timer = self._loop.call_at(due, self._check_timeout)
 
-    def _look(self) -> None:
+    def _check_timeout(self) -> None:
         limit = self._timeouts.idle if self._has_begun else self._timeouts.first_byte
         since = max(self._link.heard, self._link.asked)
         if self._link.is_paused:
@@ -212,7 +212,7 @@ class SocketResponse:
             self._timer = None
             self._link.give_up(faults.silent(self._link.place, limit, begun=self._has_begun))
             return
-        self._watch()
+        self._schedule_check()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

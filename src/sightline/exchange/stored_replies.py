@@ -218,7 +218,7 @@ class StoredReplies:
             case "GET", "":
                 return encode(stored.document())
             case "GET", children if children == api.children:
-                return encode(list_page(await self._children(stored), query, is_newest_first=not api.can_change))
+                return encode(list_page(await self._input_items(stored), query, is_newest_first=not api.can_change))
             case "DELETE", "":
                 await self._note(stored, msgspec.structs.replace(stored.fact, is_deleted=True))
                 return encode(api.deletion(stored.name))
@@ -226,12 +226,12 @@ class StoredReplies:
                 changed = await self._note(stored, msgspec.structs.replace(stored.fact, metadata=_metadata_in(body)))
                 return encode(changed.document())
             case "POST", "cancel" if not api.can_change:
-                return _cancel(stored)
+                return _cancel_response(stored)
             case _:
                 hint = "Look at the API's reference for what can be asked of it."
                 raise Fault(Code.USAGE, f"{method} is nothing that can be asked of it", hint=hint, status=405)
 
-    async def _children(self, stored: StoredReply) -> list[JsonObject]:
+    async def _input_items(self, stored: StoredReply) -> list[JsonObject]:
         """The input of a reply, with everything that came before it."""
         body, recorded = stored.body, stored.recorded
         before = previous_of(body)
@@ -291,7 +291,7 @@ def _metadata_in(body: bytes) -> JsonObject:
     return metadata
 
 
-def _cancel(stored: StoredReply) -> bytes:
+def _cancel_response(stored: StoredReply) -> bytes:
     """Only a background reply can be cancelled; a translation has ended by the time its client has its id."""
     document = decode(stored.body)
     if isinstance(document, dict) and document.get("background") is True and not stored.is_open:

@@ -43,11 +43,11 @@ class StreamPump(ResponseBody):
         try:
             out = self._tap.take(data) if data else b""
         except Fault as fault:
-            return await self._last(fault)
+            return await self._finish(fault)
         if self._tap.has_ended:
             await self._close(None)
             return out
-        return out + await self._last(None)
+        return out + await self._finish(None)
 
     async def begin(self) -> bytes:
         """Wait for the first bytes for the client. The iteration still yields them first."""
@@ -75,9 +75,9 @@ class StreamPump(ResponseBody):
             try:
                 out = tap.take(await (self._read_late() if tap.may_end else self._response.__anext__()))
             except StopAsyncIteration:
-                out = await self._last(None)
+                out = await self._finish(None)
             except Fault as fault:
-                out = await self._last(fault)
+                out = await self._finish(fault)
             if out:
                 return out
             tap.catch_up()  # the tap has held these bytes back, and has to parse them
@@ -104,7 +104,7 @@ class StreamPump(ResponseBody):
                 await client.until_writable()
             if self._is_over or tap.has_ended or tap.may_end:
                 continue
-            way = self._find_way(client)
+            way = self._direct_path(client)
             may_find_way = way is None and client.chunk_writer() is not None  # possibly later, once the reply has begun
             try:
                 try:
@@ -113,11 +113,11 @@ class StreamPump(ResponseBody):
                     if way is not None:
                         tap.recorder.end_passing()
             except Fault as fault:
-                write(await self._last(fault))
+                write(await self._finish(fault))
             if client.is_paused:
                 await client.until_writable()
 
-    def _find_way(self, client: ChunkWriter) -> StraightWay | None:
+    def _direct_path(self, client: ChunkWriter) -> StraightWay | None:
         """A direct path from socket to client, if the client gets the bytes unchanged, in the chunks in which they
         arrive; None otherwise."""
         recorder, passing, writer = self._tap.recorder, self._tap.find_passing(), client.chunk_writer()
@@ -143,7 +143,7 @@ class StreamPump(ResponseBody):
         except TimeoutError:
             raise StopAsyncIteration from None  # some servers keep the connection open
 
-    async def _last(self, fault: Fault | None) -> bytes:
+    async def _finish(self, fault: Fault | None) -> bytes:
         fault = self._abort_reason or fault
         self._is_over = True
         try:

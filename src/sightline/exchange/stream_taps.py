@@ -113,11 +113,11 @@ class VerbatimTap(Tap):
         without keys, and each chunk as it arrives."""
         self._unread: list[bytes] = []
         self._unread_size = 0
-        self._plain = dialect(spoken).plain_stream if self.is_framed else None
+        self._fast_reader = dialect(spoken).plain_stream if self.is_framed else None
         """Parses the whole stream at its end; None once the incremental reader has taken over, or has to."""
-        self._most_unread = _READ_SIZE if self._plain is None else _MOST_UNREAD
+        self._most_unread = _READ_SIZE if self._fast_reader is None else _MOST_UNREAD
         self._reply: Reply | None = None
-        self._early: bytearray | None = bytearray()
+        self._held_back: bytearray | None = bytearray()
         """What is held back until the reply begins; None from then on."""
         self._rest = b""
         """What the masking has held back until the end."""
@@ -126,14 +126,14 @@ class VerbatimTap(Tap):
 
     @cached_property
     def _reading(self) -> ReplyReader:
-        return ReplyReader(self._spoken)  # created only if `_plain` does not parse the stream
+        return ReplyReader(self._spoken)  # created only if `_fast_reader` does not parse the stream
 
     def share_reading(self) -> ReplyReader | None:
         """The reader of a stream to which an error can be added; None for others, which are not parsed before their
         end."""
         if not self.is_framed:
             return None
-        self._is_shared, self._plain = True, None
+        self._is_shared, self._fast_reader = True, None
         self._reading = ReplyReader(self._spoken, keeps_events=True)
         return self._reading
 
@@ -158,8 +158,8 @@ class VerbatimTap(Tap):
         if self._is_shared:
             self.recorder.has_masked_reader = self._masking.has_found
             self._read()
-        if self._early is not None:
-            shown = self._hold_until_reply(self._early, shown)
+        if self._held_back is not None:
+            shown = self._hold_until_reply(self._held_back, shown)
         if shown:
             self._last = shown
         return shown
@@ -167,7 +167,7 @@ class VerbatimTap(Tap):
     def take_whole(self, data: bytes) -> Reply | None:
         """Take a stream that has arrived completely and that passes unchanged, and end the response. Returns None, and
         takes nothing, if it is not such a stream. Most short ones are."""
-        reply = None if self._plain is None or self._is_shared else self._plain.read(data)
+        reply = None if self._fast_reader is None or self._is_shared else self._fast_reader.read(data)
         if reply is not None and self._has_secrets:
             masking = FrameMasking(self._exchange.secrets)
             reply = reply if masking.feed(data) + masking.close() == data else None
@@ -179,7 +179,7 @@ class VerbatimTap(Tap):
 
     def find_passing(self) -> Passing | None:
         """The passing of a stream whose reply has begun."""
-        if self._early is not None or self._decoder is not None or self._is_shared:
+        if self._held_back is not None or self._decoder is not None or self._is_shared:
             return None
         return Passing(self._keep, self._masking.feed if self._has_secrets else None)
 
@@ -203,21 +203,21 @@ class VerbatimTap(Tap):
         self._masking.feed(plain)
         if self._masking.has_found:
             raise key_repeated()
-        return data if self._early is None else self._hold_until_reply(self._early, data)
+        return data if self._held_back is None else self._hold_until_reply(self._held_back, data)
 
     def _hold_until_reply(self, early: bytearray, shown: bytes) -> bytes:
         """The bytes that can be passed on before anything of a reply has arrived."""
-        if self._plain is not None and len(early) + len(shown) == self._unread_size:
+        if self._fast_reader is not None and len(early) + len(shown) == self._unread_size:
             begun = bytes(early) + shown if early else shown
-            if self._plain.begins(begun):
-                self._early = None
+            if self._fast_reader.begins(begun):
+                self._held_back = None
                 return begun
         early += shown
         self._read()
         reading = self._reading
         is_refused = reading.has_failed and not reading.decoder.was_cut and self.is_framed
         if reading.has_begun or is_refused or len(early) > _MOST_EARLY:
-            self._early = None
+            self._held_back = None
             return bytes(early)
         if not self.is_framed or reading.decoder.was_cut:
             return b""
@@ -236,7 +236,7 @@ class VerbatimTap(Tap):
             self._unread.clear()
             self._unread_size = 0
             self.is_behind = False
-            self._plain, self._most_unread = None, _READ_SIZE
+            self._fast_reader, self._most_unread = None, _READ_SIZE
             self._reading.feed(data)
 
     def _read_rest(self) -> None:
@@ -251,8 +251,8 @@ class VerbatimTap(Tap):
 
     def end(self) -> bytes:
         """The bytes that were held back, and an error if the stream ended before the reply was complete."""
-        if self._plain is not None:
-            self._reply = self._plain.read(b"".join(self._unread))
+        if self._fast_reader is not None:
+            self._reply = self._fast_reader.read(b"".join(self._unread))
             if self._reply is not None:
                 self._rest += self._masking.close()
                 self._exchange.end_response(FinishedEnd(self._reply))
@@ -264,7 +264,7 @@ class VerbatimTap(Tap):
         if reply.fault is None:
             self._exchange.end_response(FinishedEnd(reply, self._reading.warning))
             return self._flush()
-        is_empty = self._early is not None
+        is_empty = self._held_back is not None
         can_add = self.is_framed or (self._decoder is None and self._reading.decoder.can_add_element)
         if not can_add and (is_empty or not was_sent):
             # This stream cannot contain an error: the client gets a status, or the transfer is aborted.
@@ -273,7 +273,7 @@ class VerbatimTap(Tap):
             raise reply.fault
         self._exchange.end_response(FailedEnd(reply.fault, usage=reply.usage))
         if is_empty and self._reading.decoder.was_cut:
-            self._early = None  # clients do not look for an error after the end of a stream
+            self._held_back = None  # clients do not look for an error after the end of a stream
             return self._error(reply.fault)
         held = self._flush()
         return held + self._error(reply.fault) if can_add and (is_empty or not was_sent) else held
@@ -281,7 +281,7 @@ class VerbatimTap(Tap):
     def _flush(self) -> bytes:
         """The bytes that the client has not received yet."""
         held, self._rest = self._rest, b""
-        early, self._early = bytes(self._early or b""), None
+        early, self._held_back = bytes(self._held_back or b""), None
         held = early if self._decoder is not None else early + held
         self._last = held or self._last
         return held
@@ -341,13 +341,13 @@ class TranslatingTap(Tap):
         self.recorder.record_chunk(plain)
         if self._decoder is not None and self._decoder.trouble:
             raise unreadable(self._decoder.trouble)
-        return self._give(self._translation.feed(plain))
+        return self._emit(self._translation.feed(plain))
 
     def end(self) -> bytes:
-        return self._give(self._translation.close(), is_last=True)
+        return self._emit(self._translation.close(), is_last=True)
 
     def fail(self, fault: Fault) -> bytes:
-        return self._give(self._translation.fail(fault), is_last=True)
+        return self._emit(self._translation.fail(fault), is_last=True)
 
     def leave(self) -> None:
         """The client has gone. If it has received the end of its stream before, the response has ended already."""
@@ -355,7 +355,7 @@ class TranslatingTap(Tap):
             self._has_ended_response = True
             self._exchange.end_response(CancelledEnd(cancel_reason()))
 
-    def _give(self, data: bytes, *, is_last: bool = False) -> bytes:
+    def _emit(self, data: bytes, *, is_last: bool = False) -> bytes:
         self.has_ended, self.may_end = self._translation.has_ended, self._translation.may_end
         is_over = is_last or self.has_ended
         data = self._masking.feed(data) + (self._masking.close() if is_over else b"")

@@ -32,7 +32,7 @@ from sightline.wire.coding import decode_body
 from sightline.wire.jsontext import decode
 
 _LOG = logging.getLogger("sightline.gateway")
-_DOUBLED: Final = re.compile(r"/+(v\d+[a-z0-9]*)(?:/+\1)+(?=/)")
+_DOUBLED_VERSION: Final = re.compile(r"/+(v\d+[a-z0-9]*)(?:/+\1)+(?=/)")
 _CONTINUE: Final = 100
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _FOR_MODELS: Final = re.compile(
@@ -86,7 +86,7 @@ async def pass_raw(
         RAW_HTTP,
         b"",
         text_headers(each for each in headers if each[0] != b"content-length"),  # the body has it
-        place.path if upstream else _DOUBLED.sub(r"/\1", place.path, count=1),
+        place.path if upstream else _DOUBLED_VERSION.sub(r"/\1", place.path, count=1),
         query,
         provider=place.provider,
         session=place.session,
@@ -122,7 +122,7 @@ async def _start(relay: Relay, request: ClientRequest, body: RawClient, send: Cl
         send.respond(relayed.status, relayed.headers, relayed.whole_body)
         return
     async with relayed:
-        await _hand_over(relayed, send)
+        await _stream_response(relayed, send)
 
 
 async def _refuse(request: ClientRequest, fault: Fault, send: ClientWriter) -> None:
@@ -167,7 +167,7 @@ async def _read_all(body: IncomingBody) -> bytes:
     return b"".join(pieces)
 
 
-async def _hand_over(relayed: ClientResponse, send: ClientWriter) -> None:
+async def _stream_response(relayed: ClientResponse, send: ClientWriter) -> None:
     """Send the response as it arrives. Its last byte is sent after the end of the iteration, because only then
     everything is recorded."""
     await send(response_start(relayed.status, relayed.headers))

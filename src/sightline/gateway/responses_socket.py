@@ -49,7 +49,7 @@ _NO_SOCKET: Final = frozenset({404, 405, 426, 501})
 """The statuses by which a server says that it has no socket here; it is then called over HTTP."""
 
 _INTERNAL_ERROR: Final = 1011
-_NOTHING_SAID: Final = Reply(choices=(Choice(finish="stop"),))
+_EMPTY_REPLY: Final = Reply(choices=(Choice(finish="stop"),))
 
 
 class _ClientFrame(msgspec.Struct):
@@ -263,7 +263,7 @@ class ResponsesSocket(SocketEvents):
             return await self._handler.start(msgspec.structs.replace(request, body=form.body))
         if warm_up:
             # A provider that is called over HTTP has nothing to warm up; the items are kept for later requests.
-            return self._relay.answer_here(request, _NOTHING_SAID)
+            return self._relay.answer_here(request, _EMPTY_REPLY)
 
         def look(entry: FactEntry) -> None:
             if isinstance(entry.fact, AttemptStarted):
@@ -333,12 +333,12 @@ class ResponsesSocket(SocketEvents):
         dialled = await self._relay.dial_socket(
             handshake, seconds, longest=self._longest, compresses=self._client.wants_compression
         )
-        link = SocketLink(dialled, handshake.url, self._take_stray, self._link_closed)
+        link = SocketLink(dialled, handshake.url, self._on_unmatched_frame, self._link_closed)
         link.texts = self._texts
         self._links[choice.provider_name] = link
         return link
 
-    def _take_stray(self, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback
+    def _on_unmatched_frame(self, data: bytes, lane: str, is_text: bool) -> None:  # noqa: FBT001 - a callback
         """Handle a frame of the provider that belongs to no request."""
         turn = self._turns.get(lane)
         if is_text and read_kind(data).type == "response.created":
@@ -374,9 +374,9 @@ class ResponsesSocket(SocketEvents):
         self._links = {name: each for name, each in self._links.items() if each is not link}
         is_needed = any(turn.is_http or not turn.has_left.is_set() for turn in self._turns.values())
         if not self._links and not is_needed:
-            asyncio.get_running_loop().create_task(self._close_behind_turns(code, reason)).add_done_callback(_forget)
+            asyncio.get_running_loop().create_task(self._close_after_turns(code, reason)).add_done_callback(_forget)
 
-    async def _close_behind_turns(self, code: int, reason: str) -> None:
+    async def _close_after_turns(self, code: int, reason: str) -> None:
         if self._tasks:
             await asyncio.wait(self._tasks)
         if code == 1006:

@@ -107,7 +107,7 @@ class ClientSocket:
         if subprotocol:
             headers.append((b"sec-websocket-protocol", subprotocol.encode()))
         transport = self._send.upgrade([*headers, *passed], self)
-        _keep_awake(transport)
+        _enable_keepalive(transport)
         protocol = FrameProtocol(SERVER, max_size=self._longest, logger=FRAMES_LOG)
         protocol.extensions = [] if agreed is None else [agreed[1]]
         self.socket = MessageSocket(protocol, transport, self)
@@ -172,7 +172,7 @@ class ClientSocket:
         self._change.set()
 
 
-def _keep_awake(transport: asyncio.Transport) -> None:
+def _enable_keepalive(transport: asyncio.Transport) -> None:
     """Enable TCP keep-alive: a socket may be silent for an hour, and the system should detect whether its client is
     gone."""
     raw = transport.get_extra_info("socket")
@@ -208,14 +208,14 @@ class FrameWriter:
         """Send the events that these bytes complete."""
         # Nearly always they are one event that arrived as one frame.
         if self._decoder is None and data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2:
-            self._give(data[6:-2])
+            self._send_event(data[6:-2])
             return
         if self._decoder is None:
             self._decoder = SseDecoder()
         for frame in self._decoder.feed(data):
-            self._give(frame.data)
+            self._send_event(frame.data)
 
-    def _give(self, data: bytes) -> None:
+    def _send_event(self, data: bytes) -> None:
         if not data or data == b"[DONE]":
             return
         if read_kind(data).type in TERMINAL:
@@ -232,7 +232,7 @@ class FrameWriter:
     def finish(self) -> None:
         if self._decoder is not None:
             for frame in self._decoder.close():
-                self._give(frame.data)
+                self._send_event(frame.data)
         for data in self._held:
             self._client.send(data)
         self._held.clear()

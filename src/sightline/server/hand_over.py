@@ -14,15 +14,15 @@ from sightline.web.asgi import AsgiScope
 if TYPE_CHECKING:
     from sightline.server.http_connection import ClientConnection
 
-_AGAIN: Final = 0.01
-_LEAST: Final = 12
+_RETRY_SECONDS: Final = 0.01
+_MIN_PREFIX: Final = 12
 """Bytes that suffice to tell a path of the workbench from others."""
 
 
 def is_plain(first: bytes) -> bool:
     """Whether a request that begins like this can be served by any process. False if in doubt."""
     return (
-        len(first) >= _LEAST
+        len(first) >= _MIN_PREFIX
         and first.startswith(b"POST /")
         and not first.startswith(
             (b"POST / ", b"POST /?", b"POST /api", b"POST /ui", b"POST /favicon", b"POST /example")
@@ -46,14 +46,14 @@ class HandOver:
     def take(self, connection: "ClientConnection", first: bytes) -> None:
         """Hand the connection over once the client has received everything that was written for it."""
         connection.pause_reading()
-        self._give(connection, first)
+        self._transfer(connection, first)
 
-    def _give(self, connection: "ClientConnection", first: bytes) -> None:
+    def _transfer(self, connection: "ClientConnection", first: bytes) -> None:
         transport = connection.transport
         if transport.is_closing():
             return
         if transport.get_write_buffer_size():
-            asyncio.get_running_loop().call_later(_AGAIN, self._give, connection, first)
+            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._transfer, connection, first)
         elif self._send(first, transport.get_extra_info("socket").fileno()):
             transport.abort()  # closes only this process's side: the connection itself stays open
         else:

@@ -75,7 +75,7 @@ class Http2Call:
         self._unread = 0
         """Bytes of the body, with padding, that were not acknowledged, so that the client may not send as many
         others."""
-        self._was_asked_for = self._was_received = False
+        self._continue_sent = self._was_received = False
         self._change: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
 
@@ -94,8 +94,8 @@ class Http2Call:
     async def receive(self) -> RequestEvent:
         connection = self._connection
         self._was_received = True
-        if not self._pieces and not self.has_body and not self._was_asked_for:
-            self._was_asked_for = True
+        if not self._pieces and not self.has_body and not self._continue_sent:
+            self._continue_sent = True
             if header(self.scope["headers"], b"expect").lower() == "100-continue":
                 connection.send_interim(self, 100, [])
         while not self._pieces and not self.has_body and not self.is_answered:
@@ -224,7 +224,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
         self._connections.add(self)
-        self.task = self._loop.create_task(self._stay())
+        self.task = self._loop.create_task(self._run_until_closed())
         self._h2.local_settings = Settings(
             client=False,
             initial_values={
@@ -267,7 +267,7 @@ class Http2Connection(asyncio.Protocol):
             self.transport.resume_reading()
         self._pump_all()
 
-    async def _stay(self) -> None:
+    async def _run_until_closed(self) -> None:
         """Wait until the connection or the server ends; then end everything that works for the client."""
         try:
             await self._loop.create_future()
@@ -294,7 +294,7 @@ class Http2Connection(asyncio.Protocol):
                     self._pump_all()
             case StreamReset():
                 self._count_idle()
-                self._take_back(event)
+                self._on_reset(event)
             case ConnectionTerminated():
                 self._abandon()  # h2 allows nothing more to be sent, and a client that sends this has what it wants
             case _:
@@ -343,7 +343,7 @@ class Http2Connection(asyncio.Protocol):
             return
         call.add_body(event.data or b"", counted)
 
-    def _take_back(self, event: StreamReset) -> None:
+    def _on_reset(self, event: StreamReset) -> None:
         assert event.stream_id is not None
         call = self._calls.pop(event.stream_id, None)
         if call is None:

@@ -44,7 +44,7 @@ class HttpCall:
     """Whether the head of the response was made."""
     is_answered = False
     _waiting = 0
-    _was_asked_for = False
+    _continue_sent = False
     """Whether a client that waits for permission to send its body has received it."""
     _head = b""
     """The head of the response until it is written with the first part of the body: each write is a packet."""
@@ -89,8 +89,8 @@ class HttpCall:
 
     async def receive(self) -> RequestEvent:
         connection = self._connection
-        if not self._pieces and not self.has_body and not self._was_asked_for:
-            self._was_asked_for = True
+        if not self._pieces and not self.has_body and not self._continue_sent:
+            self._continue_sent = True
             if header(self.scope["headers"], b"expect").lower() == "100-continue":
                 connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while not self._pieces and not self.has_body and not self.is_answered:
@@ -108,9 +108,9 @@ class HttpCall:
 
     def take_body(self) -> bytes | None:
         pieces = self._pieces
-        if not self.has_body or self.is_answered or self._was_asked_for:
+        if not self.has_body or self.is_answered or self._continue_sent:
             return None
-        self._was_asked_for = True
+        self._continue_sent = True
         self._waiting = 0
         self._pieces = []
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)

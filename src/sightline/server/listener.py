@@ -88,23 +88,23 @@ class App:
         self._guard: Final = guard
         self._gateway: Final = gateway
         self._workbench: Final = workbench
-        self._let_in: set[object] = set()
+        self._allowed_heads: set[object] = set()
         """Heads of requests that are known to be for the gateway, and not from a foreign page."""
 
     def __call__(self, scope: AsgiScope, receive: Receive, send: ClientWriter) -> Awaitable[None]:
         """Answer one request; the result is awaited by the caller. A coroutine around another would cost time for each
         chunk."""
         head = scope.get("head")
-        if head in self._let_in:
+        if head in self._allowed_heads:
             return self._gateway.serve(scope, receive, send)
         serving = self._workbench if self._workbench.serves(scope) else self._gateway
         refusal = self._guard.refusal(scope["headers"])
         if refusal is not None:
             return serving.refusal(scope, refusal).to(send)
         if head is not None and serving is self._gateway:
-            if len(self._let_in) >= _MOST_KNOWN:
-                self._let_in.clear()
-            self._let_in.add(head)
+            if len(self._allowed_heads) >= _MOST_KNOWN:
+                self._allowed_heads.clear()
+            self._allowed_heads.add(head)
         return serving.serve(scope, receive, send)
 
 

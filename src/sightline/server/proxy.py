@@ -49,7 +49,7 @@ _LOGIN = re.compile(r"/oauth2?(?:/|$)", re.IGNORECASE)
 
 _PORT = re.compile(r":\d*$")
 _PLAIN: Final = {"content-type": "text/plain; charset=utf-8", "connection": "close"}
-_OF_A_REFUSAL: Final = frozenset({"UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE", "ACCESS_DENIED"})
+_REFUSAL_ALERTS: Final = frozenset({"UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE", "ACCESS_DENIED"})
 
 
 def login_of(token: str, session: str) -> tuple[str, str]:
@@ -169,7 +169,7 @@ class ProxyConnection(asyncio.Protocol):
 
     def __init__(self, settings: ProxySettings) -> None:
         self._settings = settings
-        self._heard = bytearray()
+        self._buffer = bytearray()
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
@@ -181,22 +181,22 @@ class ProxyConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has left before it was served, or while a connection was made for it."""
-        self._over()
+        self._cleanup()
         if self.task is not None:
             self.task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        self._heard += data
-        end = self._heard.find(b"\r\n\r\n")
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
-            if len(self._heard) > _MOST_HEAD:
+            if len(self._buffer) > _MOST_HEAD:
                 self._answer(431, "the head of the request is larger than 16 KiB")
             return
         if self._timer is not None:
             self._timer.cancel()
         self.transport.pause_reading()
-        head, rest = bytes(self._heard[:end]), bytes(self._heard[end + 4 :])
-        self._heard.clear()
+        head, rest = bytes(self._buffer[:end]), bytes(self._buffer[end + 4 :])
+        self._buffer.clear()
         self.task = self._loop.create_task(self._serve(head, rest))
 
     async def _serve(self, head: bytes, rest: bytes) -> None:
@@ -211,7 +211,7 @@ class ProxyConnection(asyncio.Protocol):
             _LOG.exception("a connection of the proxy failed")
             abort(self.transport)
         finally:
-            self._over()
+            self._cleanup()
 
     async def _serve_request(self, head: bytes, rest: bytes) -> None:
         line, *lines = head.split(b"\r\n")
@@ -281,7 +281,7 @@ class ProxyConnection(asyncio.Protocol):
 
     def _note_refusal(self, error: OSError, session: str, host: str) -> None:
         reason = str(getattr(error, "reason", None) or "")
-        if isinstance(error, ssl.SSLError) and "ALERT" in reason and any(each in reason for each in _OF_A_REFUSAL):
+        if isinstance(error, ssl.SSLError) and "ALERT" in reason and any(each in reason for each in _REFUSAL_ALERTS):
             self._settings.note_refusal(session, host, reason.rpartition("ALERT_")[2].replace("_", " ").lower())
         else:
             _LOG.info("no TLS with a client for %s: %s", host, reason or error)
@@ -316,7 +316,7 @@ class ProxyConnection(asyncio.Protocol):
         self.transport.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         self.transport.close()
 
-    def _over(self) -> None:
+    def _cleanup(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._settings.open.discard(self)

@@ -234,7 +234,7 @@ class Sender:
                 outgoing = await self._sign(outgoing, outgoing.request.body)
             response = await self._client.send(outgoing.request, outgoing.timeouts, past_proxy=outgoing.past_proxy)
         except Fault as fault:
-            if _never_left(fault):
+            if _was_not_sent(fault):
                 self._ledger.unsent(sent, self._clock.now())
             elif may_retry(fault):
                 self._ledger.settle(sent, 0, self._clock.now())
@@ -310,7 +310,7 @@ async def _read_whole(body: RequestBody) -> _WholeBody:
     return _WholeBody(whole, body.trailers, [whole] if whole else [])
 
 
-def _never_left(fault: Fault) -> bool:
+def _was_not_sent(fault: Fault) -> bool:
     """Whether the provider cannot have received the request: it was refused here, or there was no connection."""
     details = fault.details
     return fault.code in _REFUSED_HERE or (isinstance(details, dict) and details.get("kind") in _NOT_CONNECTED)

@@ -44,20 +44,20 @@ FRAMES_LOG.setLevel(logging.WARNING)  # `websockets` reports each end of a conne
 
 
 _WINDOW_BITS: Final = 12
-_SMALL: Final = {"memLevel": 5}
+_DEFLATE_SETTINGS: Final = {"memLevel": 5}
 """With a window of 4 KB: events are short, and the memory for each of them is small."""
 _ACCEPTED: Final = ServerPerMessageDeflateFactory(
     server_no_context_takeover=True,
     client_no_context_takeover=True,
     server_max_window_bits=_WINDOW_BITS,
     client_max_window_bits=_WINDOW_BITS,
-    compress_settings=_SMALL,
+    compress_settings=_DEFLATE_SETTINGS,
 )
 _OFFERED: Final = ClientPerMessageDeflateFactory(
     server_no_context_takeover=True,
     client_no_context_takeover=True,
     client_max_window_bits=_WINDOW_BITS,
-    compress_settings=_SMALL,
+    compress_settings=_DEFLATE_SETTINGS,
 )
 
 
@@ -293,12 +293,12 @@ class DialledSocket(ForeignConnection):
             return
         self._has_begun = True
         self._protocol.receive_data(data)
-        self._look()
+        self._on_handshake_data()
 
     def eof_received(self) -> None:
         if self._has_begun and not self._answered.done():
             self._protocol.receive_eof()
-            self._look()
+            self._on_handshake_data()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.eof_received()
@@ -328,7 +328,7 @@ class DialledSocket(ForeignConnection):
 
     # --- the handshake ---
 
-    def _look(self) -> None:
+    def _on_handshake_data(self) -> None:
         """Process the response to the handshake. Frames that arrived with it are kept until `begin` is called."""
         events = self._protocol.events_received()
         if events and isinstance(answer := events[0], Response):

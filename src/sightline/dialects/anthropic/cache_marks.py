@@ -65,7 +65,7 @@ def _places(body: JsonObject) -> Iterator[tuple[JsonObject, str, str, list[Json]
         start = index + 1
 
 
-_BETWEEN = 19
+_MARK_DISTANCE = 19
 """A mark finds what was written at most 20 blocks before it, so marks at this distance leave no gap."""
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
@@ -84,7 +84,7 @@ def place_marks(body: JsonObject, ttl: str) -> list[tuple[str, Json]]:
     if marked and ttl:
         return [(at, mark) for at, _ in marked]
     ends = [each for each in behind if each[1].get("type") not in _UNMARKABLE and each[1].get("text") != ""]
-    chosen = [*front[-1:], *reversed(ends[::-1][: 2 * _BETWEEN + 1 : _BETWEEN])]
+    chosen = [*front[-1:], *reversed(ends[::-1][: 2 * _MARK_DISTANCE + 1 : _MARK_DISTANCE])]
     places = {at for at, _ in chosen}
     edits: list[tuple[str, Json]] = [(at, None) for at, _ in marked if at.removesuffix("/cache_control") not in places]
     for at, block in chosen:

@@ -130,12 +130,12 @@ def write_reasoning(reasoning: Reasoning, body: JsonObject, report: Report, *, s
         if reasoning.effort is not None:
             set_path(body, ("output_config", "effort"), reasoning.effort)
     else:
-        thinking = _Foreign(reasoning, body, report).write()
+        thinking = _ForeignReasoning(reasoning, body, report).write()
     if thinking:
         body["thinking"] = thinking
 
 
-class _Foreign:
+class _ForeignReasoning:
     """Another dialect's reasoning settings in the terms of this one."""
 
     def __init__(self, reasoning: Reasoning, body: JsonObject, report: Report) -> None:
@@ -235,7 +235,7 @@ _NESTED = frozenset({"metadata", "thinking", "output_config"})
 MODELLED = top_level_keys(TABLE) | _NESTED | {"output_format"}
 """The top-level fields that this module handles, including their unmodelled members."""
 
-_AS_IT_IS: Mapping[str, object] = {
+_API_DEFAULTS: Mapping[str, object] = {
     "n": 1,
     "logprobs": False,
     "top_logprobs": 0,
@@ -247,7 +247,7 @@ _AS_IT_IS: Mapping[str, object] = {
 }
 """Settings that ask for what this API does anyway: losing them changes no answer."""
 
-_FITTED = frozenset({"temperature", "stop"})
+_NARROWED_OPTIONS = frozenset({"temperature", "stop"})
 """Options for which this API takes fewer values than others."""
 
 
@@ -344,7 +344,9 @@ def _lose_late_thinking(reasoning: Reasoning, body: JsonObject, report: Report) 
 
 def _write_foreign(options: Options, target: Target, body: JsonObject, report: Report) -> None:
     options = fit_tier(fit_anthropic_id(options, report, NAME), OF_ANTHROPIC, report, NAME)
-    write_options(options, TABLE, body, report, dialect=NAME, same=False, skip=_FITTED, defaults=_AS_IT_IS)
+    write_options(
+        options, TABLE, body, report, dialect=NAME, same=False, skip=_NARROWED_OPTIONS, defaults=_API_DEFAULTS
+    )
     if options.max_tokens is None:
         limit = target.max_tokens + _room_to_think(options.reasoning)
         if target.facts is not None and target.facts.max_output is not None:

@@ -149,7 +149,7 @@ class MessagesWriter(TextFraming):
         self._has_logprobs = False
         self._is_dated = False
         self._finished: Finished | None = None
-        self._kept: JsonObject = {}
+        self._own_fields: JsonObject = {}
         self._is_over = False
 
     def feed(self, event: StreamEvent) -> bytes:
@@ -188,7 +188,7 @@ class MessagesWriter(TextFraming):
             case ArgumentsReceived(part, fragment):
                 self._arguments(part, fragment)
             case RefusalReceived():
-                self._refuse(event)
+                self._write_refusal(event)
             case ToolCallBegun(part):
                 self._lose_call_form(event)
                 self._has_calls = True
@@ -210,7 +210,7 @@ class MessagesWriter(TextFraming):
             case UsageReceived(usage):
                 self._usage = update_usage(self._usage, usage)
             case FieldReceived(at, value):
-                self._keep(at, value)
+                self._keep_own_field(at, value)
             case LogprobsReceived():
                 if not self._has_logprobs:
                     self._report.lose(event.at, "logprobs", f"{NAME} has no such field", "option")
@@ -278,7 +278,7 @@ class MessagesWriter(TextFraming):
             delta = {"stop_reason": self._stop_reason(finished), "stop_sequence": finished.stop_sequence}
         counts = write_usage(usage, self._client.input_tokens)
         message_delta: JsonObject = {"type": "message_delta", "delta": delta, "usage": counts}
-        for key, value in self._kept.items():
+        for key, value in self._own_fields.items():
             (message_delta if key == "context_management" else delta)[key] = value
         self.frames += [message_delta, {"type": "message_stop"}]
 
@@ -292,13 +292,13 @@ class MessagesWriter(TextFraming):
             self._report.lose(finished.at, f"the provider's own word {detail!r}", f"{NAME} says {word}", "identity")
         return word
 
-    def _keep(self, at: str, value: Json) -> None:
+    def _keep_own_field(self, at: str, value: Json) -> None:
         """Collect a field that only this API has, under its name here; any other is left out."""
         *_, holder, key = ("", "", *parse_pointer(at))
         if key in KEPT:
-            self._kept[key] = value
+            self._own_fields[key] = value
         elif holder == STOP_DETAILS:
-            details = self._kept.setdefault(STOP_DETAILS, {})
+            details = self._own_fields.setdefault(STOP_DETAILS, {})
             if isinstance(details, dict):
                 details[key] = value
 
@@ -375,9 +375,9 @@ class MessagesWriter(TextFraming):
         elif not self._is_open(part):
             self._open(_Block(part, "text", at=at))
 
-    def _refuse(self, event: RefusalReceived) -> None:
+    def _write_refusal(self, event: RefusalReceived) -> None:
         if event.at.endswith(_EXPLANATION):  # it explains the end of the message and is not a block of it
-            self._keep(event.at, event.text)
+            self._keep_own_field(event.at, event.text)
             return
         if not self._is_open(event.part):
             self._report.lose(event.at, "that these words are a refusal", f"{NAME} has no such block", "identity")

@@ -163,20 +163,20 @@ def write_tools(request: Request, body: JsonObject, report: Report, *, same: boo
     """Write the tools into the body."""
     tools: list[Json] = []
     for tool in request.tools:
-        written = _own_tool(tool) if same else _foreign_tool(tool, f"/tools/{len(tools)}", report)
+        written = _write_own_tool(tool) if same else _write_foreign_tool(tool, f"/tools/{len(tools)}", report)
         if written is not None:
             tools.append(written)
     if tools:
         body["tools"] = tools
 
 
-def _own_tool(tool: Tool) -> Json:
+def _write_own_tool(tool: Tool) -> Json:
     if isinstance(tool, OpaqueTool):
         return tool.value
     return merge(_function(function_for(tool) if isinstance(tool, CustomTool) else tool, same=True), tool.extras)
 
 
-def _foreign_tool(tool: Tool, place: str, report: Report) -> Json:
+def _write_foreign_tool(tool: Tool, place: str, report: Report) -> Json:
     if isinstance(tool, OpaqueTool):
         if tool.dialect == NAME:
             return tool.value
@@ -310,8 +310,8 @@ def _read_message(value: Json, at: str) -> Message:
 Written: TypeAlias = tuple[Message, list[Json]]
 """A message and its written blocks."""
 
-_UNTAKEN = "the model takes none inside the conversation: demoted to user"
-_UNFOLLOWED = f"{NAME} takes one behind a user's turn only: demoted to user"
+_WHY_NOT_TAKEN = "the model takes none inside the conversation: demoted to user"
+_WHY_NOT_AFTER_USER = f"{NAME} takes one behind a user's turn only: demoted to user"
 
 
 def place_system(written: list[Written], report: Report, *, is_taken: bool) -> list[Written]:
@@ -334,22 +334,22 @@ def place_system(written: list[Written], report: Report, *, is_taken: bool) -> l
             if is_taken:
                 waiting.append((len(out), each))
             else:
-                out.append(_demote(each, _UNTAKEN, report))
+                out.append(_demote(each, _WHY_NOT_TAKEN, report))
             continue
         if message.role == "assistant":
-            _settle(out, waiting, report)
+            _place_waiting_system(out, waiting, report)
             waiting = []
         out.append(each)
-    _settle(out, waiting, report)
+    _place_waiting_system(out, waiting, report)
     return out
 
 
-def _settle(out: list[Written], waiting: list[tuple[int, Written]], report: Report) -> None:
+def _place_waiting_system(out: list[Written], waiting: list[tuple[int, Written]], report: Report) -> None:
     """Put the system messages that wait for the end of the user's turn after it, as one message."""
     if not waiting:
         return
     if not out or out[-1][0].role not in ("user", "tool"):
-        out.extend(_demote(each, _UNFOLLOWED, report) for _, each in waiting)
+        out.extend(_demote(each, _WHY_NOT_AFTER_USER, report) for _, each in waiting)
         return
     for place, (message, _) in waiting:
         if place != len(out):

@@ -58,11 +58,11 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     if any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
         _reclassify(fault, Code.AUTH)
     elif known_status == 429 and fault.code in (Code.QUOTA, Code.RATE_LIMITED):
-        _reclassify(fault, _exhausted(fault, details))
+        _reclassify(fault, _code_of_429(fault, details))
     return fault
 
 
-def _exhausted(fault: Fault, details: list[JsonObject]) -> Code:
+def _code_of_429(fault: Fault, details: list[JsonObject]) -> Code:
     """The code of a 429. Google mentions quota and billing in every 429; the limit tells whether waiting helps."""
     limits = " ".join(_limits(details))
     if _PER_DAY.search(limits) or _QUOTA_PER_DAY.search(fault.message) or _NO_ALLOWANCE.search(fault.message):

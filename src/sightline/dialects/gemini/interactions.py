@@ -44,7 +44,7 @@ _ENDS: Final[dict[Json, Finish]] = {
     "failed": "error",
     "cancelled": "cancelled",
 }
-_ASKED: Final = frozenset({"user_input", "function_result"})
+_CLIENT_STEPS: Final = frozenset({"user_input", "function_result"})
 """Steps that the client made itself."""
 
 
@@ -57,8 +57,8 @@ def read_interaction(data: bytes) -> list[StreamEvent]:
     """The events of a response, as far as it has arrived; empty if it is not an interaction."""
     try:
         if data.lstrip().startswith(b"{"):
-            return _Reading().read_whole(object_at(decode(data)))
-        decoder, reading = SseDecoder(), _Reading()
+            return _InteractionReader().read_whole(object_at(decode(data)))
+        decoder, reading = SseDecoder(), _InteractionReader()
         frames = [*decoder.feed(data), *decoder.close()]
         events = [event for frame in frames for event in reading.read_frame(object_at(_document(frame.data)))]
     except Fault:
@@ -70,7 +70,7 @@ def _document(data: bytes) -> Json:
     return decode(data) if data.startswith(b"{") else None  # the last frame is [DONE]
 
 
-class _Reading:
+class _InteractionReader:
     """Assigns each piece of content its part. `_open` is the part that grows, by the step and the kind of content."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class _Reading:
             for _, content in objects_in(step.get("summary")):
                 yield from self._delta(index, {"type": "thought_summary", "content": content})
             yield from self._delta(index, {"type": "thought_signature", "signature": step.get("signature")})
-        elif kind is not None and kind not in _ASKED:
+        elif kind is not None and kind not in _CLIENT_STEPS:
             yield from self._delta(index, step)
 
     def _delta(self, index: Json, delta: JsonObject) -> Iterator[StreamEvent]:

@@ -39,9 +39,9 @@ TABLE: Table = {
 CONFIG_KEYS = both("thinkingConfig") | {path[1] for paths in TABLE.values() for path in paths if len(path) == 2}
 """The members of `generationConfig` whose whole value is read."""
 _FORMAT = both("responseMimeType", "responseSchema", "responseJsonSchema")
-_ELSEWHERE = frozenset({"stream"})
+_HANDLED_SEPARATELY = frozenset({"stream"})
 """Streaming is requested by the URL."""
-_AS_IT_IS: Mapping[str, object] = {"logit_bias": {}, "verbosity": "medium"}
+_API_DEFAULTS: Mapping[str, object] = {"logit_bias": {}, "verbosity": "medium"}
 
 _THINKING = both("includeThoughts", "thinkingBudget", "thinkingLevel")
 _LEVELS: Mapping[str, str] = {
@@ -54,7 +54,7 @@ _LEVELS: Mapping[str, str] = {
 }
 _NUMBERED_LEVELS = ("THINKING_LEVEL_UNSPECIFIED", "LOW", "MEDIUM", "HIGH")
 _MODES: Mapping[str | None, int] = {"off": 0, "adaptive": -1, "on": -1}
-_SHOWN: Mapping[str, bool] = {"auto": True, "concise": True, "detailed": True, "none": False}
+_INCLUDE_THOUGHTS: Mapping[str, bool] = {"auto": True, "concise": True, "detailed": True, "none": False}
 
 
 def read_format(config: JsonObject, at: str) -> tuple[OutputFormat | None, frozenset[str]]:
@@ -120,11 +120,13 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
     """Put every option into the document, in the one place and spelling that we write."""
     if not same:
         options = fit_tier(fit_stops(options, STOP_LIMIT, report, NAME), OF_GEMINI, report, NAME)
-    write_options(options, TABLE, document, report, dialect=NAME, same=False, skip=_ELSEWHERE, defaults=_AS_IT_IS)
+    write_options(
+        options, TABLE, document, report, dialect=NAME, same=False, skip=_HANDLED_SEPARATELY, defaults=_API_DEFAULTS
+    )
     if options.format is not None:
         _write_format(options, options.format, document, report, same=same)
     if options.reasoning is not None:
-        thinking = _thinking_as_it_stood(options.reasoning) if same else _thinking(options.reasoning, report)
+        thinking = _thinking_unchanged(options.reasoning) if same else _thinking(options.reasoning, report)
         if same or thinking:
             set_path(document, (_CONFIG, "thinkingConfig"), thinking)
 
@@ -150,7 +152,7 @@ def _write_format(options: Options, chosen: OutputFormat, document: JsonObject, 
         report.lose(at, "strict", "gemini always keeps to the schema", "identity")
 
 
-def _thinking_as_it_stood(reasoning: Reasoning) -> JsonObject:
+def _thinking_unchanged(reasoning: Reasoning) -> JsonObject:
     thinking: JsonObject = {}
     if reasoning.effort is not None:
         is_small = "thinkingLevel" in reasoning.extras
@@ -159,7 +161,7 @@ def _thinking_as_it_stood(reasoning: Reasoning) -> JsonObject:
     if budget is not None:
         thinking["thinkingBudget"] = budget
     if reasoning.summary is not None:
-        thinking["includeThoughts"] = _SHOWN.get(reasoning.summary, True)
+        thinking["includeThoughts"] = _INCLUDE_THOUGHTS.get(reasoning.summary, True)
     return restore_extras(thinking, {key: value for key, value in reasoning.extras.items() if value is not None})
 
 
@@ -187,8 +189,8 @@ def _thinking(reasoning: Reasoning, report: Report) -> JsonObject:
         budget = _MODES.get(reasoning.mode) if reasoning.budget is None else reasoning.budget
         if budget is not None:
             thinking["thinkingBudget"] = budget
-    if reasoning.summary is not None and reasoning.summary in _SHOWN:
-        thinking["includeThoughts"] = _SHOWN[reasoning.summary]
+    if reasoning.summary is not None and reasoning.summary in _INCLUDE_THOUGHTS:
+        thinking["includeThoughts"] = _INCLUDE_THOUGHTS[reasoning.summary]
         if reasoning.places.get("summary") == ADDED:
             place = f"/{_CONFIG}/thinkingConfig/includeThoughts"
             report.add(place, "thoughts in the reply", "the client shows what the model thinks")

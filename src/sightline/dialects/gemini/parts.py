@@ -106,7 +106,7 @@ _MEDIA = both("inlineData", "fileData")
 _SIGNED_MEDIA = _MEDIA | both("thoughtSignature")
 _BLOB = both("data", "mimeType")
 _FILE = both("fileUri", "mimeType")
-_DATA = ("inlineData", "fileData", "functionCall", "functionResponse")
+_PART_KINDS = ("inlineData", "fileData", "functionCall", "functionResponse")
 
 
 def read_part(value: Json, at: str) -> Part:
@@ -117,7 +117,7 @@ def read_part(value: Json, at: str) -> Part:
         return Text(text, at=at)
     if type(text) is str and part.keys() <= _THOUGHT:
         return _text(part, text, at)
-    kinds = [name for name in _DATA if either(part, name) is not None]
+    kinds = [name for name in _PART_KINDS if either(part, name) is not None]
     if len(kinds) + (text is not None) != 1:
         return Opaque(NAME, part, at=at)
     if text is not None:
@@ -243,7 +243,7 @@ MEDIA_TYPES: Mapping[str, str] = {
 """The media type of a link by the end of its path, if nothing else states it."""
 
 
-_ANYTHING = "application/octet-stream"
+_UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 """A media type without any information."""
 
 FETCHED = ("https://", "http://", "gs://")
@@ -305,7 +305,7 @@ def _as_it_stood(source: Inline | Link) -> JsonObject:
 
 def _is_untyped(source: Source) -> bool:
     """Whether the media type of these bytes is unknown."""
-    return isinstance(source, Inline) and ("/" not in source.media_type or source.media_type == _ANYTHING)
+    return isinstance(source, Inline) and ("/" not in source.media_type or source.media_type == _UNKNOWN_MEDIA_TYPE)
 
 
 def _source_part(source: Source | None, at: str, place: str, report: Report) -> JsonObject | None:
@@ -340,7 +340,7 @@ def _guess_media_type(url: str, place: str, report: Report) -> str | None:
     return media_type
 
 
-_MAKER = "carried"
+_CARRIED = "carried"
 """Used instead of a maker: the signature is a list of thoughts, each with its own maker."""
 
 _Thought = tuple[str, str | None, str | None, str]
@@ -362,13 +362,13 @@ def pack_thoughts(thoughts: Iterable[Part]) -> str | None:
     ]
     if not packed:
         return None
-    return base64.b64encode(wrap(encode(packed).decode(), _MAKER).encode("utf-8", "surrogatepass")).decode()
+    return base64.b64encode(wrap(encode(packed).decode(), _CARRIED).encode("utf-8", "surrogatepass")).decode()
 
 
 def with_carried_thoughts(messages: list[Message]) -> list[Message]:
     """The messages with the thoughts that calls carry, each once, before the text that led to the call."""
     parts = [part for message in messages for part in message.parts]
-    if not any(isinstance(part, ToolCall) and part.signed_by == _MAKER for part in parts):
+    if not any(isinstance(part, ToolCall) and part.signed_by == _CARRIED for part in parts):
         return messages
     seen = {(part.signed_by, part.signature) for part in parts if isinstance(part, Thinking) and part.signature}
     return [msgspec.structs.replace(message, parts=_unpack(message.parts, seen)) for message in messages]
@@ -377,7 +377,7 @@ def with_carried_thoughts(messages: list[Message]) -> list[Message]:
 def _unpack(parts: tuple[Part, ...], seen: set[tuple[str | None, str]]) -> tuple[Part, ...]:
     out: list[Part] = []
     for part in parts:
-        if not isinstance(part, ToolCall) or part.signed_by != _MAKER:
+        if not isinstance(part, ToolCall) or part.signed_by != _CARRIED:
             out.append(part)
             continue
         place = len(out)

@@ -40,7 +40,7 @@ def read_citation(value: Json, at: str, texts: Texts) -> tuple[int | None, Citat
     end = opt_int(wire, spelling_of(wire, "endIndex"), at)
     if start is None and end is not None:
         start = 0  # zeros are not sent
-    part, first, text = _owner(start or 0, texts)
+    part, first, text = _part_at_byte(start or 0, texts)
     citation = Citation(
         url=opt_str(wire, "uri", at) or "",
         title=opt_str(wire, "title", at) or "",
@@ -55,7 +55,7 @@ def read_citation(value: Json, at: str, texts: Texts) -> tuple[int | None, Citat
 
 def place_of(start: int, end: int | None, texts: Texts) -> tuple[int, int, int | None, str]:
     """The text part that contains these bytes of an answer, their place in it in characters, and the text there."""
-    number, first, text = _owner(start, texts)
+    number, first, text = _part_at_byte(start, texts)
     assert number is not None  # there are texts
     here, there = _characters(text, start - first), None if end is None else _characters(text, end - first)
     return number, here, there, text[here:there]
@@ -90,7 +90,7 @@ def write_citations(citations: Sequence[tuple[int, Citation]], texts: Texts, rep
     return out
 
 
-def _owner(start: int, texts: Texts) -> tuple[int | None, int, str]:
+def _part_at_byte(start: int, texts: Texts) -> tuple[int | None, int, str]:
     """The part that contains a byte, its own first byte, and its text; the last part if the byte is after all parts."""
     owner: tuple[int | None, int, str] = (None, 0, "")
     size = 0

@@ -128,12 +128,12 @@ class ReplyMachine(Machine):
             started = _read_identity(document, ("responseId", "modelVersion", "createTime"), at)
             events.append(started)
             if started.created is None:
-                self._note(0, f"{at}/createTime", document.get("createTime"), events)
+                self._report_unmodelled(0, f"{at}/createTime", document.get("createTime"), events)
         usage = document.get("usageMetadata")
         if usage != self._usage:
             self._count(usage, f"{at}/usageMetadata", events)
         if not document.keys() <= _ORDINARY:
-            self._others(document, at, events)
+            self._read_unusual_fields(document, at, events)
         candidates, searched = document.get("candidates"), len(self._searches)
         if type(candidates) is list:
             for position, candidate in enumerate(candidates):
@@ -154,7 +154,7 @@ class ReplyMachine(Machine):
                 counts = msgspec.structs.replace(counts, server_tools=calls)
             events.append(UsageReceived(counts))
 
-    def _others(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
+    def _read_unusual_fields(self, document: JsonObject, at: str, events: list[StreamEvent]) -> None:
         """Read what an ordinary frame does not have: an error, a blocked prompt, unknown fields, the other spelling."""
         if document.get("error") is not None:
             # An error, preceded by its fields besides its type and its message.
@@ -175,7 +175,7 @@ class ReplyMachine(Machine):
             if key in ("promptFeedback", "prompt_feedback") and type(value) is dict:
                 self._feedback(value, f"{at}/{key}", events, is_alone=not document.get("candidates"))
             elif key not in _FRAME:
-                self._note(0, join(at, key), value, events)
+                self._report_unmodelled(0, join(at, key), value, events)
 
     def _feedback(self, feedback: JsonObject, at: str, events: list[StreamEvent], *, is_alone: bool) -> None:
         key = spelling_of(feedback, "blockReason")
@@ -183,7 +183,7 @@ class ReplyMachine(Machine):
         is_finish = is_alone and reason is not None
         for name, value in feedback.items():
             if name not in _FEEDBACK or not is_finish:
-                self._note(0, join(at, name), value, events)
+                self._report_unmodelled(0, join(at, name), value, events)
         if is_finish:
             events.append(Finished("content_filter", detail=reason, at=f"{at}/{key}"))
 
@@ -202,7 +202,7 @@ class ReplyMachine(Machine):
         if content is not None:
             self._content(content, choice, f"{at}/content", events)
         if not candidate.keys() <= _QUIET:
-            self._about(candidate, choice, at, events)
+            self._read_candidate_fields(candidate, choice, at, events)
 
     def _content(self, content: Json, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if type(content) is not dict:
@@ -255,10 +255,12 @@ class ReplyMachine(Machine):
             events.append(SignatureReceived(choice.part, part.signature, part.signed_by, choice.number, item))
             choice.grows = ""
 
-    def _about(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
+    def _read_candidate_fields(
+        self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]
+    ) -> None:
         """Read the fields of a candidate besides its content: citations, probabilities, its finish."""
-        self._cite(candidate, choice, at, events)
-        self._ground(candidate, choice, at, events)
+        self._read_citations(candidate, choice, at, events)
+        self._read_grounding(candidate, choice, at, events)
         key = spelling_of(candidate, "logprobsResult")
         result = candidate.get(key)
         if result is not None:
@@ -266,11 +268,11 @@ class ReplyMachine(Machine):
             tokens, unknown = read_logprobs(as_object(result, place), place)
             events.append(LogprobsReceived(tokens, choice.number, at=place))
             for field_at, value in unknown:
-                self._note(choice.number, field_at, value, events)
+                self._report_unmodelled(choice.number, field_at, value, events)
         self._unknown(candidate, _CANDIDATE, choice.number, at, events)
         self._finish(candidate, choice, at, events)
 
-    def _cite(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
+    def _read_citations(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         key = spelling_of(candidate, "citationMetadata")
         metadata = candidate.get(key)
         if metadata is None:
@@ -285,18 +287,18 @@ class ReplyMachine(Machine):
             choice.citations.append(value)
             part, citation = read_citation(value, f"{place}/{name}/{index}", texts)
             if part is None:
-                self._note(choice.number, f"{place}/{name}/{index}", value, events)
+                self._report_unmodelled(choice.number, f"{place}/{name}/{index}", value, events)
             else:
                 events.append(CitationReceived(part, citation, choice.number))
         self._unknown(holder, frozenset({name}), choice.number, place, events)
 
-    def _ground(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
+    def _read_grounding(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         """Read what a search found, as citations; later frames of a stream may repeat those of earlier ones."""
         key = spelling_of(candidate, "groundingMetadata")
         metadata = candidate.get(key)
         if not isinstance(metadata, dict):
             if metadata is not None:
-                self._note(choice.number, f"{at}/{key}", metadata, events)
+                self._report_unmodelled(choice.number, f"{at}/{key}", metadata, events)
             return
         queries = either(metadata, "webSearchQueries")
         self._searches.update({query: None for query in queries if type(query) is str} if type(queries) is list else {})
@@ -308,7 +310,7 @@ class ReplyMachine(Machine):
                 choice.citations.append(mark)
                 events.append(CitationReceived(part, citation, choice.number))
         for place, value in left:
-            self._note(choice.number, place, value, events)
+            self._report_unmodelled(choice.number, place, value, events)
 
     def _finish(self, candidate: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         message_key, key = spelling_of(candidate, "finishMessage"), spelling_of(candidate, "finishReason")
@@ -319,7 +321,7 @@ class ReplyMachine(Machine):
             events.append(Failed(failure(str(word), message, place)))
             return
         if message is not None:
-            self._note(choice.number, f"{at}/{message_key}", message, events)
+            self._report_unmodelled(choice.number, f"{at}/{message_key}", message, events)
         if word is None:
             return
         finish, detail = read_finish(word)
@@ -330,9 +332,9 @@ class ReplyMachine(Machine):
     ) -> None:
         for key, value in holder.items():
             if key not in known:
-                self._note(number, join(at, key), value, events)
+                self._report_unmodelled(number, join(at, key), value, events)
 
-    def _note(self, number: int, at: str, value: Json, events: list[StreamEvent]) -> None:
+    def _report_unmodelled(self, number: int, at: str, value: Json, events: list[StreamEvent]) -> None:
         """Report a field that is not modelled; in a stream once for each choice and name."""
         if value is None:
             return

@@ -232,7 +232,7 @@ class StreamWriter(TextFraming):
         match event:
             case TextReceived(part, text, choice):
                 self._choices[choice].texts.add(part)
-                return self._say(choice, part, {"text": text}) if text else b""
+                return self._write_or_queue(choice, part, {"text": text}) if text else b""
             case ThinkingReceived():
                 return self._think(event)
             case ArgumentsReceived(part, choice=choice):
@@ -254,12 +254,12 @@ class StreamWriter(TextFraming):
                 if event.part not in texts:
                     write_part(Refusal(event.text, at=event.at), self._report)
                 texts.add(event.part)
-                return self._say(event.choice, event.part, {"text": event.text}) if event.text else b""
+                return self._write_or_queue(event.choice, event.part, {"text": event.text}) if event.text else b""
             case PartReceived(part, value, choice):
                 carried, wire = self._choices[choice].carried, write_part(value, self._report)
                 if is_carried(value):
                     carried.append(value)
-                return b"" if wire is None else self._say(choice, part, wire)
+                return b"" if wire is None else self._write_or_queue(choice, part, wire)
             case Started() | UsageReceived():
                 reply, client = self._known.reply, self._client
                 named = reply.id or client.id, reply.model or client.model, reply.created or client.created
@@ -289,7 +289,7 @@ class StreamWriter(TextFraming):
         """Record the text, because citations need all of it."""
         self._known.add(event)
 
-    def _say(self, number: int, part: int, wire: JsonObject) -> bytes:
+    def _write_or_queue(self, number: int, part: int, wire: JsonObject) -> bytes:
         """Write a piece of a part now, or when the calls before it are complete."""
         choice = self._choices[number]
         signed = b"" if choice.signing is None or choice.signing.part == part else self._write_signature(number)
@@ -311,7 +311,7 @@ class StreamWriter(TextFraming):
         if not is_text and is_carried(thought):
             choice.carried.append(thought)
         wire: JsonObject = {"text": ""} if is_text else {"text": "", "thought": True}
-        return b"" if signing is None else self._say(number, event.part, add_signature(wire, signing))
+        return b"" if signing is None else self._write_or_queue(number, event.part, add_signature(wire, signing))
 
     def _think(self, event: ThinkingReceived) -> bytes:
         choice = self._choices[event.choice]
@@ -325,7 +325,7 @@ class StreamWriter(TextFraming):
             lose_pieces(at, NAME, self._report)
         text = event.text if before == piece else f"\n\n{event.text}"
         choice.words[event.part] = choice.words.get(event.part, "") + text
-        return self._say(event.choice, event.part, {"text": text, "thought": True})
+        return self._write_or_queue(event.choice, event.part, {"text": text, "thought": True})
 
     def _sign(self, event: SignatureReceived) -> bytes:
         """Keep a signature until the end of its part: a signature may arrive in pieces."""

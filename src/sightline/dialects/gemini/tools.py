@@ -222,7 +222,7 @@ def _declaration(value: Json, at: str) -> FunctionTool:
 def write_tools(request: Request, report: Report) -> list[Json]:
     """The tools in the API's form."""
     if request.dialect == NAME:
-        return _as_they_stood(request.tools)
+        return _write_unchanged(request.tools)
     declared: list[Json] = []
     for tool in request.tools:
         match tool:
@@ -253,7 +253,7 @@ def _write_declaration(tool: FunctionTool, index: int, report: Report) -> JsonOb
     return entry
 
 
-def _as_they_stood(tools: tuple[Tool, ...]) -> list[Json]:
+def _write_unchanged(tools: tuple[Tool, ...]) -> list[Json]:
     holders: dict[str, JsonObject] = {}
     for tool in tools:
         place = "/".join(tool.at.split("/")[:3])
@@ -297,16 +297,16 @@ def write_choice(request: Request, declared: list[Json], report: Report) -> Json
     if request.dialect == NAME and choice.mode == "opaque":
         return dict(as_object(choice.value, choice.at))
     if request.dialect == NAME:
-        return restore_extras(_config(_WORDS[choice.mode], choice.names), choice.extras)
+        return restore_extras(_calling_config(_WORDS[choice.mode], choice.names), choice.extras)
     choice = fit_choice(choice, tool_names(request.tools), report, NAME, has_tools=bool(declared))
     if choice is None:
         return None
     # If calls are optional and the names restricted, only VALIDATED takes names.
     word = "VALIDATED" if choice.mode == "auto" and choice.names else _WORDS[choice.mode]
-    return _config(word, choice.names)
+    return _calling_config(word, choice.names)
 
 
-def _config(word: str, names: tuple[str, ...]) -> JsonObject:
+def _calling_config(word: str, names: tuple[str, ...]) -> JsonObject:
     return {"mode": word, "allowedFunctionNames": list(names)} if names else {"mode": word}
 
 

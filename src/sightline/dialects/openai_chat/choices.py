@@ -125,7 +125,7 @@ class Assembly:
         if call.name and not call.has_begun:
             events += self._begin(call, fragment.at)
         if fragment.arguments and not _is_repeated(call, fragment):
-            events += self._argue(call, fragment)
+            events += self._add_arguments(call, fragment)
         return events
 
     def finish(self) -> list[StreamEvent]:
@@ -145,7 +145,7 @@ class Assembly:
         events += [ArgumentsReceived(call.part, text, self._choice) for text in call.pieces]
         return events
 
-    def _argue(self, call: _Call, fragment: Fragment) -> list[StreamEvent]:
+    def _add_arguments(self, call: _Call, fragment: Fragment) -> list[StreamEvent]:
         if call.is_completed:
             if not fragment.arguments.strip():
                 return []
@@ -158,9 +158,9 @@ class Assembly:
         under_index = [call for call in self._calls if call.index == fragment.index]
         if fragment.id:
             known = [call for call in self._calls if call.id == fragment.id]
-            if known and not all(_is_another(call, fragment) for call in known):
+            if known and not all(_begins_new_call(call, fragment) for call in known):
                 return next((call for call in reversed(known) if call.index == fragment.index), known[0])
-            waiting = [call for call in under_index if not call.id and _may_be_named(call, fragment)]
+            waiting = [call for call in under_index if not call.id and _may_own_id(call, fragment)]
             return waiting[-1] if waiting else None
         if under_index:
             call = under_index[-1]
@@ -182,13 +182,13 @@ class Assembly:
         return events
 
 
-def _is_another(call: _Call, fragment: Fragment) -> bool:
+def _begins_new_call(call: _Call, fragment: Fragment) -> bool:
     """Whether a fragment with the id of a call begins another one: some models give all their calls the same id."""
     is_elsewhere = fragment.index is not None and fragment.index != call.index
     return is_elsewhere and bool(fragment.name) and call.is_whole and not _is_repeated(call, fragment)
 
 
-def _may_be_named(call: _Call, fragment: Fragment) -> bool:
+def _may_own_id(call: _Call, fragment: Fragment) -> bool:
     """Whether an id that arrives late belongs to this call: the call began without a name, or the fragment has none."""
     return not call.name or (not fragment.name and not call.is_whole)
 
@@ -431,7 +431,7 @@ def write_token(token: TokenLogprob, *, nested: bool = True) -> JsonObject:
 
 
 THOUGHT, WORDS, CALL = 0, 1, 2
-_WHAT: Final = ("order of reasoning and words", "order of words and calls")
+_LOST_ORDERS: Final = ("order of reasoning and words", "order of words and calls")
 
 
 class Order:
@@ -453,4 +453,4 @@ class Order:
         self._last[rank] = max((number, at), self._last.get(rank, (number, at)))
 
     def _lose(self, rank: int, at: str) -> None:
-        self._report.lose(at, _WHAT[rank], f"{NAME} holds reasoning, then words, then calls", "content")
+        self._report.lose(at, _LOST_ORDERS[rank], f"{NAME} holds reasoning, then words, then calls", "content")

@@ -57,10 +57,10 @@ from sightline.wire.pointer import join
 
 BODY = frozenset({"id", "created", "model", "choices", "usage", "error"})
 _PLAIN = frozenset({"index", "message", "logprobs", "finish_reason"})
-_SPOKEN = frozenset({"role", "content"})
+_TEXT_FIELDS = frozenset({"role", "content"})
 CHOICE = frozenset({"index", "message", "logprobs", "finish_reason", "text", "error"})
 MESSAGE = THINKING | {"role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio"}
-_SOUNDS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg"}
+_AUDIO_FORMATS = {"UklGR": "audio/wav", "SUQz": "audio/mpeg", "ZkxhQ": "audio/flac", "T2dnU": "audio/ogg"}
 """Audio formats by how their files begin, in base64: RIFF, ID3, fLaC, OggS."""
 
 
@@ -99,7 +99,7 @@ def read_plain(document: Json, dialect: str) -> Reply | None:
     text = message.get("content")
     if type(text) is not str or not text or message.get("role") != "assistant":
         return None
-    if len(message) > 2 and any(value not in (None, []) for key, value in message.items() if key not in _SPOKEN):
+    if len(message) > 2 and any(value not in (None, []) for key, value in message.items() if key not in _TEXT_FIELDS):
         return None
     started, usage = read_started(document, ""), document.get("usage")
     finish = read_finish(word, has_calls=False, has_refusal=False)
@@ -177,7 +177,7 @@ def _read_calls(message: JsonObject, at: str) -> list[ToolCall | Opaque]:
 def read_audio(audio: JsonObject, at: str) -> Audio:
     """Spoken output. The reply does not name its format, so it is recognised by its first bytes, or is just bytes."""
     data = opt_str(audio, "data", at)
-    kinds = (kind for beginning, kind in _SOUNDS.items() if data is not None and data.startswith(beginning))
+    kinds = (kind for beginning, kind in _AUDIO_FORMATS.items() if data is not None and data.startswith(beginning))
     return Audio(
         None if data is None else Inline(next(kinds, "application/octet-stream"), data),
         opt_str(audio, "id", at),
@@ -191,7 +191,7 @@ _CHOICE = CHOICE | {"delta"}
 _GROWING: Final = {"index": None, "function": None}.keys()
 _CALL = frozenset({"index", "id", "type", "function", "custom", "extra_content"})
 _TOOLS = ("function", "tool")
-_HEARD = THINKING | {"role"}
+_READ_LATE = THINKING | {"role"}
 _AUDIO_TEXT = ("id", "data", "transcript")
 
 
@@ -328,7 +328,7 @@ class ChatMachine(Machine):
             and value.keys() <= self._choice_keys
             and not choice.is_closed
         ):
-            event = _single(delta, choice)
+            event = _read_single_field(delta, choice)
             if event is not None:
                 events.append(event)
                 return
@@ -353,7 +353,7 @@ class ChatMachine(Machine):
             events.append(FieldReceived(f"{at}/{key}", delta))
             return
         if choice.is_closed:
-            events += _late(delta, choice, f"{at}/{key}")
+            events += _read_after_finish(delta, choice, f"{at}/{key}")
             return
         if not delta.keys() <= self._delta_keys:
             events += unread_fields(delta, self._delta_keys, f"{at}/{key}")
@@ -424,7 +424,7 @@ def _is_bare_error(document: JsonObject) -> bool:
     return kind == "error" or (kind is None and not document.get("id"))
 
 
-def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
+def _read_single_field(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
     """The event of a delta with one piece of text, reasoning or arguments, as nearly all are; None for any other."""
     key, value = next((key, value) for key, value in delta.items() if key != "role" or len(delta) == 1)
     if type(value) is str:
@@ -443,7 +443,7 @@ def _single(delta: JsonObject, choice: _Choice) -> StreamEvent | None:
     return None
 
 
-def _late(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
+def _read_after_finish(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
     """After the finish only reasoning is still read; anything else is reported as not modelled."""
     unheard: JsonObject = {key: value for key, value in delta.items() if value}
-    return choice.think(delta, at) + fields_of(unheard, _HEARD, at)
+    return choice.think(delta, at) + fields_of(unheard, _READ_LATE, at)

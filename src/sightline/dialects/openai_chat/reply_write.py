@@ -247,13 +247,13 @@ class ChatStreamWriter(TextFraming):
                 index, kind = self._choice(number).calls[part]
                 return self._call(number, index, {kind: {_words(kind): fragment}})
             case ThinkingReceived():
-                return self._think(event)
+                return self._thinking_entry(event)
             case ToolCallBegun():
                 return self._begin(event)
             case SignatureReceived():
-                return self._sign(event)
+                return self._signature_entry(event)
             case CitationReceived():
-                return self._cite(event)
+                return self._citation_entry(event)
             case LogprobsReceived(tokens, number):
                 return {**self._delta(number, {}), "logprobs": write_logprobs(tokens)}
             case PartReceived():
@@ -294,7 +294,7 @@ class ChatStreamWriter(TextFraming):
     def _call(self, number: int, index: int, fields: JsonObject) -> JsonObject:
         return self._delta(number, {"tool_calls": [{"index": index, **fields}]})
 
-    def _think(self, event: ThinkingReceived) -> JsonObject | None:
+    def _thinking_entry(self, event: ThinkingReceived) -> JsonObject | None:
         """Pieces of reasoning, separated by a blank line as in a whole reply."""
         choice = self._choice(event.choice)
         thought = choice.thoughts.setdefault(event.part, Thinking(at=event.at))
@@ -325,7 +325,7 @@ class ChatStreamWriter(TextFraming):
         inner: JsonObject = {"name": flat_name(event.name, event.namespace), _words(kind): ""}
         return self._call(event.choice, index, {"id": call_id, "type": kind, kind: inner})
 
-    def _sign(self, event: SignatureReceived) -> JsonObject | None:
+    def _signature_entry(self, event: SignatureReceived) -> JsonObject | None:
         choice = self._choice(event.choice)
         call = choice.calls.get(event.part)
         if call is not None and event.signed_by == GEMINI:
@@ -347,7 +347,7 @@ class ChatStreamWriter(TextFraming):
         """The fields for the signature of a choice's reasoning."""
         return write_signature(list(self._choice(number).thoughts.values()), self._report)
 
-    def _cite(self, event: CitationReceived) -> JsonObject | None:
+    def _citation_entry(self, event: CitationReceived) -> JsonObject | None:
         offset = self._choice(event.choice).texts.get(event.part, 0)
         annotation = write_citation(event.citation, offset)
         if annotation is None:
@@ -365,7 +365,7 @@ class ChatStreamWriter(TextFraming):
                 return self._delta(number, {"audio": write_audio(value)})
             case Thinking():
                 words = thinking_words(value)
-                entry = self._think(ThinkingReceived(part, words, number, at=value.at)) if words else None
+                entry = self._thinking_entry(ThinkingReceived(part, words, number, at=value.at)) if words else None
                 if value.summary and words != value.summary[0]:
                     lose_pieces(value.at, NAME, self._report)
                 choice.thoughts[part] = value

@@ -122,7 +122,7 @@ def write_call(kind: ToolKind, arguments: str, head: JsonObject) -> JsonObject |
     return {**item, tool.fields[0]: value}
 
 
-_DEMANDED: Mapping[str, Mapping[tuple[str, ...], Json]] = {
+_REQUIRED_FIELDS: Mapping[str, Mapping[tuple[str, ...], Json]] = {
     "local_shell_call": {("action", "type"): "exec", ("action", "env"): {}, ("status",): "completed"},
     "apply_patch_call": {("status",): "completed"},
     "computer_call": {("pending_safety_checks",): [], ("status",): "completed"},
@@ -142,7 +142,7 @@ def complete_call(item: JsonObject, at: str, report: Report) -> JsonObject:
         digest = hashlib.sha256(str(item["call_id"]).encode("utf-8", "surrogatepass")).hexdigest()
         complete = {"type": item["type"], "id": f"{stem}_{digest[:24]}", **complete}
         report.add(f"{at}/id", "id of an item", f"{NAME} demands one", "identity")
-    for (*above, last), value in _DEMANDED.get(str(item["type"]), {}).items():
+    for (*above, last), value in _REQUIRED_FIELDS.get(str(item["type"]), {}).items():
         holder = as_object(complete[above[0]], at) if above else complete
         if last not in holder:
             holder[last] = copy.deepcopy(value)

@@ -31,7 +31,7 @@ class OpenMessage:
         self._emit = emit
         self._place: JsonObject = {"item_id": item_id, "output_index": index}
         self._content: list[Json] = []
-        self._speaking: tuple[int, str] | None = None
+        self._current_part: tuple[int, str] | None = None
         self._fragments: list[str] = []
         self._annotations: list[Json] = []
         self._logprobs: list[Json] = []
@@ -43,9 +43,9 @@ class OpenMessage:
 
     def say(self, block: int, kind: str, text: str) -> None:
         """Add text to an `output_text` or to a `refusal`."""
-        if self._speaking != (block, kind):
-            self._close_words()
-            self._speaking = block, kind
+        if self._current_part != (block, kind):
+            self._close_text()
+            self._current_part = block, kind
             self._place["content_index"] = len(self._content)
             self._emit("response.content_part.added", {**self._place, "part": self._part(kind, "")})
         self._fragments.append(text)
@@ -72,22 +72,23 @@ class OpenMessage:
 
     def weigh(self, tokens: list[TokenLogprob]) -> bool:
         """Add logprobs for the current text; False if there is none."""
-        if self._speaking is None or self._speaking[1] == "refusal":
+        if self._current_part is None or self._current_part[1] == "refusal":
             return False
         self._logprobs.extend(
-            {**_likely(token), "top_logprobs": [_likely(other) for other in token.top]} for token in tokens
+            {**_write_logprob(token), "top_logprobs": [_write_logprob(other) for other in token.top]}
+            for token in tokens
         )
         return True
 
     def close(self, status: str) -> JsonObject:
         """The finished message."""
-        self._close_words()
+        self._close_text()
         return self.start(status)
 
-    def _close_words(self) -> None:
-        if self._speaking is None:
+    def _close_text(self) -> None:
+        if self._current_part is None:
             return
-        kind, text = self._speaking[1], "".join(self._fragments)
+        kind, text = self._current_part[1], "".join(self._fragments)
         part = self._part(kind, text)
         if kind == "refusal":
             self._emit("response.refusal.done", {**self._place, "refusal": text})
@@ -96,7 +97,7 @@ class OpenMessage:
         self._emit("response.content_part.done", {**self._place, "part": part})
         self._content.append(part)
         self._fragments, self._annotations, self._logprobs = [], [], []
-        self._speaking = None
+        self._current_part = None
 
     def _part(self, kind: str, text: str) -> JsonObject:
         if kind == "refusal":
@@ -126,7 +127,7 @@ class OpenReasoning:
         self._emit = emit
         self._place: JsonObject = {"item_id": item_id, "output_index": index}
         self._pieces: dict[_PieceEvents, list[Json]] = {_SUMMARY: [], _CONTENT: []}
-        self._named: tuple[bool, int] | None = None
+        self._current_piece: tuple[bool, int] | None = None
         self._into = _SUMMARY
         self._has_summary = False
         self._fragments: list[str] = []
@@ -140,9 +141,9 @@ class OpenReasoning:
         """Add reasoning, or part of its summary."""
         if not text and not summary:
             return
-        if self._named != (summary, piece):
+        if self._current_piece != (summary, piece):
             # Begin a piece. Reasoning itself is one text, so its further pieces are appended after a blank line.
-            goes_on = self._named is not None and not self._named[0] and not summary
+            goes_on = self._current_piece is not None and not self._current_piece[0] and not summary
             if goes_on:
                 text = f"\n\n{text}"
             else:
@@ -150,7 +151,7 @@ class OpenReasoning:
                 self._into = _SUMMARY if summary or not self._has_summary else _CONTENT
                 self._has_summary = self._has_summary or summary
                 self._emit(f"{self._into.part}.added", {**self._piece_place(), "part": self._piece("")})
-            self._named = summary, piece
+            self._current_piece = summary, piece
             text = text
         self._fragments.append(text)
         if text:
@@ -179,13 +180,13 @@ class OpenReasoning:
         return item if encrypted is None else {**item, "encrypted_content": encrypted}
 
     def _close_piece(self) -> None:
-        if self._named is None:
+        if self._current_piece is None:
             return
         text = "".join(self._fragments)
         self._emit(f"{self._into.text}.done", {**self._piece_place(), "text": text})
         self._emit(f"{self._into.part}.done", {**self._piece_place(), "part": self._piece(text)})
         self._pieces[self._into].append(self._piece(text))
-        self._fragments, self._named = [], None
+        self._fragments, self._current_piece = [], None
 
     def _piece(self, text: str) -> JsonObject:
         return {"type": self._into.type, "text": text}
@@ -249,7 +250,7 @@ class OpenClientCall:
         return None if item is None else {**item, **self.extras}
 
 
-def _likely(token: TokenLogprob) -> JsonObject:
+def _write_logprob(token: TokenLogprob) -> JsonObject:
     raw = token.token.encode("utf-8", "surrogatepass") if token.bytes is None else token.bytes
     return {"token": token.token, "logprob": token.logprob, "bytes": list(raw)}
 

@@ -106,13 +106,13 @@ class ResponsesMachine(Machine):
     """The state of one stream."""
 
     def __init__(self) -> None:
-        self._hearing = SnapshotReader()
-        self._texts = self._hearing.texts
+        self._snapshots = SnapshotReader()
+        self._texts = self._snapshots.texts
         self._has_started = False
         self._next = 0
         self._last = _NOWHERE
         self._latest: dict[str, int] = {}
-        self._unnamed: dict[str, int] = {}
+        self._places_without_id: dict[str, int] = {}
         self._reported: set[str] = set()
         thinking = partial(self._piece, key="content_index", summary=False)
         summary = partial(self._piece, key="summary_index", summary=True)
@@ -148,13 +148,16 @@ class ResponsesMachine(Machine):
                     received.append(delta)
                     return [TextReceived(part, delta)]
             elif kind in _ARGUMENTS_DELTAS:
-                if (received := self._hearing.arguments.get(part)) is not None:
+                if (received := self._snapshots.arguments.get(part)) is not None:
                     received.append(delta)
                     return [ArgumentsReceived(part, delta)]
             elif kind in _PIECE_DELTAS:
                 is_summary = kind == _SUMMARY_DELTA
                 piece = document.get("summary_index" if is_summary else "content_index")
-                if type(piece) is int and (received := self._hearing.pieces.get((part, is_summary, piece))) is not None:
+                if (
+                    type(piece) is int
+                    and (received := self._snapshots.pieces.get((part, is_summary, piece))) is not None
+                ):
                     received.append(delta)
                     return [ThinkingReceived(part, delta, 0, piece, is_summary)]
         return self._read(kind if isinstance(kind, str) else "", document, index)
@@ -192,14 +195,14 @@ class ResponsesMachine(Machine):
             return []
         place, kind = self._item_place(document, item, index, is_new=True), item.get("type")
         part = place * STRIDE
-        self._hearing.place(item, place)
-        if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._hearing.calls:
+        self._snapshots.place(item, place)
+        if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._snapshots.calls:
             begun = call_begun(item, part, at)
-            self._hearing.calls.add(part)
+            self._snapshots.calls.add(part)
             return [begun]
-        if is_client_call(item) and part not in self._hearing.calls:
+        if is_client_call(item) and part not in self._snapshots.calls:
             begun = client_call_begun(item, part, at)
-            self._hearing.calls.add(part)
+            self._snapshots.calls.add(part)
             return [begun]
         return []
 
@@ -207,16 +210,16 @@ class ResponsesMachine(Machine):
         item = as_object(document.get("item"), f"/{index}/item")
         place = self._item_place(document, item, index, is_new=False)
         self._last = _NOWHERE
-        return self._hearing.item(item, place, f"/{index}/item")
+        return self._snapshots.item(item, place, f"/{index}/item")
 
     def _text(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part, at = self._content_part(document, index), f"/{index}/{_key(document, 'text')}"
-        return self._words(document, at, self._hearing.texts, part, lambda words: TextReceived(part, words, at=at))
+        return self._words(document, at, self._snapshots.texts, part, lambda words: TextReceived(part, words, at=at))
 
     def _refusal(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part, at = self._content_part(document, index), f"/{index}/{_key(document, 'refusal')}"
-        self._hearing.has_refusal = True
-        return self._words(document, at, self._hearing.texts, part, lambda words: RefusalReceived(part, words, at=at))
+        self._snapshots.has_refusal = True
+        return self._words(document, at, self._snapshots.texts, part, lambda words: RefusalReceived(part, words, at=at))
 
     def _words(
         self,
@@ -230,14 +233,14 @@ class ResponsesMachine(Machine):
         frame, _, key = at.rpartition("/")
         words = str_of(document, key, frame)
         if key != "delta":
-            return self._hearing.news(received, name, words, at, tell)
+            return self._snapshots.news(received, name, words, at, tell)
         received.setdefault(name, []).append(words)
         return [tell(words)]
 
     def _annotation(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part = self._content_part(document, index)
         citation = read_annotation(document.get("annotation"), f"/{index}/annotation")
-        self._hearing.citations[part] = self._hearing.citations.get(part, 0) + 1
+        self._snapshots.citations[part] = self._snapshots.citations.get(part, 0) + 1
         return [CitationReceived(part, citation)]
 
     def _piece(self, document: JsonObject, index: int, *, key: str, summary: bool) -> list[StreamEvent]:
@@ -247,21 +250,21 @@ class ResponsesMachine(Machine):
         def tell(words: str) -> ThinkingReceived:
             return ThinkingReceived(part, words, piece=piece, summary=summary, at=at)
 
-        return self._words(document, at, self._hearing.pieces, (part, summary, piece), tell)
+        return self._words(document, at, self._snapshots.pieces, (part, summary, piece), tell)
 
     def _arguments(self, document: JsonObject, index: int) -> list[StreamEvent]:
         part = self._place(document, _CALL, index) * STRIDE
-        if part not in self._hearing.calls:
+        if part not in self._snapshots.calls:
             return []  # the name is not known yet; the item's own snapshot has it
         at = f"/{index}/{_key(document, 'input' if 'input' in document else 'arguments')}"
-        received = self._hearing.arguments
+        received = self._snapshots.arguments
         return self._words(document, at, received, part, lambda words: ArgumentsReceived(part, words))
 
     def _terminal(self, document: JsonObject, index: int) -> list[StreamEvent]:
         at = f"/{index}/response"
         response = as_object(document.get("response"), at)
         implied = _TERMINALS[str_of(document, "type", f"/{index}")]
-        events = [*read_identity(response, at), *self._hearing.outcome(response, at, implied)]
+        events = [*read_identity(response, at), *self._snapshots.outcome(response, at, implied)]
         self.is_over = True
         return events
 
@@ -278,27 +281,27 @@ class ResponsesMachine(Machine):
 
     def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
         """The place in the output of an item that begins, or that arrives as a whole."""
-        family, names = _family(item.get("type")), names_of(item)
+        family, names = _item_kind(item.get("type")), names_of(item)
         place = opt_int(document, "output_index", f"/{index}")
         if place is None:
-            place = self._hearing.place_of(names)
+            place = self._snapshots.place_of(names)
         if place is None and not is_new:
-            place = self._unnamed.pop(family, None)
+            place = self._places_without_id.pop(family, None)
         if place is None:
             place = self._next
             if not names:
-                self._unnamed[family] = place
+                self._places_without_id[family] = place
         return self._remember(place, family)
 
     def _place(self, document: JsonObject, family: str, index: int) -> int:
         """The place in the output of the item that a frame is about."""
         place, name = opt_int(document, "output_index", f"/{index}"), document.get("item_id")
         if place is None and isinstance(name, str) and name:
-            place = self._hearing.place_of([name])
+            place = self._snapshots.place_of([name])
             if place is None:
                 place = self._next
-                self._hearing.place({"id": name}, place)
-        if place is None and family == _CALL and self._hearing.silent_calls > 1:
+                self._snapshots.place({"id": name}, place)
+        if place is None and family == _CALL and self._snapshots.silent_calls > 1:
             raise wrong(
                 None, f"/{index}/output_index", "the place of the call, because several wait for their arguments"
             )
@@ -307,7 +310,7 @@ class ResponsesMachine(Machine):
         if place is None and "delta" not in document:
             place = self._latest.get(family)
         if place is None:
-            place = self._unnamed[family] = self._next
+            place = self._places_without_id[family] = self._next
         return self._remember(place, family)
 
     def _remember(self, place: int, family: str) -> int:
@@ -317,7 +320,7 @@ class ResponsesMachine(Machine):
         return place
 
 
-def _family(kind: Json) -> str:
+def _item_kind(kind: Json) -> str:
     """The kind by which a frame without any id is matched with earlier frames about the same item."""
     return _CALL if str(kind) in CALLS else str(kind)
 

@@ -241,8 +241,8 @@ class ResponsesStreamWriter(TextFraming):
         self._open: tuple[Envelope, Output] | None = None
         self._started = Started()
         self._usage: Usage | None = None
-        self._held: ToolCallBegun | TextReceived | None = None
-        self._spoken: dict[int, str] = {}
+        self._awaiting_signature: ToolCallBegun | TextReceived | None = None
+        self._written_parts: dict[int, str] = {}
         """The places in the source of the parts that have begun to be written."""
         self._finished: Finished | None = None
         self._fault: Fault | None = None
@@ -297,19 +297,21 @@ class ResponsesStreamWriter(TextFraming):
                 self._emit(f"response.{response['status']}", {"response": response})
             case FieldReceived() | FrameBroken():
                 pass
-            case SignatureReceived() if self._held is not None and self._held.part == event.part:
+            case SignatureReceived() if (
+                self._awaiting_signature is not None and self._awaiting_signature.part == event.part
+            ):
                 # A call has no field for a signature, so that is written first; an empty text consists only of its
                 # signature.
                 self._output().sign_next(event.signature, event.signed_by)
-                if isinstance(self._held, TextReceived):
-                    self._held = None
+                if isinstance(self._awaiting_signature, TextReceived):
+                    self._awaiting_signature = None
                 self._release()
             case ToolCallBegun():
                 self._release()
-                self._held = event
-            case TextReceived(part, "") if part not in self._spoken:
+                self._awaiting_signature = event
+            case TextReceived(part, "") if part not in self._written_parts:
                 self._release()
-                self._held = event
+                self._awaiting_signature = event
             case _:
                 self._release()
                 self._write(event)
@@ -325,10 +327,10 @@ class ResponsesStreamWriter(TextFraming):
         output = self._output()
         match event:
             case TextReceived(part, text):
-                self._spoken[part] = event.at
+                self._written_parts[part] = event.at
                 output.text(part, text)
             case RefusalReceived(part, text):
-                self._spoken[part] = event.at
+                self._written_parts[part] = event.at
                 output.refusal(part, text)
             case ThinkingReceived(part, text):
                 output.thinking(part, text, piece=event.piece, summary=event.summary)
@@ -341,23 +343,23 @@ class ResponsesStreamWriter(TextFraming):
             case LogprobsReceived(tokens):
                 output.logprobs(tokens)
             case PartReceived(part, value):
-                self._spoken[part] = value.at
+                self._written_parts[part] = value.at
                 output.part(value)
             case ToolCallBegun(part):
-                self._spoken[part] = event.at
+                self._written_parts[part] = event.at
                 output.call(event)
             case _:
-                if event.part in self._spoken:
+                if event.part in self._written_parts:
                     # Text is sent before its signature is known; after it, the signature would belong to something
                     # else.
                     why = f"{NAME} has no field for it on a part that comes in pieces"
-                    self._report.lose(self._spoken[event.part], "signature", why, "identity")
+                    self._report.lose(self._written_parts[event.part], "signature", why, "identity")
                 else:
                     output.sign(event)
 
     def _release(self) -> None:
         """Write the event that was held back for a signature."""
-        held, self._held = self._held, None
+        held, self._awaiting_signature = self._awaiting_signature, None
         if held is not None:
             self._write(held)
 

@@ -98,7 +98,7 @@ def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
     items = [as_object(item, f"/input/{index}") for index, item in enumerate(value)]
     hosted = frozenset(str(item.get("call_id")) for item in items if _is_hosted(item))
     messages = [_read_item(item, f"/input/{index}", tools, hosted) for index, item in enumerate(items)]
-    return _with_calls_of_items(messages)
+    return _with_call_ids(messages)
 
 
 def _is_hosted(item: JsonObject) -> bool:
@@ -106,7 +106,7 @@ def _is_hosted(item: JsonObject) -> bool:
     return str(item.get("type")) in BY_CALL and read_call(item, "") is None
 
 
-def _with_calls_of_items(messages: list[Message]) -> list[Message]:
+def _with_call_ids(messages: list[Message]) -> list[Message]:
     """The messages, with results of a local shell that name the item of their call changed to name the call itself."""
     calls = {part.item: part.id for message in messages for part in message.parts if isinstance(part, ToolCall)}
     known = set(calls.values())

@@ -66,7 +66,7 @@ TABLE: Table = {
 OPTION_KEYS = top_level_keys(TABLE) | {"text", "reasoning"}
 
 _TEXT = frozenset({"format", "verbosity"})
-_UNASKED: Mapping[str, object] = {
+_API_DEFAULTS: Mapping[str, object] = {
     "n": 1,
     "presence_penalty": 0,
     "frequency_penalty": 0,
@@ -74,7 +74,7 @@ _UNASKED: Mapping[str, object] = {
     "logit_bias": {},
 }
 """Options that have no place here, with the values that ask for what the API does anyway."""
-_ELSEWHERE = frozenset({"include_usage", "logprobs"})
+_HANDLED_SEPARATELY = frozenset({"include_usage", "logprobs"})
 """Usage is always sent; logprobs are a word of `include`."""
 _OFF = "none"
 
@@ -148,7 +148,9 @@ def write_all(options: Options, document: JsonObject, report: Report, *, same: b
     if options.include_usage is not None and not same:
         place = options.place("include_usage")
         report.lose(place, "token counts requested", f"{NAME} always sends them", "identity")
-    write_options(options, TABLE, document, report, dialect=NAME, same=same, skip=_ELSEWHERE, defaults=_UNASKED)
+    write_options(
+        options, TABLE, document, report, dialect=NAME, same=same, skip=_HANDLED_SEPARATELY, defaults=_API_DEFAULTS
+    )
     if options.logprobs is False:
         lose_default(options, "logprobs", report, NAME)
     if options.places.get("include") == ADDED:

@@ -138,8 +138,8 @@ class SnapshotReader:
         self.has_refusal = False
         self._whole: set[int] = set()
         self._signatures: dict[int, str | None] = {}
-        self._weighed: set[int] = set()
-        self._denied: set[str] = set()
+        self._parts_with_logprobs: set[int] = set()
+        self._contradictions: set[str] = set()
         self._fields: set[tuple[int, str]] = set()
         self._kinds: dict[int, str] = {}
         self._places: dict[str, set[int]] = {}
@@ -171,13 +171,13 @@ class SnapshotReader:
         if len(whole) > len(known) and whole.startswith(known):
             fragments.append(whole[len(known) :])
             return [tell(fragments[-1])]
-        return self._denial(known, whole, at)
+        return self._contradiction(known, whole, at)
 
-    def _denial(self, known: str, whole: str, at: str) -> list[StreamEvent]:
+    def _contradiction(self, known: str, whole: str, at: str) -> list[StreamEvent]:
         """Text that differs from what was streamed, reported once; a shorter snapshot contradicts nothing."""
-        if known.startswith(whole) or whole in self._denied:
+        if known.startswith(whole) or whole in self._contradictions:
             return []
-        self._denied.add(whole)
+        self._contradictions.add(whole)
         return [FieldReceived(at, whole)]
 
     def outcome(self, response: JsonObject, at: str, implied: str | None = None) -> list[StreamEvent]:
@@ -258,7 +258,7 @@ class SnapshotReader:
             case "output_text":
                 words = str_of(content, "text", at)
                 events = self.news(self.texts, part, words, f"{at}/text", lambda text: TextReceived(part, text, at=at))
-                return [*events, *self._beside(content, part, at), *unread(content, _TEXT, at)]
+                return [*events, *self._citations_and_logprobs(content, part, at), *unread(content, _TEXT, at)]
             case "refusal":
                 self.has_refusal = True
                 words = str_of(content, "refusal", at)
@@ -269,7 +269,7 @@ class SnapshotReader:
             case _:
                 return self._once(PartReceived(part, Opaque(NAME, content, at=at)))
 
-    def _beside(self, content: JsonObject, part: int, at: str) -> list[StreamEvent]:
+    def _citations_and_logprobs(self, content: JsonObject, part: int, at: str) -> list[StreamEvent]:
         """Citations and logprobs of a text."""
         received = self.citations.get(part, 0)
         annotations = opt_list(content, "annotations", at)
@@ -279,8 +279,8 @@ class SnapshotReader:
             for index, value in enumerate(annotations[received:])
         ]
         tokens = opt_list(content, "logprobs", at)
-        if tokens and part not in self._weighed:
-            self._weighed.add(part)
+        if tokens and part not in self._parts_with_logprobs:
+            self._parts_with_logprobs.add(part)
             where = f"{at}/logprobs"
             read = tuple(read_token(token, f"{where}/{index}") for index, token in enumerate(tokens))
             events.append(LogprobsReceived(read, at=where))
@@ -316,7 +316,7 @@ class SnapshotReader:
             events.append(call_begun(item, part, at))
         arguments = opt_str(item, words, at) or ""
         if part in self._whole:  # nothing is added to a call that is complete
-            events += self._denial("".join(self.arguments.get(part, ())), arguments, f"{at}/{words}")
+            events += self._contradiction("".join(self.arguments.get(part, ())), arguments, f"{at}/{words}")
         elif arguments:
             events += self.news(
                 self.arguments, part, arguments, f"{at}/{words}", lambda text: ArgumentsReceived(part, text)
@@ -332,7 +332,7 @@ class SnapshotReader:
         arguments = read_arguments(item)
         known = self.arguments.get(part)
         if known is not None:
-            events += self._denial("".join(known), arguments or "", at)
+            events += self._contradiction("".join(known), arguments or "", at)
         elif arguments is not None:
             self.arguments[part] = [arguments]
             events.append(ArgumentsReceived(part, arguments))

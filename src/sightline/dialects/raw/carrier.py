@@ -108,7 +108,7 @@ def is_native(part: Part, role: Role) -> bool:
 
 def carry(part: Part) -> JsonObject:
     """The opaque part that carries a part which the schema has no kind for."""
-    return {"type": OPAQUE, "value": {"type": SIGHTLINE, "part": _plain(_bare(part))}}
+    return {"type": OPAQUE, "value": {"type": SIGHTLINE, "part": _plain(_without_place(part))}}
 
 
 def read_carried_part(holder: JsonObject, role: Role, at: str) -> Part | None:
@@ -145,11 +145,13 @@ def _convert_part(value: Json) -> Part | None:
     return part if carry(part)["value"] == value else None
 
 
-def _bare(part: Part) -> Part:
+def _without_place(part: Part) -> Part:
     """The part without its place and without its dialect's own fields, which are reported elsewhere."""
     match part:
         case ToolResult():
-            return msgspec.structs.replace(part, at="", extras={}, parts=tuple(_bare(inner) for inner in part.parts))
+            return msgspec.structs.replace(
+                part, at="", extras={}, parts=tuple(_without_place(inner) for inner in part.parts)
+            )
         case Text():
             return msgspec.structs.replace(part, at="", extras={}, citations=without_place(part.citations))
         case _:
@@ -164,7 +166,7 @@ def _plain(value: msgspec.Struct) -> Json:
         raise Fault(Code.INVALID_REQUEST, "a part is nested too deep to be carried") from None
 
 
-_BEGUN, _GROWN, _WHOLE = "beginToolCalls", "copilotToolCallStreamUpdates", "copilotToolCalls"
+_ANNOUNCED, _UPDATES, _WHOLE = "beginToolCalls", "copilotToolCallStreamUpdates", "copilotToolCalls"
 _LEGACY = "_deprecatedCopilotFunctionCalls"
 
 
@@ -206,12 +208,12 @@ class Calls:
 
     def read(self, delta: JsonObject, at: str, events: list[StreamEvent]) -> None:
         """Add the events of the next delta."""
-        for entry in _entries(delta, _BEGUN, at):
+        for entry in _entries(delta, _ANNOUNCED, at):
             if entry.id or entry.part is not None:
                 events += self._begin(entry, entry.id)[1]
             else:
                 self._announced.append(entry)
-        for entry in _entries(delta, _GROWN, at):
+        for entry in _entries(delta, _UPDATES, at):
             events += self._grow(entry)
         for key in (_WHOLE, _LEGACY):
             for entry in _entries(delta, key, at):

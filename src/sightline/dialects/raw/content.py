@@ -238,12 +238,12 @@ class ContentWriter:
         """One part, in the schema's own form or carried."""
         if isinstance(part, Opaque) and part.dialect == NAME:
             return part.value
-        document = self._native(part) or carry(part)
+        document = self._write_native(part) or carry(part)
         if not self._same:
             return document
         return merge(document, compact(part.extras) if isinstance(part, CacheBreakpoint) else part.extras)
 
-    def _native(self, part: Part) -> JsonObject | None:
+    def _write_native(self, part: Part) -> JsonObject | None:
         match part:
             case Text(text):
                 beside = Beside(part.signature, part.signed_by, without_place(part.citations))

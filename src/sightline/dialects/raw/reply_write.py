@@ -109,7 +109,7 @@ def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
 
 
 _DONE = b"data: [DONE]\n\n"
-_WHOLE = "part"
+_WHOLE_PART = "part"
 """The kind of parts that arrive as a whole, so that each is a new part."""
 
 
@@ -128,7 +128,7 @@ class _Choice:
 
     def place(self, kind: str, part: int) -> JsonObject:
         """The number of the part, if the reader would assume another one."""
-        implied = self.current if kind == self.kind and kind != _WHOLE else self.last + 1
+        implied = self.current if kind == self.kind and kind != _WHOLE_PART else self.last + 1
         self.kind, self.current, self.last = kind, part, max(self.last, part)
         self.kinds.setdefault(part, kind)
         return {} if implied == part else {"part": part}
@@ -171,9 +171,9 @@ class RawStreamWriter:
                 return self._frame(choice, {"logprobs": write_logprobs(tokens)})
             case PartReceived(value=value):
                 written: list[Json] = [self._content.part(value)]
-                kind = "thinking" if isinstance(value, Thinking) else _WHOLE
+                kind = "thinking" if isinstance(value, Thinking) else _WHOLE_PART
                 self._choice(event.choice).kinds.setdefault(event.part, kind)
-                return self._delta(event, _WHOLE, {"parts": written}, value.at)
+                return self._delta(event, _WHOLE_PART, {"parts": written}, value.at)
             case Started():
                 return self._start(event)
             case UsageReceived(usage):

@@ -53,7 +53,7 @@ def read_settings(holder: JsonObject) -> Request:
     if read.parallel_tool_calls is not None:
         read.options.places["parallel_tool_calls"] = read.parallel_at
     aside = {key: value for key, value in holder.items() if key in _ELSEWHERE}
-    return _shift_pointers(read, _down, NAME, {**read.extras, **aside})
+    return _shift_pointers(read, _to_outer_pointer, NAME, {**read.extras, **aside})
 
 
 def write_settings(request: Request, report: Report, *, same: bool) -> JsonObject:
@@ -64,7 +64,7 @@ def write_settings(request: Request, report: Report, *, same: bool) -> JsonObjec
     options = request.options
     if same:
         source = _shift_pointers(
-            request, _up, CHAT, {key: value for key, value in extras.items() if key not in _ELSEWHERE}
+            request, _to_inner_pointer, CHAT, {key: value for key, value in extras.items() if key not in _ELSEWHERE}
         )
     else:  # no server reads this format: none refuses top_k or a fifth stop sequence, none must be asked for counts
         unlimited = msgspec.structs.replace(options, top_k=None, stop=None, stream=None)
@@ -82,11 +82,11 @@ def write_settings(request: Request, report: Report, *, same: bool) -> JsonObjec
     return document | {key: value for key, value in extras.items() if key in _ELSEWHERE}
 
 
-def _down(at: str) -> str:
+def _to_outer_pointer(at: str) -> str:
     return _AT + at
 
 
-def _up(at: str) -> str:
+def _to_inner_pointer(at: str) -> str:
     return at.removeprefix(_AT)
 
 

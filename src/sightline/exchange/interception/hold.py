@@ -139,7 +139,7 @@ class _Hold(ABC, Generic[D]):
         """The effect of this edit while `masks` are active. Raises a fault if the edit is refused. Only edits of
         requests can be kept for later ones."""
         if isinstance(operation, KeepEdits) or operation.keep is not None:
-            raise _not_kept()
+            raise _cannot_keep_fault()
         editing = self._editing.copy()
         after = editing.apply(operation)
 
@@ -274,7 +274,7 @@ class HeldRequest(_Hold[Draft]):
     def _masks_for(self, operation: AnyOperation, scope: Keep, now: float) -> Kept:
         """The mask that an edit should be kept as."""
         if isinstance(operation, Undo | Redo):
-            raise _not_kept()
+            raise _cannot_keep_fault()
         draft = self.draft
         keeper = self._keeper(self.kept.beneath(draft), scope)
         return masks_by_id([keeper.of_edit(draft, operation, draft.with_edit(operation))], now)
@@ -327,6 +327,6 @@ def not_held(exchange: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, f"exchange {exchange!r} is not held", hint=hint, status=409)
 
 
-def _not_kept() -> Fault:
+def _cannot_keep_fault() -> Fault:
     message = "this cannot be kept for later requests"
     return Fault(Code.INVALID_REQUEST, message, hint="Leave keep out.", status=422)

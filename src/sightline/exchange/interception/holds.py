@@ -74,7 +74,7 @@ class Holds:
         self.has_only_rules = True
         self.on_change: Callable[[], None] | None = None
         """Called after each change of mode, rules or masks, before it is announced."""
-        self._notice()
+        self._update_flags()
 
     # --- mode, rules and masks ---
 
@@ -126,9 +126,9 @@ class Holds:
         if self._kept is not None:
             self._kept.write(interception, masks, counts)
         self.interception, self.masks, self._counts = interception, masks, counts
-        self._notice()
+        self._update_flags()
 
-    def _notice(self) -> None:
+    def _update_flags(self) -> None:
         self.has_only_rules = not self.masks and not self._is_needed
         self.is_idle = self.interception.is_idle and self.has_only_rules
         if self.on_change is not None:
@@ -142,7 +142,7 @@ class Holds:
     def stay_ready(self) -> None:
         """From now on, inspect every request: something other than rules may hold it."""
         self._is_needed = True
-        self._notice()
+        self._update_flags()
 
     def decide(self, subject: FilterSubject, phase: Phase) -> InterceptionRule | None:
         """The rule that decides about a request or its tool calls; None if there is none. A one-time rule is used up by
@@ -152,7 +152,7 @@ class Holds:
             self._unattended()  # this does not use up a one-time rule
             return None
         if after is not self.interception:
-            self._change_anyway(after, self.masks)  # no client is refused because the file cannot be written
+            self._change_best_effort(after, self.masks)  # no client is refused because the file cannot be written
         return rule
 
     def allows(self, subject: FilterSubject) -> bool:
@@ -162,7 +162,7 @@ class Holds:
         is_let = rule is None or (rule.action == "pass" and after is self.interception)
         return is_let and not self.may_want_calls(subject)
 
-    def _change_anyway(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
+    def _change_best_effort(self, interception: Interception, masks: tuple[Mask, ...]) -> None:
         """Make a change; if it cannot be written, it is active until the program ends."""
         if (interception, masks) == (self.interception, self.masks):
             return
@@ -171,7 +171,7 @@ class Holds:
         except Fault as fault:
             _LOG.error("what is intercepted could not be kept: %s", fault.message)
             self.interception, self.masks = interception, masks
-            self._notice()
+            self._update_flags()
 
     def may_want_calls(self, subject: FilterSubject) -> bool:
         """Whether the tool calls of the reply to this request may be held or dropped."""
@@ -267,7 +267,7 @@ class Holds:
             try:
                 hold.recorder.record_edit(name, before.sha256, plan.draft.sha256, plan.draft.data, of_reply=of_reply)
             except Fault:
-                self._change_anyway(self.interception, masks)
+                self._change_best_effort(self.interception, masks)
                 raise
         plan.commit()
         return hold

@@ -112,7 +112,9 @@ class Viewer:
     catalog: Catalog
     memory: Memory
     _views: BoundedCache[str, tuple[Hold, DocumentView]] = field(default_factory=lambda: BoundedCache(MOST_VIEWS))
-    _looks: BoundedCache[tuple[str, ...], DocumentState] = field(default_factory=lambda: BoundedCache(MOST_LOOKS))
+    _recorded_states: BoundedCache[tuple[str, ...], DocumentState] = field(
+        default_factory=lambda: BoundedCache(MOST_LOOKS)
+    )
 
     async def view_hold(self, hold: Hold) -> DocumentState:
         """The state of a held document."""
@@ -134,13 +136,13 @@ class Viewer:
         """What was sent, or would have been, in this dialect; it cannot be edited."""
         summary = exchange.summary
         key = summary.id, summary.previous, spoken, exchange.model, hashlib.sha256(exchange.sent).hexdigest()
-        if (known := self._looks.get(key)) is None:
+        if (known := self._recorded_states.get(key)) is None:
             choice = self._choice(summary.provider, exchange.model, spoken)
             before = await self._before(exchange.id, choice)
             self._clear()
             made = self._make_view(choice, before).of(Draft.of(exchange.sent, spoken, exchange.model))
             known = replace(made, sections=tuple(map(_read_only, made.sections)))
-            self._looks.put(key, known)
+            self._recorded_states.put(key, known)
         return known
 
     def measures(self, exchange: RecordedExchange) -> tuple[Facts, Estimator]:

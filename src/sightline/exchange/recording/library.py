@@ -54,7 +54,7 @@ from sightline.wire.jsontext import decode, encode
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*")
-_PASSING = re.compile(r"(?:^|_)(?:id|ids|uuid|signature|encrypted_content|cache_control|metadata|status)$")
+_VOLATILE = re.compile(r"(?:^|_)(?:id|ids|uuid|signature|encrypted_content|cache_control|metadata|status)$")
 _OPTIONS = (
     "max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty",
     "logit_bias", "logprobs", "top_logprobs", "n", "verbosity",
@@ -153,7 +153,7 @@ def _piece(part: Part, calls: dict[str, int]) -> tuple[str, str] | None:
         case Image(source=source) | Document(source=source) | Audio(source=source):
             return "file", f"{type(part).__name__.lower()} {_source(source)}"
         case Opaque(value=value):
-            return "part", _json(_lasting(value))
+            return "part", _json(_without_volatile(value))
         case Thinking() | CacheBreakpoint():
             return None
         case unreachable:
@@ -183,7 +183,7 @@ def _tool(tool: Tool) -> str:
         case CustomTool(name=name, description=description, grammar=grammar):
             return f"{name} {description or ''} {grammar.definition if grammar else ''}"
         case OpaqueTool(value=value):
-            return _json(_lasting(value))
+            return _json(_without_volatile(value))
         case unreachable:
             assert_never(unreachable)
 
@@ -207,14 +207,16 @@ def _reasoning(reasoning: Reasoning) -> str:
     return " ".join(str(each) for each in (reasoning.mode, reasoning.effort, reasoning.budget) if each is not None)
 
 
-def _lasting(value: Json) -> Json:
+def _without_volatile(value: Json) -> Json:
     """The value without members that have no meaning in another run."""
     match value:
         case dict():
-            kept: JsonObject = {key: _lasting(each) for key, each in value.items() if not _PASSING.search(key)}
+            kept: JsonObject = {
+                key: _without_volatile(each) for key, each in value.items() if not _VOLATILE.search(key)
+            }
             return kept
         case list():
-            return [_lasting(each) for each in value]
+            return [_without_volatile(each) for each in value]
         case _:
             return value
 

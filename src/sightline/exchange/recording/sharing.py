@@ -62,10 +62,12 @@ _PATTERNS: Final = (
 )  # fmt: skip
 KINDS: Final = frozenset(kind for kind, _, _ in _PATTERNS)
 """The kinds of values that are found by default."""
-_EVERYONE = frozenset({"user", "shared", "public", "runner", "root", "linuxbrew", "ubuntu", "app", "node"})
+_GENERIC_USERS = frozenset({"user", "shared", "public", "runner", "root", "linuxbrew", "ubuntu", "app", "node"})
 """Home folders that identify nobody; such words are in every text."""
 _SHORTEST_NAME = 3
-_OWN = frozenset({"id", "kind", "dialect", "state", "phase", "reason", "code", "finish", "origin", "transport"})
+_UNREDACTED_FIELDS = frozenset(
+    {"id", "kind", "dialect", "state", "phase", "reason", "code", "finish", "origin", "transport"}
+)
 
 
 @dataclass(slots=True)
@@ -93,9 +95,9 @@ class ListedSection:
 
 SECTION: Final = "section"
 """The kind of a value that is a text of a section."""
-_CERTAIN = 40
+_MIN_SECTION_CHARS = 40
 """A section with fewer characters is replaced only if it is a whole text: "yes" occurs elsewhere, too."""
-_SHAPE = frozenset(
+_STRUCTURAL_FIELDS = frozenset(
     (
         "type", "role", "kind", "model", "name", "id", "object", "status", "event", "finish", "stop_reason",
         "finish_reason", "finishReason", "signed_by", "tool_call_id", "tool_use_id", "call_id", "item", "media_type",
@@ -137,7 +139,7 @@ class Redactor:
         self.sections_listed: dict[str, ListedSection] = {}
         self._patterns = (*own, *_PATTERNS)
         self._finders = finders or {}
-        self._any: re.Pattern[str] | None = None
+        self._pattern: re.Pattern[str] | None = None
         self._by_head: dict[str, list[Redacted]] = {}
         self._counts: dict[str, int] = {}
         self._searched: dict[bytes, list[tuple[str, str, str]]] = {}
@@ -190,7 +192,7 @@ class Redactor:
     def _search_once(self, text: str) -> Sequence[tuple[str, str, str]]:
         """The values in a text, cached. Each request of a conversation repeats the one before: 60 turns of 20 MB took
         7.5 s of searching, and take 2 s with the cache."""
-        if len(text) < _CERTAIN:
+        if len(text) < _MIN_SECTION_CHARS:
             return list(self._values_in(text))
         key = sha256(text.encode("utf-8", "surrogatepass")).digest()
         known = self._searched.get(key)
@@ -212,14 +214,14 @@ class Redactor:
         if (
             not value
             or value in self._kept
-            or (kind == "user name" and (len(value) < _SHORTEST_NAME or value.lower() in _EVERYONE))
+            or (kind == "user name" and (len(value) < _SHORTEST_NAME or value.lower() in _GENERIC_USERS))
         ):
             return
         known = self.found.get(value)
         if known is None:
             self._counts[kind] = number = self._counts.get(kind, 0) + 1
             known = self.found[value] = Redacted(kind, value, stand_in.format(number))
-            self._any = None
+            self._pattern = None
         known.places += 1
 
     # --- rewriting ---
@@ -231,25 +233,27 @@ class Redactor:
 
     def _replace_within(self, text: str) -> str:
         """The text with stand-ins for values in it; a short section may be in it by chance, and stays."""
-        if self._any is None:
+        if self._pattern is None:
             self._prepare()
-        assert self._any is not None
-        pieces, done, match = [], 0, self._any.search(text)
+        assert self._pattern is not None
+        pieces, done, match = [], 0, self._pattern.search(text)
         while match is not None:
             at = match.start()
             value = next((each for each in self._by_head[match[0]] if _is_at(each, text, at)), None)
             if value is None:
-                match = self._any.search(text, at + 1)
+                match = self._pattern.search(text, at + 1)
             else:
                 pieces += [text[done:at], value.stand_in]
                 done = at + len(value.value)
-                match = self._any.search(text, done)
+                match = self._pattern.search(text, done)
         return "".join([*pieces, text[done:]]) if pieces else text
 
     def _prepare(self) -> None:
         """Make the pattern of the first characters of all values, and list the values for each, the longest first: an
         address contains a name."""
-        certain = [each for each in self.found.values() if each.kind != SECTION or len(each.value) >= _CERTAIN]
+        certain = [
+            each for each in self.found.values() if each.kind != SECTION or len(each.value) >= _MIN_SECTION_CHARS
+        ]
         certain.sort(key=lambda each: -len(each.value))
         self._by_head = {each.value[:_HEAD]: [] for each in certain}
         short = [each for each in certain if len(each.value) < _HEAD]
@@ -257,7 +261,7 @@ class Redactor:
             self._by_head[each.value[:_HEAD]].append(each)
         for head, values in self._by_head.items():
             values += [each for each in short if head != each.value and head.startswith(each.value)]
-        self._any = re.compile(_any_of(list(self._by_head)) if self._by_head else r"(?!)")
+        self._pattern = re.compile(_any_of(list(self._by_head)) if self._by_head else r"(?!)")
 
     def redact(self, entries: Sequence[Entry], summary: Summary) -> list[Entry]:
         """The entries of one exchange with stand-ins; bodies have new hashes, and facts refer to those."""
@@ -307,7 +311,10 @@ class Redactor:
 
     def _replace_fields(self, value: dict[str, Json], hashes: dict[str, str]) -> dict[str, Json]:
         """Redact the fields of a fact or a summary; their names, and the fields that Sightline itself reads, stay."""
-        return {name: each if name in _OWN else self._replace_json(each, hashes) for name, each in value.items()}
+        return {
+            name: each if name in _UNREDACTED_FIELDS else self._replace_json(each, hashes)
+            for name, each in value.items()
+        }
 
     def _replace_json(self, value: Json, hashes: dict[str, str]) -> Json:
         match value:
@@ -318,7 +325,7 @@ class Redactor:
             case dict():
                 return {
                     self._replace_within(name): self._replace_within(each)
-                    if name in _SHAPE and isinstance(each, str)
+                    if name in _STRUCTURAL_FIELDS and isinstance(each, str)
                     else self._replace_json(each, hashes)
                     for name, each in value.items()
                 }
@@ -421,7 +428,7 @@ def _texts_of_facts(entries: Iterable[Entry]) -> Iterator[str]:
             yield from _texts_of_bytes(entry.data)
         elif not isinstance(entry.fact, FrameArrived):
             fact = msgspec.to_builtins(entry.fact)
-            yield from _strings([value for name, value in fact.items() if name not in _OWN])
+            yield from _strings([value for name, value in fact.items() if name not in _UNREDACTED_FIELDS])
 
 
 def _texts_of_frames(entries: Sequence[Entry]) -> Iterator[str]:

@@ -65,9 +65,9 @@ def main() -> int:
     try:
         server = serve(orders)
     except CannotServeError as reason:
-        _tell(parent, reason.failed)
+        _send(parent, reason.failed)
         return 1
-    _tell(parent, ChildStarted(server.listening_address))
+    _send(parent, ChildStarted(server.listening_address))
     sys.stdin.buffer.read()
     # The engine's shutdown can hang right after its start, and nothing in it is worth waiting for.
     os._exit(0)
@@ -119,7 +119,7 @@ def _private_output() -> BinaryIO:
     return parent
 
 
-def _tell(parent: BinaryIO, answer: Answer) -> None:
+def _send(parent: BinaryIO, answer: Answer) -> None:
     with parent:
         parent.write(msgspec.json.encode(answer) + b"\n")
 

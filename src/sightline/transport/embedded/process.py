@@ -226,7 +226,7 @@ class EmbeddedModel:
 
     async def running(self) -> Running:
         """Where it listens; it is started if it is not running. Concurrent callers wait for the same start."""
-        return self.elsewhere or (await self._up())[1]
+        return self.elsewhere or (await self._ensure_running())[1]
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Running]:
@@ -237,7 +237,7 @@ class EmbeddedModel:
             yield self.elsewhere
             return
         async with self._queue:
-            child, running = await self._up()
+            child, running = await self._ensure_running()
             try:
                 yield running
             except Fault as fault:
@@ -261,7 +261,7 @@ class EmbeddedModel:
             if child is not None:
                 await child.end()
 
-    async def _up(self) -> tuple[ChildPipes, Running]:
+    async def _ensure_running(self) -> tuple[ChildPipes, Running]:
         async with self._starting:
             if self._is_closed:
                 raise _stop_fault()
@@ -276,7 +276,7 @@ class EmbeddedModel:
         raise await child.fault()
 
     async def _start(self) -> ChildPipes:
-        await self._bury()
+        await self._remove_ended()
         if not 0 < self._context_window <= WINDOW:
             raise Fault(
                 Code.CONFIG,
@@ -299,7 +299,7 @@ class EmbeddedModel:
         child.limit(self._start_timeout)
         return child
 
-    async def _bury(self) -> None:
+    async def _remove_ended(self) -> None:
         """Remove the ended process, and count those that ended before they answered. Raises a fault after several in a
         row."""
         dead, self._child = self._child, None

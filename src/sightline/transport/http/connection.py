@@ -83,7 +83,7 @@ class HttpConnection(asyncio.Protocol):
         self.heard = 0.0
         """When something last arrived, by the loop's time; a listener sets it."""
         self._timer: asyncio.TimerHandle | None = None
-        self._looks: Callable[[], object] | None = None
+        self._readiness: Callable[[], object] | None = None
 
     # --- called by asyncio ---
 
@@ -114,7 +114,7 @@ class HttpConnection(asyncio.Protocol):
                 self.abort()
         else:
             if is_first:
-                self._watch(self._timeouts.idle)
+                self._schedule_check(self._timeouts.idle)
             if self._buffered > BUFFER_LIMIT and not self._is_reading_paused:
                 self._pause_reading(answer)
         self._wake()
@@ -207,7 +207,7 @@ class HttpConnection(asyncio.Protocol):
         self._timeouts = timeouts
         self._buffered = 0
         self.heard = self._loop.time()
-        self._watch(timeouts.first_byte)
+        self._schedule_check(timeouts.first_byte)
         if len(body) < _SMALL:
             transport.write(head + body)
         else:
@@ -309,7 +309,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _progress(self) -> None:
         self.heard = self._loop.time()
-        self._watch(self._timeouts.first_byte)
+        self._schedule_check(self._timeouts.first_byte)
 
     def next_change(self) -> asyncio.Future[None]:
         """Done when bytes have arrived or the connection has ended. A task that stops waiting must abort."""
@@ -349,7 +349,7 @@ class HttpConnection(asyncio.Protocol):
 
     # --- time ---
 
-    def _watch(self, limit: float) -> None:
+    def _schedule_check(self, limit: float) -> None:
         """Make sure that the silence is checked when it may be too long, by the existing timer if that fires earlier.
         Arriving bytes do not touch the timer: it looks at the time of the last byte when it fires."""
         if not limit:
@@ -373,7 +373,7 @@ class HttpConnection(asyncio.Protocol):
         if limit and self.heard + limit <= self._loop.time():
             self.abort_exchange(answer, faults.silent(self.place, limit, begun=answer.has_begun()))
         else:
-            self._watch(limit)
+            self._schedule_check(limit)
 
     def _wake(self) -> None:
         if self._listener is not None:
@@ -414,9 +414,9 @@ class HttpConnection(asyncio.Protocol):
         if transport is None or self._has_ended or transport.is_closing():
             return False
         # It may have ended without the loop having had time to report that.
-        if self._looks is None:
-            self._looks = readiness_check(transport.get_extra_info("socket").fileno())
-        return not self._looks()
+        if self._readiness is None:
+            self._readiness = readiness_check(transport.get_extra_info("socket").fileno())
+        return not self._readiness()
 
     def abort(self) -> None:
         if self._transport is not None:

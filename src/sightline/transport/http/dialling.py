@@ -54,7 +54,7 @@ async def connect_socket(loop: asyncio.AbstractEventLoop, host: str, port: int) 
             if raw is not chosen:
                 raw.close()
     if chosen is None:
-        raise _most_telling([error for error in errors if isinstance(error, OSError)])
+        raise _most_informative([error for error in errors if isinstance(error, OSError)])
     return chosen
 
 
@@ -114,7 +114,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, address: _Address) -> socket
     return raw
 
 
-def _most_telling(errors: list[OSError]) -> OSError:
+def _most_informative(errors: list[OSError]) -> OSError:
     """A refusal is more informative than a missing route of another address family."""
     return next((error for error in errors if isinstance(error, ConnectionRefusedError)), errors[0])
 
@@ -142,14 +142,14 @@ class Tunnel(asyncio.Protocol):
             status = int(found[1]) if found else 0
             # In TLS the client sends first: bytes after the proxy's consent are not from the origin.
             is_alone = end + 4 == len(self._heard)
-            self._tell(status if is_alone or not 200 <= status < 300 else 0)
+            self._set_status(status if is_alone or not 200 <= status < 300 else 0)
         elif len(self._heard) > _LIMIT:
-            self._tell(0)
+            self._set_status(0)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._tell(0)
+        self._set_status(0)
 
-    def _tell(self, status: int) -> None:
+    def _set_status(self, status: int) -> None:
         if not self._answered.done():
             self._answered.set_result(status)
 
@@ -249,7 +249,7 @@ def _refusal(name: str, path: str, why: str) -> Fault:
 
 
 # The time for a handshake is part of the time for the whole connection, so it needs no limit of its own.
-_A_DAY = 86_400.0
+_NO_HANDSHAKE_LIMIT = 86_400.0
 _ABORT_TAKES_NOTHING = SSLProtocol._abort.__code__.co_argcount == 1
 """In older versions of Python, asyncio raises a TypeError in its own code if TLS inside TLS ends with an error."""
 
@@ -360,7 +360,7 @@ class _Way:
     ) -> tuple[asyncio.Transport, _Speaker]:
         try:
             raw = await connect_socket(self.loop, host, port)
-            _keep_awake(raw)
+            _enable_keepalive(raw)
             return await self.loop.create_connection(speaker, sock=raw)
         except OSError as error:
             raise faults.not_connected(error, place, self.seconds) from None
@@ -372,7 +372,11 @@ class _Way:
         inside = None
         try:
             inside = await self.loop.start_tls(
-                transport, speaker, self.trust.context(), server_hostname=host, ssl_handshake_timeout=_A_DAY
+                transport,
+                speaker,
+                self.trust.context(),
+                server_hostname=host,
+                ssl_handshake_timeout=_NO_HANDSHAKE_LIMIT,
             )
             if inside is None:
                 raise faults.no_answer(place, clean=True)
@@ -385,7 +389,7 @@ class _Way:
         return inside
 
 
-def _keep_awake(raw: socket.socket) -> None:
+def _enable_keepalive(raw: socket.socket) -> None:
     """Enable TCP keep-alive: a model may think for minutes, and devices in between drop silent connections."""
     # Not every system has every option, and a connection works without them.
     with contextlib.suppress(OSError):

@@ -45,7 +45,7 @@ class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: str
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class _EditedCall(msgspec.Struct, frozen=True):
     """A call and whether it is deleted. `section` is its id while it is held; `is_free` is set if its tool takes any
     text and not only a JSON object."""
 
@@ -89,7 +89,7 @@ class _BytesDraft:
 class CallsDraft(_BytesDraft):
     """The calls of a reply, as a JSON list."""
 
-    def __init__(self, original: tuple[_Shown, ...], shown: tuple[_Shown, ...]) -> None:
+    def __init__(self, original: tuple[_EditedCall, ...], shown: tuple[_EditedCall, ...]) -> None:
         super().__init__(_calls_json(original), _calls_json(shown))
         self._original = original
         self._shown = shown
@@ -97,13 +97,13 @@ class CallsDraft(_BytesDraft):
     @classmethod
     def of(cls, reply: Reply) -> "CallsDraft":
         """The calls of a reply, unedited."""
-        named: dict[str, _Shown] = {}
+        named: dict[str, _EditedCall] = {}
         for number, call in enumerate((call for choice in reply.choices for call in choice.tool_calls), 1):
             # Some APIs have no ids for calls, and some models give two calls the same id.
             name = f"call_{number}" if not call.id or call.id in named else call.id
             while name in named:
                 name += "_"
-            named[name] = _Shown(f"s{number}", _Call(name, call.name, call.arguments), call.kind == "custom")
+            named[name] = _EditedCall(f"s{number}", _Call(name, call.name, call.arguments), call.kind == "custom")
         shown = tuple(named.values())
         return cls(shown, shown)
 
@@ -136,7 +136,7 @@ class CallsDraft(_BytesDraft):
             case Set(pointer=pointer, value=value):
                 after = self._replace_all(WireDocument(self.data).set(pointer, value).data)
             case SetBody(body=body):
-                after = self._replace_all(_encode_text(body, _wrong))
+                after = self._replace_all(_encode_text(body, _invalid_calls))
             case Reset():
                 after = self._original
             case Batch(operations=operations):
@@ -145,28 +145,28 @@ class CallsDraft(_BytesDraft):
                 raise Fault(Code.INVALID_REQUEST, "this cannot be done to a tool call", hint=_REFUSED, status=422)
         return self if after == self._shown else CallsDraft(self._original, after)
 
-    def _find(self, section: str) -> _Shown:
+    def _find(self, section: str) -> _EditedCall:
         for shown in self._shown:
             if shown.section == section:
                 return shown
         hint = "The view lists the sections."
         raise Fault(Code.INVALID_REQUEST, f"there is no section {section!r}", hint=hint, status=422)
 
-    def _with(self, changed: _Shown) -> tuple[_Shown, ...]:
+    def _with(self, changed: _EditedCall) -> tuple[_EditedCall, ...]:
         return tuple(changed if each.section == changed.section else each for each in self._shown)
 
-    def _replace_all(self, data: bytes) -> tuple[_Shown, ...]:
+    def _replace_all(self, data: bytes) -> tuple[_EditedCall, ...]:
         """The calls of an edited list; calls that it omits are deleted. Raises a fault if the list is invalid."""
         try:
             calls = msgspec.convert(decode(data), tuple[_Call, ...])
         except MISFIT as error:
-            raise _wrong(str(error)) from None
+            raise _invalid_calls(str(error)) from None
         written = {call.id: call for call in calls}
         known = [each.call.id for each in self._shown]
         if len(written) < len(calls) or not set(written) <= set(known):
-            raise _wrong("an id is there twice, or is not one of the reply's calls")
+            raise _invalid_calls("an id is there twice, or is not one of the reply's calls")
         if [call.id for call in calls] != [name for name in known if name in written]:
-            raise _wrong("the calls are not in the order of the reply")
+            raise _invalid_calls("the calls are not in the order of the reply")
         return tuple(
             replace(each, call=written.get(each.call.id, each.call), is_deleted=each.call.id not in written)
             for each in self._shown
@@ -215,12 +215,12 @@ class CallsDraft(_BytesDraft):
         return replace(reply, choices=tuple(choices))
 
 
-def _calls_json(shown: tuple[_Shown, ...]) -> bytes:
+def _calls_json(shown: tuple[_EditedCall, ...]) -> bytes:
     plain: Json = [msgspec.to_builtins(each.call) for each in shown if not each.is_deleted]
     return encode(plain)
 
 
-def _section(shown: _Shown, pointer: str) -> Section:
+def _section(shown: _EditedCall, pointer: str) -> Section:
     call, is_deleted = shown.call, shown.is_deleted
     part = SectionPart(
         id=f"{shown.section}.p1",
@@ -246,7 +246,7 @@ def _section(shown: _Shown, pointer: str) -> Section:
     )
 
 
-def _wrong(why: str) -> Fault:
+def _invalid_calls(why: str) -> Fault:
     return Fault(Code.INVALID_REQUEST, f"these are not the calls of the reply: {why}", hint=_HINT, status=422)
 
 
