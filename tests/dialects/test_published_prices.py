@@ -19,7 +19,7 @@ import pytest
 from sightline.app.configuration import configuration
 from sightline.catalog.catalog import facts_of, prices_at_address
 from sightline.model.reply import Usage
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.tokens.media_count import count_image
 from tests.dialects.test_usage_shapes import (
     CHAT,

@@ -17,7 +17,7 @@ from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder, read_plain_reply
 from sightline.model.fold import fold
 from sightline.model.reply import Usage, possible
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 
 PRICES = Prices(
     input=3.0,

@@ -7,18 +7,8 @@ from hypothesis import strategies as st
 from sightline.catalog.facts import Facts, LongPrices, Prices
 from sightline.model.reply import Usage
 from sightline.tokens.account import RateLimits
-from sightline.tokens.estimate import (
-    NOTHING,
-    Cost,
-    Estimate,
-    between,
-    cost_of,
-    exactly,
-    is_possible,
-    savings_of,
-    share_out,
-    sum_estimates,
-)
+from sightline.tokens.cost import Cost, cost_of, savings_of
+from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, is_possible, share_out, sum_estimates
 from sightline.tokens.window_budget import (
     UNKNOWN_WINDOW,
     Boundary,

@@ -18,7 +18,8 @@ from sightline.model.exchange import AttemptStarted
 from sightline.model.parts import Text
 from sightline.model.reply import Reply, reply_json
 from sightline.model.report import Report
-from sightline.tokens.estimate import Estimate, cost_of
+from sightline.tokens.cost import cost_of
+from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 from sightline.wire.jsontext import encode
 

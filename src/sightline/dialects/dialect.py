@@ -1,10 +1,8 @@
 """The `Dialect` record: one provider's API as pure functions and facts, for reading and for writing, because the
 gateway is both a client and a server of it.
 
-Everything that differs between provider APIs is a field of `Dialect`; no other package compares a dialect's name.
-Fields that every dialect must decide have no default, so that a missing entry is a type error and not a failure at run
-time. Fields that most dialects share, or that only one of them needs, have a default: a dialect's record shows how it
-differs.
+Everything that differs between provider APIs is a field of `Dialect`; no other package compares a dialect's name. A
+field that every dialect must decide has no default: a missing entry is a type error.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,11 +44,11 @@ class ApiVersions:
         for name, value in headers:
             if name.lower() == self.header:
                 version = value.strip()
-        in_force = [(names, parts) for since, names, parts in self.refuses if since <= version]
-        if not in_force:
+        active = [(names, parts) for since, names, parts in self.refuses if since <= version]
+        if not active:
             return facts
-        options = (*(facts.refuses or ()), *(name for names, _ in in_force for name in names))
-        parts = (*(facts.refuses_parts or ()), *(each for _, each_parts in in_force for each in each_parts))
+        options = (*(facts.refuses or ()), *(name for names, _ in active for name in names))
+        parts = (*(facts.refuses_parts or ()), *(each for _, each_parts in active for each in each_parts))
         return msgspec.structs.replace(
             facts,
             refuses=tuple(dict.fromkeys(options)),
@@ -111,10 +109,8 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and its place.
-
-    `rule` names the broken rule if an edit can fix it.
-    """
+    """Something in a request that the API rejects (`error`) or handles badly (`warning`), and its place. `rule`
+    names the broken rule if an edit can fix it."""
 
     pointer: str
     message: str
@@ -306,7 +302,6 @@ class Editing:
     `roles` are the values of `role` for the roles that a message can be given; an item without a role may be given one
     if `adds_role`. `text_part` writes a text part for a role; `respell_part` rewrites an existing part when its message
     gets another role.
-
     Unless `reads_items_alone`, the meaning of an item depends on other items, and any edit reads the whole document
     again; `is_linked` says the same of one message. With `drops_reasoning`, a reasoning item is deleted together with
     what it led to. With `alternates`, no two turns of the model may follow each other. `signature_keys` are the keys
@@ -336,8 +331,7 @@ class RequestRules:
     identifies the call that it answers. `needs_declared_properties`: a schema that requires an undeclared property is
     refused. `takes_model_media`: images and audio that a model made can be sent back. `names_last_reply`: a request can
     name the last reply by its id instead of repeating the conversation. `may_hide_length`: some servers report a reply
-    as complete although it was truncated at its limit. `codes_signatures`: whatever replaces a signature has to be
-    base64.
+    as complete although it was truncated at its limit. `codes_signatures`: what replaces a signature must be base64.
     """
 
     needs_max_tokens: bool = False
@@ -394,12 +388,10 @@ class CacheRules:
     With `needs_marks`, only marked prefixes are cached; without, prefixes are cached in steps of `step` tokens.
     `lifetime` is for how many seconds after its last use a prefix is kept, by what a mark or a request asks for;
     without an entry for "", the provider does not document it.
-
     A request may have `most_marks`; of more, the first ones count, or the last ones with `keeps_last_marks`. A mark
     finds what was written at most `lookback` blocks before it, or anywhere before it if that is None. `mark_field` is
     the field of a marked part, for a dialect that does not read marks as parts of their own. `only_marked` is the path
     and the value by which a request states that nothing but its marks is cached.
-
     With `omits_zero`, a reply does not report that nothing was read from the cache. `named_by` are the fields of a
     request that name a cache. `accounts` are the headers of a reply that name the account which owns the cache;
     `versions` and `betas` are headers of a request on which the cache may depend. `place_marks` returns the places in a

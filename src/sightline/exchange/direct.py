@@ -27,11 +27,11 @@ from sightline.exchange.client_response import ClientResponse, pick_places, plac
 from sightline.exchange.interception.rule_subject import RouteRules
 from sightline.exchange.lane import Lane, LaneRoute
 from sightline.exchange.phase import CancelledEnd, cancel_reason
-from sightline.exchange.recorder import has_parts, holds_secret, plain_usage, tools_of
+from sightline.exchange.recorder import finish_fact, has_parts, holds_secret, plain_usage
 from sightline.exchange.redaction import FrameMasking
 from sightline.exchange.reply_reader import ReplyReader, decoder_for
 from sightline.exchange.responder import read_usual_reply
-from sightline.model.exchange import AttemptStarted, ExchangeFinished
+from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Reply, Usage
 from sightline.store.digest import words_of
 from sightline.store.entries import FactEntry, FramesEntry, KeptEntry
@@ -340,26 +340,14 @@ class DirectExchange:
         headers = route.redaction.headers_of_values(plan.names, joined, has_secret=plan.has_secret)
         if reply is None or headers is None:
             return None
-        tools: tuple[str, ...] = ()
-        if has_parts(reply):
-            if holds_secret(reply, route.redaction):
-                return None
-            tools = tools_of(reply)
+        if has_parts(reply) and holds_secret(reply, route.redaction):
+            return None
         usage = reported = plain_usage(reply.usage)
         if not relay.counter.is_plausible(route.choice, usage):
             usage = plain_usage(relay.counter.with_estimate(route.choice, self._body, reply, lambda: plain).usage)
         now, after = relay.clock.now(), arrived - self._sent_at
-        finished = ExchangeFinished(
-            reply.choice.finish or "stop",
-            _OK,
-            headers,
-            sha256(plain).hexdigest(),
-            reply.model or "",
-            usage,
-            tools,
-            arrived - self._received,
-            relay.clock.monotonic() - self._received,
-        )
+        times = arrived - self._received, relay.clock.monotonic() - self._received
+        finished = finish_fact(reply, _OK, headers, sha256(plain).hexdigest(), usage, times)
         frames = FramesEntry(self.id, 2, [self._at + after], [after], [plain])
         # Reading a stream of 200 chunks again would take the recorder 50 microseconds.
         words = words_of(reply) if route.is_stream and not route.names_last_reply else ""

@@ -291,17 +291,13 @@ class Recorder:
         self.commit()
 
     def _finish_fact(self, end: FinishedEnd) -> ExchangeFinished:
-        reply = end.reply
-        return ExchangeFinished(
-            reply.choice.finish or ("" if end.warning else "stop"),  # an unread reply may have ended in any way
+        return finish_fact(
+            end.reply,
             self.status,
             self.response_headers,
             self._reply_sha256(),
-            reply.model or "",
-            plain_usage(reply.usage),
-            tools_of(reply),
-            self._first_byte,
-            self._seconds_since_received(),
+            plain_usage(end.reply.usage),
+            (self._first_byte, self._seconds_since_received()),
             self.redaction.text(end.warning) if end.warning else "",
         )
 
@@ -453,6 +449,21 @@ def tools_of(reply: Reply) -> tuple[str, ...]:
     if not has_parts(reply):
         return ()
     return tuple(dict.fromkeys(call.name for each in reply.choices for call in each.tool_calls))
+
+
+def finish_fact(
+    reply: Reply,
+    status: int,
+    headers: tuple[tuple[str, str], ...],
+    sha256: str,
+    usage: Usage | None,
+    times: tuple[float, float],
+    warning: str = "",
+) -> ExchangeFinished:
+    """The last fact of an exchange with a complete reply. `times` are those of the first byte and of the end. What a
+    column of the record shows of a reply is added here, for every kind of exchange."""
+    finish = reply.choice.finish or ("" if warning else "stop")  # an unread reply may have ended in any way
+    return ExchangeFinished(finish, status, headers, sha256, reply.model or "", usage, tools_of(reply), *times, warning)
 
 
 def plain_usage(usage: Usage | None) -> Usage | None:

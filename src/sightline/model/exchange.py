@@ -152,8 +152,8 @@ class BodyPassed(msgspec.Struct, frozen=True, tag_field="kind", tag="body"):
 
 class ExchangeFinished(msgspec.Struct, frozen=True, tag_field="kind", tag="finished"):
     """The reply is complete. `status` and `headers` are the provider's, `sha256` is the hash of its raw body, `tools`
-    are the tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning`
-    describes a problem that did not make the exchange fail."""
+    are the names of the tools that it calls, each once; `first_byte` and `elapsed` are seconds since the request was
+    received. `warning` describes a problem that did not make the exchange fail."""
 
     finish: str
     status: int = 0

@@ -43,7 +43,7 @@ from sightline.model.reply import Usage
 from sightline.store.digest import Digest
 from sightline.store.entries import FactEntry
 from sightline.store.whole import RequestHead, WholeExchange
-from sightline.tokens.estimate import cost_of, savings_of
+from sightline.tokens.cost import cost_of, savings_of
 
 
 class Summary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

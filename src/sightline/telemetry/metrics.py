@@ -36,7 +36,7 @@ from sightline.store.entries import FactEntry, KeptEntry
 from sightline.store.summary import PriceList, find_prices
 from sightline.store.whole import decode_entries
 from sightline.telemetry.otlp import AGENT, FAILED_RUNS, attributes, nanoseconds
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 
 TOKENS = "gen_ai.client.token.usage"
 DURATION = "gen_ai.client.operation.duration"

@@ -27,7 +27,7 @@ from sightline.tokens.cache_cost import (
     first_difference,
     pieces_of,
 )
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.tokens.estimator import Estimator
 
 Cause: TypeAlias = Literal[

@@ -20,7 +20,7 @@ from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolResult
 from sightline.model.reply import Usage
 from sightline.model.report import Report
 from sightline.model.request import Message, OpaqueTool, Request, Tool, of_message, of_part, of_parts, of_tool
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.tokens.estimator import Estimator
 
 UnitKind = Literal["model", "format", "tools", "system", "settings", "message"]

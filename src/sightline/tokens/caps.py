@@ -16,7 +16,7 @@ from sightline.catalog.facts import Facts, Prices
 from sightline.model.reply import Usage, possible
 from sightline.model.request import Request
 from sightline.settings import CapSettings
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.wire.jsontext import decode, encode
 
 Unit: TypeAlias = Literal["dollars", "tokens"]

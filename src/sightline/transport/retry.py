@@ -14,11 +14,11 @@ STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
 
 
 def next_wait(fault: Fault, failed_attempts: int, max_wait: float, jitter: Callable[[], float]) -> float | None:
-    """The seconds to wait before the next attempt, at most `max_wait`; None if another attempt is not worthwhile.
+    """The seconds to wait before the next attempt; None if there is to be no other attempt.
 
-    A delay that the provider requests is kept exactly; if it is too long, there is no other attempt. Otherwise the wait
-    doubles with each attempt. `jitter` returns numbers from 0 up to 1, so that clients that failed together do not
-    retry together.
+    A delay that the provider requests is kept exactly; if it is longer than `max_wait`, there is no other attempt.
+    Otherwise the wait doubles with each attempt, up to `max_wait`. `jitter` returns numbers from 0 up to 1, so that
+    clients that failed together do not retry together.
     """
     if not is_worth_another(fault):
         return None

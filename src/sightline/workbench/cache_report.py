@@ -20,7 +20,7 @@ from sightline.errors import Code, Fault
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.store.summary import Summary
 from sightline.tokens.cache_autopsy import REASONS, Cause, expect_read, price_loss
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.web.bodies import Query
 from sightline.wire.cache import BoundedCache
 from sightline.workbench.cache_turns import MOST_TURNS, CacheTurn, ExaminedTurn, TurnExaminer, turn_of

@@ -23,7 +23,7 @@ from sightline.filters.parsing import parse
 from sightline.model.reply import Usage
 from sightline.store.store import Store
 from sightline.store.summary import PriceList, Summary
-from sightline.tokens.estimate import savings_of
+from sightline.tokens.cost import savings_of
 from sightline.web.bodies import Query
 
 _MOST_GROUPS = 3

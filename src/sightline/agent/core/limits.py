@@ -12,7 +12,7 @@ from sightline.catalog.facts import Facts, Prices
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.reply import Usage, possible
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.tokens.ledger import Ledger, Wait
 from sightline.tokens.ledger import LimitName as AccountLimit
 

@@ -38,7 +38,7 @@ from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Message, Request
 from sightline.store.store import Store
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.tokens.ledger import Wait
 from sightline.transport.waiting import WorkInterrupted
 

@@ -22,7 +22,7 @@ from sightline.exchange.outbound import Prepared
 from sightline.model.exchange import Budgeted
 from sightline.model.parts import Part
 from sightline.model.request import Role
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown

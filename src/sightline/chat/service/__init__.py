@@ -1,5 +1,5 @@
 """The chat as a running service: drives the pure core of `chat` with the engine, a logbook and watchers.
 
-It may import what the engine may. A fact is in the log before it is applied here, and applied before it is announced.
-It knows nothing about HTTP or pages, and sends requests only through the engine.
+It may import `chat.core`, `agent`, `exchange` and everything below. A fact is in the log before it is applied here, and
+applied before it is announced. It knows nothing about HTTP or pages, and sends requests only through the engine.
 """

@@ -26,7 +26,8 @@ from sightline.exchange.recorder import FactObserver
 from sightline.model.exchange import AttemptStarted
 from sightline.model.reply import Reply, Usage
 from sightline.model.request import Message, Tool
-from sightline.tokens.estimate import Estimate, cost_of
+from sightline.tokens.cost import cost_of
+from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 
 Going: TypeAlias = Callable[[tuple[Message, ...]], None]

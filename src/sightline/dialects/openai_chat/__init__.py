@@ -1,7 +1,7 @@
 """OpenAI's Chat Completions, and the many servers that speak it.
 
 Knows every field of its requests, replies, streams and errors, and nothing about providers: the differences between its
-servers are named settings of the target. Imports only the shared modules of `dialects`, `wire` and `model`.
+servers are named settings of the target. It may import the shared modules of `dialects` and the packages below them.
 """
 
 import re

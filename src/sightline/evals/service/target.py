@@ -18,7 +18,7 @@ from sightline.model.json import Json
 from sightline.model.parts import Part, Refusal, Text, ToolCall
 from sightline.model.reply import Reply, Usage
 from sightline.model.request import Message, Tool
-from sightline.tokens.estimate import cost_of
+from sightline.tokens.cost import cost_of
 from sightline.wire.jsontext import decode, encode
 
 

@@ -22,10 +22,10 @@ from sightline.dialects.endpoint import PathMatch, match_path
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange.client_response import without
-from sightline.exchange.recorder import tools_of
+from sightline.exchange.recorder import finish_fact
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.reply_reader import ReplyReader
-from sightline.model.exchange import AttemptStarted, ExchangeFailed, ExchangeFinished, Fact, FrameArrived, Received
+from sightline.model.exchange import AttemptStarted, ExchangeFailed, Fact, FrameArrived, Received
 from sightline.model.header_names import is_secret_header
 from sightline.model.json import Json, JsonObject
 from sightline.store.digest import digest_of
@@ -214,17 +214,14 @@ def _answer(entry: HarEntry, number: int, spoken: str, redaction: Redaction) -> 
         fault = reading.reply.fault if body else Fault(Code.UPSTREAM_PROTOCOL, "the archive holds no answer")
     else:
         fault = dialect(spoken).read_error(response.status, _json(body), dict(headers))
-    reply, usage = reading.reply, reading.reply.usage
+    usage = reading.reply.usage
     if usage is not None:
         usage = msgspec.structs.replace(usage, at="", extras={})
     if fault is not None:
         code, message = fault.code.value, redaction.text(fault.message)
         end: Fact = ExchangeFailed(code, message, fault.hint, response.status, headers, sha256, usage, first, elapsed)
     else:
-        finish, model, tools = reply.choice.finish or "stop", reply.model or "", tools_of(reply)
-        end = ExchangeFinished(
-            finish, response.status, headers, sha256, model, usage, tools, first, elapsed, reading.warning
-        )
+        end = finish_fact(reading.reply, response.status, headers, sha256, usage, (first, elapsed), reading.warning)
     return [*facts, end]
 
 
