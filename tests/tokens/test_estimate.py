@@ -57,7 +57,7 @@ def test_a_count_far_beyond_what_was_thought_cannot_be_meant() -> None:
 MILLION = 1_000_000
 PRICES = Prices(input=3.0, output=15.0, cached=0.3, cache_write=3.75)
 LONG = Prices(input=1.0, output=2.0, cached=0.5, long=LongPrices(above=1000, input=10.0))
-HOUR = Prices(input=4.0, output=20.0, cached=0.4, cache_write=5.0, cache_write_1h=8.0)
+HOUR = Prices(input=4.0, output=20.0, cached=0.4, cache_write=5.0, cache_write_1h=9.0)
 LONG_HOUR = Prices(input=4.0, output=20.0, cache_write=5.0, long=LongPrices(above=10, cache_write_1h=16.0))
 FREE_WRITE = Prices(input=4.0, output=20.0, cache_write=0.0)
 CHARGED = Prices(
@@ -82,9 +82,9 @@ def used(input_tokens: int = MILLION, output_tokens: int = 0, **more: Any) -> Us
         (used(1000, 1000), LONG, 0.003),
         (used(1001, 1000, cached_tokens=1), LONG, 0.0120005),
         # So has what the cache keeps for an hour, which is no more than was written.
-        (used(cache_write_tokens=500_000, cache_write_1h_tokens=300_000), HOUR, 0.5 * 4.0 + 0.2 * 5.0 + 0.3 * 8.0),
+        (used(cache_write_tokens=500_000, cache_write_1h_tokens=300_000), HOUR, 0.5 * 4.0 + 0.2 * 5.0 + 0.3 * 9.0),
         (used(cache_write_tokens=500_000, cache_write_1h_tokens=300_000), LONG_HOUR, 0.5 * 4 + 0.2 * 5 + 0.3 * 16),
-        (used(100, cache_write_tokens=100, cache_write_1h_tokens=MILLION), HOUR, 100 * 8.0 / MILLION),
+        (used(100, cache_write_tokens=100, cache_write_1h_tokens=MILLION), HOUR, 100 * 9.0 / MILLION),
         # Tiers, regions, audio and tools have their price, or none.
         (used(tier="flex"), CHARGED, 1.0),
         (used(tier="flex", region="us"), CHARGED, 1.1),
