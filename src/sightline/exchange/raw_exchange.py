@@ -34,7 +34,7 @@ from sightline.exchange.client_response import (
 )
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.drafts import RawDraft
-from sightline.exchange.interception.hold import Let
+from sightline.exchange.interception.hold import Release
 from sightline.exchange.outbound import dialect_key, raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.raw_recorder import RawExchange, RawRecorder
@@ -196,7 +196,7 @@ async def _hold(
 
 async def hold_pieces(
     exchange: RawExchange, services: ExchangeServices, pieces: Sequence[bytes], over: Fault | None, *, is_whole: bool
-) -> Let:
+) -> Release:
     """The part of a raw request that is released, given these pieces; it can be edited if they are all of it. It is
     always held if it is `over` a cap. Raises the interceptor's faults."""
     recorder = exchange.recorder

@@ -19,7 +19,7 @@ from sightline.editing.masks import Mask
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import ClientRequest, session_of
 from sightline.exchange.client_response import ClientResponse, ResponseBody
-from sightline.exchange.interception.hold import Let
+from sightline.exchange.interception.hold import Release
 from sightline.exchange.interception.kept_edits import FinalBody, final_body
 from sightline.exchange.outbound import secrets_of_provider
 from sightline.exchange.recorder import FactObserver
@@ -73,7 +73,7 @@ class RemoteHold:
     """A request, or the tool calls of its reply, at the moment of its release."""
 
     phase: Literal["request", "tool_calls"]
-    draft: Let
+    draft: Release
     changes: tuple[SectionChange, ...] = ()
 
 
@@ -184,7 +184,7 @@ class RemoteRelay:
         if observer is None:
             return
         if isinstance(fact.fact, Released) and frame.body is not None:
-            draft = Let(frame.body, fact.fact.sha256)
+            draft = Release(frame.body, fact.fact.sha256)
             self.holds.released[fact.exchange] = RemoteHold(frame.phase, draft, read_changes(frame.changes))
         try:
             observer(fact)

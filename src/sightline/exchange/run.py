@@ -19,7 +19,7 @@ from sightline.exchange.caps import Caps
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.exchange import Exchange
-from sightline.exchange.interception.hold import ByHand, Let
+from sightline.exchange.interception.hold import Release, UserReply
 from sightline.exchange.interception.interceptor import Interceptor
 from sightline.exchange.interception.kept_edits import refuse_other
 from sightline.exchange.outbound import Outbound, outbound_for, pass_through
@@ -69,7 +69,7 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
         return services.responder.answer_with_estimate(exchange)
 
     outbound: Outbound | None = None
-    released: Let | None = None
+    released: Release | None = None
     over = None if services.caps is None or request.counts else await services.caps.reserve(exchange)
     if (interceptor.concerns(request) and not request.was_begun) or over is not None:
         # A request is held before it takes the embedded model's turn, which would block all others.
@@ -77,7 +77,7 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
         digest = _record_body(exchange, outbound)
         final = interceptor.apply_masks(exchange, outbound, digest)
         decision = await interceptor.hold_request(exchange, outbound, final, None if over is None else over.fault)
-        if isinstance(decision, ByHand):
+        if isinstance(decision, UserReply):
             return interceptor.answer_by_hand(exchange, decision.reply)
         released = decision
         if services.caps is not None and over is not None:
@@ -96,7 +96,7 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
 async def _send_and_respond(
     exchange: Exchange,
     outbound: Outbound,
-    released: Let | None,
+    released: Release | None,
     services: ExchangeServices,
     turn: AsyncExitStack | None,
 ) -> ClientResponse:

@@ -39,7 +39,7 @@ _SDK_TIMEOUT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Release:
     """It is released: these bytes, with this hash, are sent."""
 
     data: bytes
@@ -54,7 +54,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand:
+class UserReply:
     """A user has written the reply."""
 
     reply: Reply
@@ -65,7 +65,7 @@ class Shutdown:
     """The server shuts down before there was a decision."""
 
 
-Decision: TypeAlias = Let | Drop | ByHand | Shutdown
+Decision: TypeAlias = Release | Drop | UserReply | Shutdown
 
 
 # --- holds ------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class _Hold(ABC, Generic[D]):
         """Send the document as it is on screen."""
         draft = self.draft
         self.recorder.record_release(draft.sha256)
-        self.decide(Let(draft.data, draft.sha256))
+        self.decide(Release(draft.data, draft.sha256))
 
     def drop(self, reason: str) -> None:
         """Refuse it; its client gets an error."""

@@ -16,7 +16,7 @@ from sightline.editing.validity import Validity
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.core.reply_writing import hand_written
 from sightline.exchange.interception.core.rules import Interception, InterceptionRule, Mode, Phase, Rules
-from sightline.exchange.interception.hold import ByHand, Hold, Shutdown, not_held
+from sightline.exchange.interception.hold import Hold, Shutdown, UserReply, not_held
 from sightline.exchange.interception.kept_edits import FinalBody, final_body
 from sightline.exchange.interception.store import KeptInterception, MaskCount
 from sightline.exchange.memory import Memory
@@ -304,7 +304,7 @@ class Holds:
             raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
         written = hand_written(reply, model=hold.request.model, name=exchange, created=int(self._now()))
         hold.recorder.record_reply(written)
-        hold.decide(ByHand(written))
+        hold.decide(UserReply(written))
 
     def close(self) -> None:
         """The server shuts down: decide every hold, and all that are added from now on."""

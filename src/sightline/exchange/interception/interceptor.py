@@ -16,7 +16,16 @@ from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.core.reply_writing import write_reply
 from sightline.exchange.interception.core.rules import EVERY, InterceptionRule
-from sightline.exchange.interception.hold import ByHand, Drop, HeldCalls, HeldRaw, HeldRequest, Hold, Let, Shutdown
+from sightline.exchange.interception.hold import (
+    Drop,
+    HeldCalls,
+    HeldRaw,
+    HeldRequest,
+    Hold,
+    Release,
+    Shutdown,
+    UserReply,
+)
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.kept_edits import FinalBody, KeptEdits, refuse_other
 from sightline.exchange.interception.rule_subject import RuleSubject, subject_of
@@ -59,7 +68,7 @@ class Interceptor:
 
     async def hold_request(
         self, exchange: Exchange, outbound: Outbound, final: FinalBody, over: Fault | None = None
-    ) -> Let | ByHand:
+    ) -> Release | UserReply:
         """The body to send, immediately or after a user has released it; or the reply that a user wrote instead. The
         request is always held if it is `over` a cap.
 
@@ -68,10 +77,10 @@ class Interceptor:
         subject = self._subject(exchange)
         exchange.holds_calls = self._holds.may_want_calls(subject)
         if exchange.request.was_sent:
-            return Let(final.data, final.sha256)
+            return Release(final.data, final.sha256)
         rule = self._rule_for_request(exchange, subject, over)
         if rule is None:
-            return Let(final.data, final.sha256)
+            return Release(final.data, final.sha256)
         draft = final.draft or Draft.of(outbound.body, exchange.choice.dialect, exchange.choice.model)
         applied = {each.mask for each in final.outcomes if each.outcome == "applied"}
         hold = HeldRequest(exchange, draft, rule, now=self._clock.now(), reason="" if over is None else over.message)
@@ -79,16 +88,16 @@ class Interceptor:
         hold.kept = KeptEdits(draft, tuple(mask for mask in self._holds.masks if mask.id in applied))
         return await self._wait_for_decision(exchange, hold)
 
-    async def hold_raw(self, exchange: Exchange, draft: RawDraft, over: Fault | None = None) -> Let:
+    async def hold_raw(self, exchange: Exchange, draft: RawDraft, over: Fault | None = None) -> Release:
         """The body of a raw request to send, immediately or after a user has released it; `over` and the faults are
         those of `hold_request`."""
         rule = self._rule_for_request(exchange, self._subject(exchange), over)
         if rule is None:
-            return Let(draft.data, draft.sha256)
+            return Release(draft.data, draft.sha256)
         reason = "" if over is None else over.message
         hold = HeldRaw(exchange, draft, rule, now=self._clock.now(), reason=reason)
         decision = await self._wait_for_decision(exchange, hold)
-        assert isinstance(decision, Let)  # no user can write its response
+        assert isinstance(decision, Release)  # no user can write its response
         return decision
 
     def _rule_for_request(
@@ -139,11 +148,11 @@ class Interceptor:
         exchange.recorder.keep_reply_document(first.sha256, first.data)
         hold = HeldCalls(exchange, first, rule, now=self._clock.now())
         decision = await self._wait_for_decision(exchange, hold)
-        if isinstance(decision, Let) and not hold.draft.is_dirty:
+        if isinstance(decision, Release) and not hold.draft.is_dirty:
             exchange.conclude()
             response.set_body(body)
             return response
-        if isinstance(decision, Let):
+        if isinstance(decision, Release):
             reply = hold.draft.reply(reply)
             exchange.recorder.record_reply(reply)
         else:
@@ -160,7 +169,7 @@ class Interceptor:
 
     # --- requests and tool calls ---
 
-    async def _wait_for_decision(self, exchange: Exchange, hold: Hold) -> Let | ByHand:
+    async def _wait_for_decision(self, exchange: Exchange, hold: Hold) -> Release | UserReply:
         self._holds.add(hold)
         try:
             with exchange.waiting_for_user():
@@ -168,7 +177,7 @@ class Interceptor:
         finally:
             self._holds.forget(hold)
         match decision:
-            case Let() | ByHand():
+            case Release() | UserReply():
                 return decision
             case Drop(reason=reason):
                 raise drop_fault(reason)
