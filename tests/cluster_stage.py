@@ -10,7 +10,7 @@ from typing import Any
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore
 from sightline.evals.core.run_state import Key
 from sightline.evals.service.case_worker import Worker
-from sightline.evals.service.cluster.host import Host, HostLine, Opening
+from sightline.evals.service.cluster.host import HomeConnection, Host, Opening
 from sightline.evals.service.cluster.host_pool import Elsewhere, LostError
 from sightline.evals.service.cluster.messages import Begin, Introduction, ToHome, batch, for_home, pack, unpack
 from sightline.settings import Settings
@@ -144,7 +144,7 @@ def opens(worker: Worker) -> Opening:
     """Has this worker, and closes it."""
 
     @asynccontextmanager
-    async def opened(_begin: Begin, _line: HostLine) -> AsyncIterator[Worker]:
+    async def opened(_begin: Begin, _line: HomeConnection) -> AsyncIterator[Worker]:
         try:
             yield worker
         finally:
@@ -153,7 +153,7 @@ def opens(worker: Worker) -> Opening:
     return opened
 
 
-async def heard(line: HostLine) -> list[ToHome]:
+async def heard(line: HomeConnection) -> list[ToHome]:
     """What was told by now."""
     return list(for_home(await line.next(0.01)))
 

@@ -18,7 +18,7 @@ from sightline.evals.core.run_state import CaseDone, EvalBegan, Key, read, write
 from sightline.evals.core.target import CommandSpec, TargetSpec
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import host as host_module
-from sightline.evals.service.cluster.host import HostLine, Opening
+from sightline.evals.service.cluster.host import HomeConnection, Opening
 from sightline.evals.service.cluster.host_pool import Elsewhere
 from sightline.evals.service.cluster.messages import (
     Begin,
@@ -66,7 +66,7 @@ def on_hosts(stage: EvalStage, *, size: int = 2, settings: Settings | None = Non
     """The same stage, whose cases are run by hosts with engines of their own."""
 
     def opening(root: Path) -> Opening:
-        def opened(begin: Begin, line: HostLine) -> AbstractAsyncContextManager[Worker]:
+        def opened(begin: Begin, line: HomeConnection) -> AbstractAsyncContextManager[Worker]:
             return open_host(begin, line, root, {"PATH": os.environ["PATH"], "ACME_KEY": "sk-of-the-cluster"})
 
         return opened

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import OpenToolsets
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import open_engine, open_record
 from sightline.app.tools import (
@@ -128,8 +128,8 @@ def tooling_loaded(tmp_path: Path) -> Configuration:
     return configuration(str(tmp_path / "sightline.toml"))
 
 
-def opened(tooling_loaded: Configuration, wanted: ToolsWanted) -> tuple[Opened, list[str]]:
-    async def looked() -> tuple[Opened, list[str]]:
+def opened(tooling_loaded: Configuration, wanted: ToolsWanted) -> tuple[OpenToolsets, list[str]]:
+    async def looked() -> tuple[OpenToolsets, list[str]]:
         tools = await open_tools(tooling_loaded, wanted)
         try:
             return tools, [each.name for each in tools.definitions]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sightline.app.configuration import Configuration
-from sightline.app.worker import BorrowedModel, FactTeller
+from sightline.app.worker import BorrowedModel, FactForwarder
 from sightline.app.worker_messages import Connection, FactsShared, Message, Peer, decode_news
 from sightline.app.workers import MainParts, Workers, _Running
 from sightline.catalog.catalog import Catalog
@@ -160,7 +160,7 @@ async def test_a_worker_tells_brief_watchers_a_few_facts_and_that_there_are_more
 ) -> None:
     monkeypatch.setattr("sightline.exchange.hub.FEW", 2)
     pair, hub = Pair({"nothing": echo}), Hub(lambda _: None)
-    teller = FactTeller(hub, pair.first, is_brief=True)
+    teller = FactForwarder(hub, pair.first, is_brief=True)
     hub.add_watcher(teller)
     many = [FactEntry(f"x_{number}", 0, 3.0, Received("gemini", "m", "cc")) for number in range(9)]
     hub.announce("cap", {})

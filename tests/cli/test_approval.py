@@ -12,7 +12,7 @@ import pytest
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
-from sightline.agent.service.approvers import Interrupted, KeptRule, KeptRules
+from sightline.agent.service.approvers import Interrupted, SavedRule, SavedRules
 from sightline.cli.terminal import Keyboard, open_keyboard
 from sightline.cli.tool_run import TerminalPerson
 from sightline.model.parts import Text
@@ -194,7 +194,7 @@ class Desk:
         return TerminalPerson(
             typed,
             leave=self.left.set,
-            kept=KeptRules(self.folder),
+            kept=SavedRules(self.folder),
             places={"edit_file": PLACE, "shell": PLACE},
             says_yes=says_yes,
             interrupted=interrupted,
@@ -243,14 +243,14 @@ def test_leave_for_this_run_counts_for_the_calls_behind_it(desk: Desk) -> None:
     rule = ApprovalRule("edit_file", "allow")
     assert desk.decided(typed, EDIT, AGAIN, SHELL) == [Allowed(rule=rule), Allowed(), Allowed()]
     assert len(typed.prompts) == 2
-    assert KeptRules(desk.folder).all() == ()
+    assert SavedRules(desk.folder).all() == ()
 
 
 def test_yes_to_everything_skips_the_questions(desk: Desk) -> None:
     assert desk.decided(Typed([]), EDIT, SHELL, says_yes=True) == [Allowed(), Allowed()]
 
 
-NARROW = KeptRule("edit_file", PLACE, {"/path": "src/**", "/lines": "[1,2]"})
+NARROW = SavedRule("edit_file", PLACE, {"/path": "src/**", "/lines": "[1,2]"})
 OTHER = RunnableCall(key="1.1", id="a", name="other", arguments={})
 ASKED = (
     "Always run edit_file (/path like src/**, /lines like [1,2]); any other arguments that a call may have, "
@@ -262,19 +262,19 @@ ASKED = (
     ("lines", "call", "kept", "said"),
     [
         (["A", "src/**", "", "y"], EDIT, NARROW, ASKED),
-        (["A", "-", "-", "y"], EDIT, KeptRule("edit_file", PLACE, {}), ""),
+        (["A", "-", "-", "y"], EDIT, SavedRule("edit_file", PLACE, {}), ""),
         (["A", "", "", "", "y"], EDIT, None, ""),
-        (["A", "", "rm build/*", "y"], SHELL, KeptRule("shell", PLACE, {"": "rm build/*"}), "would be a wildcard"),
+        (["A", "", "rm build/*", "y"], SHELL, SavedRule("shell", PLACE, {"": "rm build/*"}), "would be a wildcard"),
         (["A", "y"], OTHER, None, "The origin of this tool is unknown"),
     ],
     ids=["as narrow as entered", "any argument", "not confirmed", "a star in a value", "unknown origin"],
 )
 def test_always_is_confirmed_and_stored_as_narrow_as_it_was_entered(
-    desk: Desk, capsys: Told, lines: list[str], call: RunnableCall, kept: KeptRule | None, said: str
+    desk: Desk, capsys: Told, lines: list[str], call: RunnableCall, kept: SavedRule | None, said: str
 ) -> None:
     typed = Typed(lines)
     assert desk.decided(typed, call) == [Allowed() if kept is None else Allowed(rule=kept.rule)]
-    assert KeptRules(desk.folder).all() == (() if kept is None else (kept,))
+    assert SavedRules(desk.folder).all() == (() if kept is None else (kept,))
     assert said in capsys.readouterr().err + "".join(typed.prompts)
 
 

@@ -10,7 +10,7 @@ from sightline.agent.core.limits import RunUsage
 from sightline.agent.core.rounds import FinishedRun, Round, Why
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.approvers import Judging
+from sightline.agent.service.approvers import FunctionApprover
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
 from sightline.app.configuration import configuration
@@ -264,7 +264,7 @@ def left(desk: ToolDesk, origin: JsonObject | None = None, policy: Policy | None
                 {"kind": "ask", **wanted.origin} if origin is None else origin,
             )
             with pytest.raises(Fault, match="was left"):
-                await runner.run(new, RunParticipants(tools, Judging(judge)))
+                await runner.run(new, RunParticipants(tools, FunctionApprover(judge)))
         await tools.close()
         return name
 

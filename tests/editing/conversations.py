@@ -4,7 +4,7 @@ import copy
 import json
 
 from sightline.editing.draft import Draft
-from sightline.editing.mask_making import Keeper
+from sightline.editing.mask_making import MaskMaker
 from sightline.editing.masks import Mask, Strip, with_id
 from sightline.editing.operations import Edit, Keep
 from sightline.model.json import Json
@@ -88,7 +88,7 @@ def part_of(draft: Draft, kind: str, nth: int = 0) -> tuple[str, str]:
 
 def mask_of(before: Draft, operation: Edit, after: Draft, scope: Keep, name: str) -> Mask:
     """The mask that an edit with `keep` makes."""
-    return Keeper(before.first, scope, name).of_edit(before, operation, after)[1]
+    return MaskMaker(before.first, scope, name).of_edit(before, operation, after)[1]
 
 
 def strip_of(strip: Strip, scope: Keep, name: str) -> Mask:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sightline.editing.cache_edits import CacheEdit, FixedSpan, TwoTurns, find_span, spans_between
+from sightline.editing.cache_edits import CacheEdit, FixedSpan, TurnPair, find_span, spans_between
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, MaskOutcome, apply_masks, read_masks, with_id
 from sightline.errors import Fault
@@ -28,8 +28,8 @@ def keep(value: dict[str, Any], edit: CacheEdit, dialect: str = "anthropic") -> 
     return json.loads(after.data), outcome
 
 
-def two(before: dict[str, Any], now: dict[str, Any], pointer: str = "/system", dialect: str = "anthropic") -> TwoTurns:
-    return TwoTurns(draft(before, dialect), draft(now, dialect), pointer)
+def two(before: dict[str, Any], now: dict[str, Any], pointer: str = "/system", dialect: str = "anthropic") -> TurnPair:
+    return TurnPair(draft(before, dialect), draft(now, dialect), pointer)
 
 
 # --- words ---
@@ -122,7 +122,7 @@ def test_words_of_a_tool_and_of_a_message_are_found_by_their_place() -> None:
         (two(body("same"), body("same")), "nothing differs"),
     ],
 )
-def test_what_is_no_few_words_is_not_held(turns: TwoTurns, why: str) -> None:
+def test_what_is_no_few_words_is_not_held(turns: TurnPair, why: str) -> None:
     assert turns.hold_words("freeze") is None, why
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sightline.editing.draft import Draft
-from sightline.editing.mask_making import Keeper, check_counts, check_repeats, is_same, keeper_beside, unkeepable
+from sightline.editing.mask_making import MaskMaker, check_counts, check_repeats, is_same, keeper_beside, unkeepable
 from sightline.editing.masks import Mask, Strip, apply_masks, apply_strip
 from sightline.editing.operations import Batch, Delete, Duplicate, Edit, Insert, Restore, Set, SetRole, SetText
 from sightline.errors import Fault
@@ -18,7 +18,7 @@ def edited(draft: Draft, *operations: Edit) -> Draft:
 
 
 def between(start: Draft, now: Draft) -> list[Mask]:
-    return [mask for _, mask in Keeper(now.first, "session", "work").between(start, now)]
+    return [mask for _, mask in MaskMaker(now.first, "session", "work").between(start, now)]
 
 
 def repeated(now: Draft, masks: list[Mask]) -> Draft:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sightline.editing.draft import Draft
-from sightline.editing.mask_making import Keeper
+from sightline.editing.mask_making import MaskMaker
 from sightline.editing.masks import Mask, MaskOutcome, Strip, apply_masks, project_of, read_masks
 from sightline.editing.operations import Delete, Duplicate, Insert, Set, SetText
 from sightline.errors import Fault
@@ -217,7 +217,7 @@ def test_a_patch_of_words_that_a_broader_mask_puts_in_is_found_in_a_prompt_that_
     beneath, _ = applied(first, *by_hand)
     system = ids(first, "system")[0]
     after = beneath.with_edit(SetText(section=system, text="Be stern and just.\nOn main."))
-    _, mask = Keeper(first, "session", "work", beneath).between(beneath, after)[0]
+    _, mask = MaskMaker(first, "session", "work", beneath).between(beneath, after)[0]
     for branch in ("main", "dev"):
         later, found = applied(prompted(f"Be kind.\nOn {branch}."), *by_hand, mask)
         assert (texts(later)[0], [each.outcome for each in found]) == (

@@ -14,7 +14,7 @@ from sightline.platform import processes
 from sightline.platform.processes import (
     ENDING,
     MARK,
-    FreedMemory,
+    MemoryTrimmer,
     ProcessTree,
     can_watch_sockets,
     cores,
@@ -141,7 +141,7 @@ def test_what_was_freed_goes_back_to_the_system_once_there_is_nothing_to_do() ->
 
 
 def test_how_much_work_is_worth_giving_memory_back_can_be_chosen() -> None:
-    little, much = FreedMemory(worth_it=0.0), FreedMemory(worth_it=1000.0)
+    little, much = MemoryTrimmer(worth_it=0.0), MemoryTrimmer(worth_it=1000.0)
     for freed in (little, much):
         freed.is_due(0.0)
     assert little.is_due(1e6)
@@ -151,7 +151,7 @@ def test_how_much_work_is_worth_giving_memory_back_can_be_chosen() -> None:
 FREEING = """
 from pathlib import Path
 from time import process_time
-from sightline.platform.processes import FreedMemory
+from sightline.platform.processes import MemoryTrimmer
 
 def own():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -167,7 +167,7 @@ def work():
         pass
 
 kept = []
-freed = FreedMemory()
+freed = MemoryTrimmer()
 freed.give_back()
 freed.is_due(0.0)
 work()

@@ -18,7 +18,7 @@ from sightline.evals.core.graders.grade import GRADERS, remove_grader
 from sightline.filters.fields import remove_field
 from sightline.filters.parsing import parse
 from sightline.filters.predicate import Known, matches
-from sightline.plugins.adding import AskedExchange
+from sightline.plugins.adding import PluginExchange
 from sightline.plugins.guard import LoadedPlugin, call_within
 from sightline.plugins.loading import load_plugins
 from sightline.store.summary import FIELDS
@@ -307,7 +307,7 @@ def test_a_list_filtered_by_a_field_that_fails_says_so(tmp_path: Path, read: str
 
 
 def test_a_field_can_ask_for_all_that_the_record_knows() -> None:
-    exchange = AskedExchange(Known({name: name for name in FIELDS}))
+    exchange = PluginExchange(Known({name: name for name in FIELDS}))
     assert [exchange.value(name) for name in FIELDS] == list(FIELDS)
     assert [exchange.value(name) for name in ("tools", "m", "elapsed")] == ["tool", "model", "time"]
 

@@ -17,7 +17,7 @@ from sightline.store.journal import (
     SEGMENT_SIZE,
     JournalWriter,
     SegmentState,
-    Torn,
+    TornTail,
     encode_entries,
     frame_record,
     is_imported,
@@ -45,7 +45,7 @@ def written_to(folder: Path) -> list[str]:
         state = state_of(path)
         assert state is not None
         for record in records(path, state.imported, state.end):
-            assert not isinstance(record, Torn)
+            assert not isinstance(record, TornTail)
             found += [entry.exchange for entry in record[0] if isinstance(entry, FactEntry)]
     return found
 
@@ -301,8 +301,8 @@ def test_a_torn_end_costs_the_last_record_and_is_reported(cut: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(Path(folder), FILE[:cut])
         read = list(records(path))
-    torn = [record for record in read if isinstance(record, Torn)]
-    whole_records = [unfold(record[0]) for record in read if not isinstance(record, Torn)]
+    torn = [record for record in read if isinstance(record, TornTail)]
+    whole_records = [unfold(record[0]) for record in read if not isinstance(record, TornTail)]
     assert whole_records == KEPT[: len(whole_records)]
     assert len(read) == len(whole_records) + len(torn)
     assert sum(record.size for record in torn) == cut - sum(len(frame_record(e)) for e in whole_records)
@@ -313,13 +313,13 @@ def test_a_changed_byte_is_no_record(tmp_path: Path, at: int) -> None:
     damaged = bytearray(FILE)
     damaged[at] ^= 0x55
     read = list(records(written(tmp_path, bytes(damaged))))
-    assert isinstance(read[-1], Torn)
+    assert isinstance(read[-1], TornTail)
 
 
 def test_what_is_whole_but_no_list_of_entries_is_torn(tmp_path: Path) -> None:
     data = b"\xa3odd"
     path = written(tmp_path, RECORD_HEAD.pack(len(data), zlib.crc32(data)) + data)
-    assert list(records(path)) == [Torn(path, 0, 12)]
+    assert list(records(path)) == [TornTail(path, 0, 12)]
 
 
 def test_what_utf_8_cannot_carry_is_replaced(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.store.entries import Entry, FactEntry
 from sightline.store.importer import Importer, note_trouble, open_wake, trouble_of, wake
-from sightline.store.journal import JournalWriter, Torn, encode_entries, frame_record, records, segments, slots_in
+from sightline.store.journal import JournalWriter, TornTail, encode_entries, frame_record, records, segments, slots_in
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.summary import Unfinished
 from sightline.store.whole import decode_entries
@@ -384,7 +384,7 @@ def test_a_torn_end_of_the_dead_is_reported_and_one_of_the_living_is_a_fault(
     other.close()
     for _ in range(2):
         importer.catch_up()
-    assert [type(torn) for torn in importer.torn] == [Torn]
+    assert [type(torn) for torn in importer.torn] == [TornTail]
     assert set(ledger.exchanges) == {"x_001"}
     importer.end_interrupted()
     assert slots_in(tmp_path) == set()
@@ -402,7 +402,7 @@ def test_what_the_end_of_a_machine_changed_is_found_by_its_checksum(
     path.write_bytes(data)
     importer.catch_up()
     assert ledger.exchanges == ["x_001"]
-    assert [type(torn) for torn in importer.torn] == [Torn]
+    assert [type(torn) for torn in importer.torn] == [TornTail]
 
 
 def test_what_an_earlier_version_left_is_brought_in_unless_it_is_alive(

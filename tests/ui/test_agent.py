@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from sightline.agent.service.approvers import KeptRules
+from sightline.agent.service.approvers import SavedRules
 from tests.agent_page import AgentDesk, add, adds, called, note, results
 from tests.browser import NARROW
 from tests.loop_stage import calls, says
@@ -139,7 +139,7 @@ def test_tool_result_is_visible_while_the_run_continues(desk: AgentDesk) -> None
 
 def test_always_is_kept_for_later_runs_and_can_be_taken_back(desk: AgentDesk, tmp_path: Path) -> None:
     desk.says(calls(note("docs/a.md", "one")), says("Noted."))
-    kept = KeptRules(desk.folder / "data")
+    kept = SavedRules(desk.folder / "data")
     with desk.look() as chat:
         pair = chat.begin("Note this.")
         call = chat.call(pair, "write_note")

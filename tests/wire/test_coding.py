@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import Code, Fault
-from sightline.wire.coding import Decoding, decode_body
+from sightline.wire.coding import ContentDecoder, decode_body
 
 BODY = b'{"model": "m", "messages": []}' * 300
 
@@ -39,7 +39,7 @@ def test_each_coding_is_undone(codings: str) -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 def test_a_body_can_come_byte_by_byte(coding: str) -> None:
-    undoing = Decoding(coding)
+    undoing = ContentDecoder(coding)
     assert b"".join(undoing.feed(bytes([byte])) for byte in CODED[coding]) == BODY
     assert undoing.is_whole
 
@@ -48,7 +48,7 @@ def test_a_body_can_come_byte_by_byte(coding: str) -> None:
 @given(st.data())
 def test_a_body_can_come_in_any_pieces(coding: str, data: st.DataObject) -> None:
     coded = CODED[coding]
-    undoing, said = Decoding(coding), b""
+    undoing, said = ContentDecoder(coding), b""
     while coded:
         size = data.draw(st.integers(1, len(coded)))
         said += undoing.feed(coded[:size])
@@ -76,7 +76,7 @@ def test_what_is_damaged_is_refused(coding: str) -> None:
 def test_a_bomb_is_refused_before_it_has_gone_off(coding: str) -> None:
     code = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, "zstd": zstandard.compress}
     bomb = code[coding](bytes(10_000_000))
-    undoing = Decoding(coding, limit=1_000_000)
+    undoing = ContentDecoder(coding, limit=1_000_000)
     with pytest.raises(Fault) as caught:
         undoing.feed(bomb)
     assert caught.value.code is Code.REQUEST_TOO_LARGE

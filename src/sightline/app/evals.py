@@ -285,7 +285,7 @@ def introduction() -> Introduction:
 
 @asynccontextmanager
 async def open_host(
-    begin: Begin, line: host.HostLine, root: Path, environment: Mapping[str, str]
+    begin: Begin, line: host.HomeConnection, root: Path, environment: Mapping[str, str]
 ) -> AsyncIterator[Worker]:
     """A worker that runs cases below `root`. It uses the keys that the main process sends, never those of this
     machine."""
@@ -295,7 +295,7 @@ async def open_host(
     loaded = Configuration(begin.catalog, begin.settings, root / begin.config if begin.config else None, around)
     clock, where = SystemClock(), _context(loaded, root)
     async with AsyncExitStack() as stack:
-        memory = host.FarMemory(line, begin.calibration, root / _NO_FOLDER, clock.now)
+        memory = host.RemoteMemory(line, begin.calibration, root / _NO_FOLDER, clock.now)
         means = RelayResources(memory, make_embedded_model(loaded), http_client(loaded))
         stack.push_async_callback(means.embedded.close)
         stack.push_async_callback(means.client.close)
@@ -360,7 +360,7 @@ class HostProcess:
             self._end(0)
 
     @asynccontextmanager
-    async def _open(self, begin: Begin, line: host.HostLine) -> AsyncIterator[Worker]:
+    async def _open(self, begin: Begin, line: host.HomeConnection) -> AsyncIterator[Worker]:
         try:
             async with open_host(begin, line, self._root, os.environ) as worker:
                 yield worker

@@ -15,11 +15,11 @@ from sightline.agent.core.approval import ApprovalRule, Policy
 from sightline.agent.core.limits import Reached, RunLimits, total_usage
 from sightline.agent.core.rounds import Round, Why
 from sightline.agent.core.run import RunPlan
-from sightline.agent.service.approvers import Approval, Judging, deny_unattended
+from sightline.agent.service.approvers import Approval, FunctionApprover, deny_unattended
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
 from sightline.agent.tools.hooks import Hook, Hooks
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import OpenToolsets
 from sightline.agent.tools.tools import Callables, CombinedTools, Tools
 from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import counter, open_record
@@ -118,7 +118,7 @@ async def run_async(
         runner = await stack.enter_async_context(open_runner(loaded, data, apart=apart))
         name = runner.make_id()
         plan = RunPlan(dialect=choice.dialect, policy=Policy(rules), limits=limits or RunLimits())
-        approver = Judging(approve or deny_unattended)
+        approver = FunctionApprover(approve or deny_unattended)
         ended = await runner.run(
             NewRun(asked, choice, plan, SESSION, name, {"kind": ORIGIN}),
             RunParticipants(CombinedTools(equipment), approver, run_hooks, heard or (lambda _event: None)),
@@ -281,7 +281,7 @@ async def _open_tools(
         opened = await open_tools(loaded, parse_tools(loaded, tools=names))
         stack.push_async_callback(opened.close)
         sources.append(opened)
-    return sources, tuple(rule for each in sources if isinstance(each, Opened) for rule in each.rules)
+    return sources, tuple(rule for each in sources if isinstance(each, OpenToolsets) for rule in each.rules)
 
 
 def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[ApprovalRule, ...], approve: Approval | None) -> None:
@@ -300,7 +300,7 @@ def _refuse_unapproved(tools: Sequence[Tools], rules: tuple[ApprovalRule, ...], 
 async def _hooks(
     hooks: Sequence[Hook], tools: Sequence[Tools], loaded: Configuration, stack: AsyncExitStack
 ) -> Hooks | None:
-    configured = [hook for each in tools if isinstance(each, Opened) and each.hooks for hook in each.hooks.all]
+    configured = [hook for each in tools if isinstance(each, OpenToolsets) and each.hooks for hook in each.hooks.all]
     if not hooks and not configured:
         return None
     where = tool_surroundings(loaded)

@@ -19,7 +19,7 @@ import msgspec
 
 from sightline.catalog.catalog import Catalog
 from sightline.errors import Fault
-from sightline.platform.processes import ENDING, FreedMemory, ignore_signals, lower_priority, yield_core
+from sightline.platform.processes import ENDING, MemoryTrimmer, ignore_signals, lower_priority, yield_core
 from sightline.store.importer import Fsync, Importer, Sink, open_wake
 from sightline.store.summary import price_list
 
@@ -111,7 +111,7 @@ def _report_ready() -> None:
 def _run(importer: Importer, pipe: int, *, is_ready: bool) -> None:
     looked = wait = 0.0
     is_over = False
-    freed = FreedMemory(_WORTH_RESTING)
+    freed = MemoryTrimmer(_WORTH_RESTING)
     while not is_over:
         try:
             if monotonic() - looked > _DEAD:

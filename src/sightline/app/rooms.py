@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from importlib.metadata import version
 
 from sightline.agent.api.runs import Runs, run_calls
-from sightline.agent.service.approvers import KeptRules
+from sightline.agent.service.approvers import SavedRules
 from sightline.agent.tools.opening import Toolsets
 from sightline.app.configuration import Configuration
 from sightline.app.engine import relay_of, why_no_embedded_model
@@ -103,7 +103,7 @@ def _open_own(parts: Parts, sending: Sending) -> _SendingViews:
     clock = SystemClock()
     engine = Engine(relay, sending.aside, RequestCounter(means.memory), means.memory, clock)
     runner, toolsets = runner_of(loaded, engine, record.logbook, store=record, hub=hub), toolsets_of(loaded)
-    rules = KeptRules(sending.folder)
+    rules = SavedRules(sending.folder)
     chat = open_chat(loaded, engine, hub, record.logbook, Answerer(engine, runner, toolsets.open_toolsets, rules))
     root, suites = suites_place(loaded)
     evaluation = evaluation_of(

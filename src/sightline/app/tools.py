@@ -12,7 +12,7 @@ import msgspec
 
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.mcp.config import McpNetwork
-from sightline.agent.tools.opening import Opened, Toolsets, open_toolsets
+from sightline.agent.tools.opening import OpenToolsets, Toolsets, open_toolsets
 from sightline.agent.tools.opening import ToolContext as ToolSurroundings
 from sightline.app.configuration import Configuration, data_folder
 from sightline.app.engine import (
@@ -116,7 +116,7 @@ def toolsets_of(loaded: Configuration, folder: Path | None = None) -> Toolsets:
     """The toolsets `[tools.NAME]`, opened on first use; the caller closes them. They run in this folder, by default in
     the current one."""
 
-    async def opening(names: Sequence[str]) -> Opened:
+    async def opening(names: Sequence[str]) -> OpenToolsets:
         where = tool_surroundings(loaded, None if loaded.path else folder)
         toolsets = {name: loaded.settings.tools[name] for name in names}
         return await open_toolsets(toolsets, replace(where, folder=folder or where.folder))
@@ -190,7 +190,7 @@ def tools_of_run(origin: JsonObject) -> ToolsWanted:
     raise Fault(Code.USAGE, "the run was not started on the command line or the page", hint=hint)
 
 
-async def open_tools(loaded: Configuration, wanted: ToolsWanted) -> Opened:
+async def open_tools(loaded: Configuration, wanted: ToolsWanted) -> OpenToolsets:
     """Open the tools; the caller closes the result."""
     unknown = [name for name in wanted.toolsets if name not in loaded.settings.tools]
     if unknown:

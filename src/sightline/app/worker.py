@@ -116,7 +116,7 @@ class BorrowedRecords:
         raise AssertionError
 
 
-class FactTeller(FactQueue):
+class FactForwarder(FactQueue):
     """Sends the facts of this worker's exchanges to the main process while they are watched there; with `is_brief`,
     only those that a brief watcher is shown."""
 
@@ -156,7 +156,7 @@ class ServingWorker:
             {"watch": self._watch, "unwritten": self._unwritten, "learned": self._learn, "metrics": self._pack_metrics},
             self._on_message,
         )
-        self._teller: FactTeller | None = None
+        self._teller: FactForwarder | None = None
         self._main = HandOver(lambda first: self._memory.wants_all or not is_plain(first), self._hand_to_main)
 
     async def run(self) -> None:
@@ -259,7 +259,7 @@ class ServingWorker:
             self._teller.close()
             self._teller = None
         if self._teller is None and data != messages.NO_FACTS:
-            self._teller = FactTeller(self._hub, self._peer, is_brief=is_brief)
+            self._teller = FactForwarder(self._hub, self._peer, is_brief=is_brief)
             self._hub.add_watcher(self._teller)
         return b""
 

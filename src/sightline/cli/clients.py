@@ -75,7 +75,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
+class LaunchSetup:
     """What a client gets: variables, arguments, private files and links, and notes for the user."""
 
     variables: dict[str, str] = field(default_factory=dict)
@@ -84,8 +84,8 @@ class Outfit:
     links: dict[Path, Path] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def __or__(self, other: "Outfit") -> "Outfit":
-        return Outfit(
+    def __or__(self, other: "LaunchSetup") -> "LaunchSetup":
+        return LaunchSetup(
             self.variables | other.variables,
             self.words + other.words,
             self.files | other.files,
@@ -103,12 +103,12 @@ def client_in(command: list[str]) -> tuple[str, int]:
     return _name(command[0]), 0
 
 
-def outfit(client: str, stage: Stage) -> Outfit:
+def outfit(client: str, stage: Stage) -> LaunchSetup:
     """Everything for this client; an unknown one gets what all clients get."""
     special = CLIENTS.get(client)
     kept = {name: value for each in _settings(client, stage) for name, value in each.variables.items()}
     unset = {name: value for name, value in kept.items() if not stage.environment_value(name)}
-    return _base_outfit(client, stage) | Outfit(unset) | (special(stage) if special else Outfit())
+    return _base_outfit(client, stage) | LaunchSetup(unset) | (special(stage) if special else LaunchSetup())
 
 
 def client_settings() -> ClientSettings:
@@ -154,13 +154,13 @@ def _name(word: str) -> str:
 # --- all clients ------------------------------------------------------------------------------------
 
 
-def _base_outfit(client: str, stage: Stage) -> Outfit:
+def _base_outfit(client: str, stage: Stage) -> LaunchSetup:
     variables = {variable: stage.url(ending) for variable, _, ending in BASE_URLS}
     for variable, provider, key in FURTHER_BASE_URLS:
         if stage.environment_value(key) and not stage.environment_value(variable) and provider in stage.providers:
             variables[variable] = stage.url("/v1", provider=provider)
     return (
-        Outfit(variables | _no_proxy_variables(stage) | _placeholders(client, stage))
+        LaunchSetup(variables | _no_proxy_variables(stage) | _placeholders(client, stage))
         | _gemini_home(stage)
         | _opencode_content(stage)
     )
@@ -201,7 +201,7 @@ def _is_claude_signed_in(stage: Stage) -> bool:
 # --- Codex ------------------------------------------------------------------------------------------
 
 
-def _codex(stage: Stage) -> Outfit:
+def _codex(stage: Stage) -> LaunchSetup:
     """Uses `-c`, which overrides the configuration file. The built-in provider keeps its login and history."""
     chosen = str(_codex_config(stage).get("model_provider") or "openai")
     if chosen != "openai":
@@ -211,15 +211,15 @@ def _codex(stage: Stage) -> Outfit:
                 f"Codex is set to its own provider {chosen!r}, which Sightline does not know",
                 hint=f"Write [providers.{chosen}] into sightline.toml, or choose: codex -c model_provider=openai.",
             )
-        return Outfit(words=_overrides({f"model_providers.{chosen}.base_url": stage.url("/v1", provider=chosen)}))
+        return LaunchSetup(words=_overrides({f"model_providers.{chosen}.base_url": stage.url("/v1", provider=chosen)}))
     login = _codex_login(stage)
     if login:
         # A ChatGPT login is valid for another address than a key is.
         is_elsewhere, is_known = login == CHATGPT and not stage.routes, CHATGPT in stage.providers
         url = stage.url("/v1", provider=CHATGPT if is_elsewhere and is_known else "")
         notes = (_NO_CHATGPT,) if is_elsewhere and not is_known else ()
-        return Outfit(words=_overrides({"openai_base_url": url}), notes=notes)
-    return Outfit(
+        return LaunchSetup(words=_overrides({"openai_base_url": url}), notes=notes)
+    return LaunchSetup(
         words=_overrides(
             {
                 "model_provider": "sightline",
@@ -266,17 +266,17 @@ def _overrides(values: Mapping[str, str | bool]) -> tuple[str, ...]:
 # --- Gemini CLI -------------------------------------------------------------------------------------
 
 
-def _gemini_home(stage: Stage) -> Outfit:
+def _gemini_home(stage: Stage) -> LaunchSetup:
     """Given a base URL, Gemini CLI selects a login method that it then refuses, unless its settings name another. If
     they do not, it gets its own home folder, in which everything except the settings links to the user's."""
     home = Path(stage.environment_value(_GEMINI_HOME) or stage.home) / ".gemini"
     settings = _json(home / "settings.json")
     if _login_type(settings) == _BY_KEY:
-        return Outfit()
+        return LaunchSetup()
     private = stage.folder / ".gemini"
     private_settings = _merge(settings, {"security": {"auth": {"selectedType": _BY_KEY}}})
     entries = sorted(home.iterdir()) if home.is_dir() else []
-    return Outfit(
+    return LaunchSetup(
         {_GEMINI_HOME: str(stage.folder)},
         files={private / "settings.json": json.dumps(private_settings)},
         links={private / each.name: each for each in entries if each.name != "settings.json"},
@@ -289,25 +289,25 @@ def _login_type(settings: JsonObject) -> Json:
     return auth.get("selectedType") if isinstance(auth, dict) else None
 
 
-def _gemini(stage: Stage) -> Outfit:
+def _gemini(stage: Stage) -> LaunchSetup:
     if any(map(stage.environment_value, CREDENTIALS["gemini"])):
-        return Outfit()
+        return LaunchSetup()
     home = Path(stage.environment_value(_GEMINI_HOME) or stage.home) / ".gemini"
     if _login_type(_json(home / "settings.json")) in (None, _BY_KEY):
-        return Outfit()
+        return LaunchSetup()
     note = "note: Gemini CLI's own login is for an API that Sightline does not speak; set GEMINI_API_KEY in its place."
-    return Outfit(notes=(note,))
+    return LaunchSetup(notes=(note,))
 
 
 # --- opencode ---------------------------------------------------------------------------------------
 
 
-def _opencode_content(stage: Stage) -> Outfit:
+def _opencode_content(stage: Stage) -> LaunchSetup:
     """opencode merges the configuration in this variable over all of its files."""
     name = "OPENCODE_CONFIG_CONTENT"
     urls = {"openai": stage.url("/v1"), "anthropic": stage.url("/v1"), "google": stage.url("/v1beta")}
     providers: JsonObject = {key: {"options": {"baseURL": url}} for key, url in urls.items()}
-    return Outfit({name: json.dumps(_merge(_object(stage.environment_value(name)), {"provider": providers}))})
+    return LaunchSetup({name: json.dumps(_merge(_object(stage.environment_value(name)), {"provider": providers}))})
 
 
 def _merge(below: JsonObject, above: JsonObject) -> JsonObject:
@@ -334,7 +334,7 @@ def _object(text: str) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-CLIENTS: Final[Mapping[str, Callable[[Stage], Outfit] | None]] = {
+CLIENTS: Final[Mapping[str, Callable[[Stage], LaunchSetup] | None]] = {
     "claude": None,
     "codex": _codex,
     "gemini": _gemini,
@@ -371,7 +371,7 @@ def refusal_notes(server: RunningServer, session: str) -> Iterator[str]:
         yield f"note: the client did not accept Sightline's certificate for {each.host} ({each.why}): {then}."
 
 
-def tls_outfit(client: str, stage: Stage, proxy: ProxyShown, ca_file: str = "") -> Outfit:
+def tls_outfit(client: str, stage: Stage, proxy: ProxyShown, ca_file: str = "") -> LaunchSetup:
     """Everything for this client. `ca_file` is what Sightline itself trusts besides the system's certificates."""
     bundle = stage.folder / "certificates.pem"
     theirs = (stage.environment_value(name) for name in _TRUSTED)
@@ -380,7 +380,7 @@ def tls_outfit(client: str, stage: Stage, proxy: ProxyShown, ca_file: str = "") 
     for each in client_settings().for_client(client, "tls", version=stage.version):
         variables |= {name: value for name, value in each.variables.items() if not stage.environment_value(name)}
         variables |= dict.fromkeys(each.certificates, str(bundle))
-    return Outfit(
+    return LaunchSetup(
         {**variables, "NO_PROXY": direct, "no_proxy": direct},
         files={bundle: bundle_of((*theirs, ca_file), proxy.certificate)},
         notes=tuple(_base_url_notes(stage, proxy.hosts)),

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.run import RunPlan
-from sightline.agent.service.approvers import KeptRules
+from sightline.agent.service.approvers import SavedRules
 from sightline.agent.service.runner import NewRun
 from sightline.agent.tools.tools import CombinedTools
 from sightline.app.configuration import Configuration, configuration
@@ -90,7 +90,7 @@ async def _run_script(
             run = runner.make_id()
             title = f"run {run}: {spoken}"
             driving = Driving(runner, run, typing, arguments, title=title, is_silent=arguments.requests)
-            approver = approver_of(driving, tools, KeptRules(Path(folder)), says_yes=arguments.yes)
+            approver = approver_of(driving, tools, SavedRules(Path(folder)), says_yes=arguments.yes)
             plan = RunPlan(dialect=choice.dialect, policy=policy)
             new = NewRun(prompt, choice, plan, "harness", run, {"kind": "harness"})
             participants = driving.participants(CombinedTools([tools, scripted]), approver, tools.hooks)

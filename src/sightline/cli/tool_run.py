@@ -16,11 +16,18 @@ from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.approvers import Approver, Interrupted, Judging, KeptRule, KeptRules, deny_unattended
+from sightline.agent.service.approvers import (
+    Approver,
+    FunctionApprover,
+    Interrupted,
+    SavedRule,
+    SavedRules,
+    deny_unattended,
+)
 from sightline.agent.service.run_log import PREFIX
 from sightline.agent.service.run_view import MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import OpenToolsets
 from sightline.app.configuration import Configuration, configuration, data_folder
 from sightline.app.tools import ToolsWanted, open_runner, open_tools, parse_tools, tools_of_run
 from sightline.catalog.choose import ModelChoice
@@ -54,7 +61,7 @@ class TerminalPerson:
     typing: Keyboard
     _: KW_ONLY
     leave: Callable[[], None]
-    kept: KeptRules
+    kept: SavedRules
     places: Mapping[str, str]
     says_yes: bool = False
     interrupted: Interrupted | None = None
@@ -170,7 +177,7 @@ class TerminalPerson:
             pattern = await self._pattern(pointer, value)
             if pattern is not None:
                 patterns[pointer] = pattern
-        kept = KeptRule(call.name, place, patterns)
+        kept = SavedRule(call.name, place, patterns)
         others = "" if isinstance(call.arguments, str) else "; any other arguments that a call may have"
         if not await self._is_yes(f"Always run {kept.words}{others}, of {place}?"):
             return None
@@ -239,7 +246,7 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
         with open_keyboard() as typing:
             async with open_tools_with_notes(loaded, wanted) as tools:
                 tell_losses(prepare(_with_tools(prompt, tools), choice).report)
-                kept = KeptRules(data_folder(arguments.data))
+                kept = SavedRules(data_folder(arguments.data))
                 policy = policy_of(tools, () if arguments.confirm else kept.of(tools.places), arguments)
                 refuse_unattended(tools, policy, typing)
                 is_asked = typing is not None and not arguments.yes
@@ -255,12 +262,12 @@ def ask_with_tools(arguments: argparse.Namespace, prompt: Prompt, choice: ModelC
     return asyncio.run(ran())
 
 
-def _with_tools(prompt: Prompt, tools: Opened) -> Prompt:
+def _with_tools(prompt: Prompt, tools: OpenToolsets) -> Prompt:
     return replace(prompt, tools=Toolbox(tools.definitions).tools_for(prompt.tools))
 
 
 @asynccontextmanager
-async def open_tools_with_notes(loaded: Configuration, wanted: ToolsWanted) -> AsyncIterator[Opened]:
+async def open_tools_with_notes(loaded: Configuration, wanted: ToolsWanted) -> AsyncIterator[OpenToolsets]:
     """The open tools. Reports tools that are missing."""
     tools = await open_tools(loaded, wanted)
     try:
@@ -271,7 +278,7 @@ async def open_tools_with_notes(loaded: Configuration, wanted: ToolsWanted) -> A
         await tools.close()
 
 
-def policy_of(tools: Opened, kept: Sequence[KeptRule], arguments: argparse.Namespace) -> Policy:
+def policy_of(tools: OpenToolsets, kept: Sequence[SavedRule], arguments: argparse.Namespace) -> Policy:
     """Which calls may run without asking. Reports permissions of earlier runs that apply."""
     if arguments.yes:
         return Policy(otherwise="allow")
@@ -282,7 +289,7 @@ def policy_of(tools: Opened, kept: Sequence[KeptRule], arguments: argparse.Names
     return Policy((*tools.rules, *(each.rule for each in kept)))
 
 
-def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) -> None:
+def refuse_unattended(tools: OpenToolsets, policy: Policy, typing: Keyboard | None) -> None:
     """Raise a Fault if no one can be asked and a tool is not allowed in advance."""
     allowed = {rule.tool for rule in policy.rules if rule.ruling == "allow"}
     unapproved = [each.name for each in tools.definitions if each.name not in allowed and not each.is_remote]
@@ -292,12 +299,12 @@ def refuse_unattended(tools: Opened, policy: Policy, typing: Keyboard | None) ->
 
 
 def approver_of(
-    driving: Driving, tools: Opened, kept: KeptRules, *, says_yes: bool, interrupted: Interrupted | None = None
+    driving: Driving, tools: OpenToolsets, kept: SavedRules, *, says_yes: bool, interrupted: Interrupted | None = None
 ) -> Approver:
     """What decides about calls: the user at the terminal, or the options."""
     typing, leave = driving.keyboard, driving.leave
     if typing is None:
-        return Judging("yes" if says_yes else deny_unattended, interrupted=interrupted or "skip")
+        return FunctionApprover("yes" if says_yes else deny_unattended, interrupted=interrupted or "skip")
     return TerminalPerson(
         typing, leave=leave, kept=kept, places=tools.places, says_yes=says_yes, interrupted=interrupted
     )
@@ -348,7 +355,7 @@ async def _resume(arguments: argparse.Namespace, loaded: Configuration, typing: 
             title = f"run {name}: {began.provider}/{began.request.model}, {many(len(known.rounds), 'round')} so far"
             driving = Driving(runner, name, typing, arguments, title=title)
             driving.view.resume(known)
-            kept = KeptRules(data_folder(arguments.data))
+            kept = SavedRules(data_folder(arguments.data))
             approver = approver_of(driving, tools, kept, says_yes=arguments.yes, interrupted=arguments.mid_flight)
             return await driving.through(runner.resume(name, driving.participants(tools, approver, tools.hooks)))
 

@@ -191,7 +191,7 @@ def _set_marks(draft: Draft, edit: CacheEdit) -> Draft:
 
 
 @dataclass(frozen=True)
-class TwoTurns:
+class TurnPair:
     """Two turns of one conversation as they were sent, and the place in the later one where they diverge."""
 
     before: Draft

@@ -16,7 +16,7 @@ from sightline.wire.jsontext import encode
 from sightline.wire.pointer import covers
 
 
-class Keeper:
+class MaskMaker:
     """Makes masks for one document and one scope; `name` is the session or project. Masks are anchored to `first`, the
     draft of what the client sent, not to the result of earlier edits. A text becomes a patch of `beneath`, the draft
     after the masks that stay beside the new ones, so that no mask repeats what another does in its own scope."""
@@ -88,10 +88,10 @@ class Keeper:
         return with_id(replace(mask, scope=self._scope, name=self._name, anchor=anchor, part=inner, label=sent.label))
 
 
-def keeper_beside(first: Draft, masks: Sequence[Mask], scope: Keep, *, session: str, project: str) -> Keeper:
+def keeper_beside(first: Draft, masks: Sequence[Mask], scope: Keep, *, session: str, project: str) -> MaskMaker:
     """A keeper whose masks are added to the active ones."""
     beneath, _ = apply_masks(first, masks_beside(masks, scope), session=session, project=project)
-    return Keeper(first, scope, project if scope == "project" else session, beneath)
+    return MaskMaker(first, scope, project if scope == "project" else session, beneath)
 
 
 def check_counts(first: Draft, mask: Mask, masks: Sequence[Mask], *, session: str, project: str) -> None:

@@ -356,7 +356,7 @@ def _strip(draft: Draft, mask: Mask, strip: Strip) -> tuple[Draft, MaskOutcome]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stripped:
+class StripResult:
     """The draft after stripping, the sections from which something was removed, those in which it had to stay, and
     why."""
 
@@ -366,18 +366,18 @@ class Stripped:
     why: str = ""
 
 
-def apply_strip(draft: Draft, strip: Strip) -> Stripped:
+def apply_strip(draft: Draft, strip: Strip) -> StripResult:
     """The draft without what the strip names."""
     chosen = list(_parts_to_strip(draft, strip))
     if not chosen:
-        return Stripped(draft)
+        return StripResult(draft)
     sections = tuple(dict.fromkeys(section.id for section, _ in chosen))
     after = _together(draft, chosen)
     try:
         check_sound(draft, after)
     except Fault:
         return _one_by_one(draft, chosen)
-    return Stripped(after, sections)
+    return StripResult(after, sections)
 
 
 def _together(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Draft:
@@ -405,7 +405,7 @@ def _groups(deleted: frozenset[str], pairs: list[tuple[str, str]]) -> list[froze
     return [frozenset(places) for places in {id(places): places for places in group.values()}.values()]
 
 
-def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Stripped:
+def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> StripResult:
     """Delete as many as possible, one at a time, if deleting all at once is refused."""
     gone: dict[str, None] = {}
     kept: dict[str, None] = {}
@@ -417,7 +417,7 @@ def _one_by_one(draft: Draft, chosen: list[tuple[Section, SectionPart]]) -> Stri
         except Fault as fault:
             kept[section.id] = None
             why = why or fault.message
-    return Stripped(draft, tuple(gone), tuple(kept), why)
+    return StripResult(draft, tuple(gone), tuple(kept), why)
 
 
 def _parts_to_strip(draft: Draft, strip: Strip) -> Iterator[tuple[Section, SectionPart]]:

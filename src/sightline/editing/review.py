@@ -204,7 +204,7 @@ class Costs:
         )
 
 
-class Reviewed(msgspec.Struct, frozen=True):
+class ReviewResult(msgspec.Struct, frozen=True):
     """The review of one draft."""
 
     validity: Validity
@@ -228,10 +228,10 @@ class Review:
         self._is_vendor = is_vendor
         self._costs: Costs | None = None
 
-    def of(self, draft: Draft) -> Reviewed:
+    def of(self, draft: Draft) -> ReviewResult:
         budget, certain = count_draft(draft, self._estimator, self._facts)
         validity = check_draft(draft, facts=self._facts, estimate=certain, is_vendor=self._is_vendor)
-        return Reviewed(validity, budget, self._cost(draft))
+        return ReviewResult(validity, budget, self._cost(draft))
 
     def _cost(self, draft: Draft) -> EditCost:
         request, original = draft.request, draft.first.request

@@ -8,7 +8,7 @@ from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FieldReceived, FrameBroken, Started, StreamEvent
 from sightline.model.fold import Fold
 from sightline.model.reply import Reply
-from sightline.wire.coding import READABLE, Decoding
+from sightline.wire.coding import READABLE, ContentDecoder
 from sightline.wire.jsontext import decode
 
 _MOST_WARNINGS = 3
@@ -142,7 +142,7 @@ class BodyDecoder:
         known = coding.strip().lower()
         names = [name for each in known.split(",") if (name := each.strip())]
         is_read = READABLE.issuperset(names)
-        self._decodings = [Decoding(name) for name in reversed(names)] if is_read else None
+        self._decodings = [ContentDecoder(name) for name in reversed(names)] if is_read else None
         self.trouble = "" if is_read else f"the content coding {known} cannot be read: what it holds is not known"
 
     def feed(self, data: bytes) -> bytes:

@@ -27,7 +27,7 @@ _MOST_EARLY = 1 << 20
 _FRAME_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 
 
-class Passing(NamedTuple):
+class PassThrough(NamedTuple):
     """How chunks pass: `keep` gets those that have passed, as they arrived, to be parsed later; `mask` returns what the
     client gets of one. `mask` is None if the client gets all of it."""
 
@@ -64,7 +64,7 @@ class Tap(ABC):
     def take(self, data: bytes) -> bytes:
         """Take a chunk from the provider; returns the bytes for the client."""
 
-    def find_passing(self) -> Passing | None:
+    def find_passing(self) -> PassThrough | None:
         """How chunks can pass without being examined for anything but keys; None if they have to go through `take`."""
         return None
 
@@ -177,11 +177,11 @@ class VerbatimTap(Tap):
         self._exchange.end_response(FinishedEnd(reply))
         return reply
 
-    def find_passing(self) -> Passing | None:
+    def find_passing(self) -> PassThrough | None:
         """The passing of a stream whose reply has begun."""
         if self._held_back is not None or self._decoder is not None or self._is_shared:
             return None
-        return Passing(self._keep, self._masking.feed if self._has_secrets else None)
+        return PassThrough(self._keep, self._masking.feed if self._has_secrets else None)
 
     def _keep(self, passed: list[bytes]) -> None:
         self._unread += passed

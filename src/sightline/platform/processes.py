@@ -162,7 +162,7 @@ _IDLE_SHARE = 0.05
 """A process that used less than this share of a core counts as idle."""
 
 
-class FreedMemory:
+class MemoryTrimmer:
     """Returns memory to the system that this process no longer needs: garbage that the collector has not found yet, and
     what the C library keeps after a burst of streams, a third of a server's memory. Finding both takes milliseconds, so
     it is done when the process is idle, and only after this many seconds of work (`worth_it`)."""

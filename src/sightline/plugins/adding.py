@@ -152,7 +152,7 @@ def _add_field(name: str, field: ExchangeField, owner: LoadedPlugin) -> None:
         raise Fault(Code.USAGE, f"there is no kind {field.kind!r} of field", hint=f"Kinds are {known}.")
 
     def read_value(exchange: FilterSubject) -> Value:
-        return field.read(AskedExchange(exchange))
+        return field.read(PluginExchange(exchange))
 
     read = owner.guard(f"field {name}", read_value, (*FIELD_VALUES[field.kind], type(None)))
     scopes = frozenset({FilterScope.TRAFFIC})
@@ -171,7 +171,7 @@ _READABLE_FIELDS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AskedExchange:
+class PluginExchange:
     """An exchange as the field of a plug-in sees it. Unlike a filter, its author may ask for values that do not
     exist."""
 

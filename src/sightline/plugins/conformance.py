@@ -24,7 +24,7 @@ from sightline.filters.fields import check_field_name
 from sightline.filters.predicate import Known
 from sightline.model.exchange import Fact
 from sightline.model.json import Json, JsonObject
-from sightline.plugins.adding import FIELD_VALUES, AskedExchange, check_name
+from sightline.plugins.adding import FIELD_VALUES, PluginExchange, check_name
 from sightline.plugins.checks import BrokenRuleError, Check, PluginFinding, dialect_checks, require, run_checks
 from sightline.plugins.guard import PLAIN
 from sightline.plugins.hooks import event_of
@@ -275,7 +275,7 @@ def _redactor_checks(find: FindValues, samples: Sequence[str]) -> dict[str, Chec
     return {"law 10: finds values that are in the text": check_values, "law 10: leaves stand-ins alone": check_again}
 
 
-_FULL: Final = AskedExchange(Known(
+_FULL: Final = PluginExchange(Known(
     {
         "id": "x_1", "model": "m", "provider": "acme", "dialect": "raw", "session": "team.task",
         "client": "sdk", "path": "/v1/chat/completions", "method": "POST", "status": 200, "state": "finished",
@@ -289,7 +289,7 @@ _FULL: Final = AskedExchange(Known(
 
 def _field_checks(name: str, field: ExchangeField) -> dict[str, Check]:
     def check_value() -> None:
-        for subject in (_FULL, AskedExchange(Known())):
+        for subject in (_FULL, PluginExchange(Known())):
             _check_field_value(field, field.read(subject))
 
     def check_stable() -> None:

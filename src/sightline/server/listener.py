@@ -14,7 +14,13 @@ from typing import Final
 
 from sightline.errors import Code, Fault
 from sightline.gateway.gateway import Gateway
-from sightline.platform.processes import FreedMemory, allow_rebinding, can_watch_sockets, handle_signals, signals_named
+from sightline.platform.processes import (
+    MemoryTrimmer,
+    allow_rebinding,
+    can_watch_sockets,
+    handle_signals,
+    signals_named,
+)
 from sightline.server.hand_over import HandOver
 from sightline.server.http_call import Application
 from sightline.server.http_connection import ClientConnection
@@ -245,7 +251,7 @@ class ListeningServer:
     async def _sweep(self) -> None:
         """Close connections that have long been idle, with one timer for all of them; and return memory to the system
         when there are no requests."""
-        freed = FreedMemory()
+        freed = MemoryTrimmer()
         while True:
             await asyncio.sleep(_SWEEP)
             now = asyncio.get_running_loop().time()

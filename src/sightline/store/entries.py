@@ -153,7 +153,7 @@ _LEVEL = 1
 """The next levels take up to three quarters more time and make short texts 1 % smaller, long ones 10 %."""
 
 
-class Coded(NamedTuple):
+class EncodedBody(NamedTuple):
     """A body as it is stored. `base` is the hash of the body that it is based on, empty if it is stored whole; `prefix`
     and `suffix` are how many bytes it shares with the beginning and the end of the base; `data` is the compressed
     rest."""
@@ -180,16 +180,16 @@ class Codec:
         """Decompress these bytes."""
         return self._decompressor.decompress(packed)
 
-    def whole(self, body: bytes) -> Coded:
+    def whole(self, body: bytes) -> EncodedBody:
         """Encode the body without a base."""
-        return Coded("", 0, 0, self.pack(body))
+        return EncodedBody("", 0, 0, self.pack(body))
 
-    def against(self, body: bytes, base: bytes, sha256: str, depth: int) -> Coded:
+    def against(self, body: bytes, base: bytes, sha256: str, depth: int) -> EncodedBody:
         """Encode the body as a difference from `base`, which takes `depth` steps to restore; whole if that saves
         nothing."""
         return self._change(body, sha256, depth, common_ends(base, body))
 
-    def best(self, body: bytes, bases: Iterable[tuple[str, bytes, int]]) -> Coded:
+    def best(self, body: bytes, bases: Iterable[tuple[str, bytes, int]]) -> EncodedBody:
         """Encode the body as a difference from the first of these (hash, body, depth) that it has grown from, otherwise
         from the one that it shares most with, otherwise whole."""
         found: tuple[str, int, tuple[int, int]] = ("", DEEPEST, (0, 0))
@@ -203,13 +203,13 @@ class Codec:
                 break
         return self._change(body, *found)
 
-    def _change(self, body: bytes, sha256: str, depth: int, ends: tuple[int, int]) -> Coded:
+    def _change(self, body: bytes, sha256: str, depth: int, ends: tuple[int, int]) -> EncodedBody:
         prefix, suffix = ends
         if depth >= DEEPEST or prefix + suffix < len(body) // 4:
             return self.whole(body)
-        return Coded(sha256, prefix, suffix, self.pack(body[prefix : len(body) - suffix]), depth + 1)
+        return EncodedBody(sha256, prefix, suffix, self.pack(body[prefix : len(body) - suffix]), depth + 1)
 
-    def restore(self, coded: Coded, base: bytes) -> bytes:
+    def restore(self, coded: EncodedBody, base: bytes) -> bytes:
         """Restore a body; `base` is used only if `coded` has one."""
         middle = self.unpack(coded.data)
         return base[: coded.prefix] + middle + base[len(base) - coded.suffix :] if coded.base else middle

@@ -19,7 +19,7 @@ from sightline.errors import Code, Fault
 from sightline.platform.files import lock, open_pipe, replacing, write_pipe
 from sightline.store.entries import FactEntry
 from sightline.store.journal import (
-    Torn,
+    TornTail,
     lock_path,
     mark_imported,
     put_aside,
@@ -84,7 +84,7 @@ class Importer:
     """
 
     def __init__(self, folder: Path, open_sink: Callable[[], Sink], now: Callable[[], float]) -> None:
-        self.torn: list[Torn] = []
+        self.torn: list[TornTail] = []
         self._folder = folder
         self._open_sink = open_sink
         self._now = now
@@ -191,7 +191,7 @@ class Importer:
             at = state.imported
             decode = self._get_sink().decode if at < state.end else decode_entries
             for record in records(path, at, state.end, decode, is_certain=is_living):
-                if isinstance(record, Torn):
+                if isinstance(record, TornTail):
                     if is_living:
                         self._import(batch, slot)
                         _store_progress({**reached, path: at}, done)
@@ -262,7 +262,7 @@ def _store_progress(reached: dict[Path, int], done: list[Path]) -> None:
     done.clear()
 
 
-def _damage_fault(torn: Torn) -> Fault:
+def _damage_fault(torn: TornTail) -> Fault:
     return Fault(
         Code.CONFIG,
         f"{torn.path} was changed by another program at byte {torn.at}",

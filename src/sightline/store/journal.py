@@ -46,7 +46,7 @@ _ZEROS = bytes(1 << 16)
 _ENCODER = msgspec.msgpack.Encoder()
 
 
-class Torn(NamedTuple):
+class TornTail(NamedTuple):
     """The end of a segment that is not a valid record: the file, the first such byte, and how many there are."""
 
     path: Path
@@ -274,7 +274,7 @@ def _remove_refused(path: Path, exchanges: Collection[str]) -> None:
     left: list[bytes] = []
     is_changed = False
     for record in records(path):
-        if isinstance(record, Torn):
+        if isinstance(record, TornTail):
             break
         entries: Sequence[KeptEntry] = record[0]  # type: ignore[assignment]
         if any(not isinstance(entry, BodyEntry) and entry.exchange in exchanges for entry in entries):
@@ -386,7 +386,7 @@ def records(
     decode: Callable[[memoryview], Sequence[RecordedEntry]] = decode_entries,
     *,
     is_certain: bool = False,
-) -> Iterator[tuple[Sequence[RecordedEntry], int] | Torn]:
+) -> Iterator[tuple[Sequence[RecordedEntry], int] | TornTail]:
     """The records of a file between two positions, each with the position after it; a torn end comes last.
 
     With `is_certain`, checksums are not verified; that takes a twelfth of the time that a large request costs. Only a
@@ -406,7 +406,7 @@ def records(
                 continue
         except msgspec.DecodeError:
             at = here - RECORD_HEAD.size
-        yield Torn(path, at, end - at)
+        yield TornTail(path, at, end - at)
         return
 
 

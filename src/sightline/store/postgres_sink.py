@@ -18,7 +18,7 @@ from sightline.store.entries import (
     CANDIDATES,
     BodyEntry,
     Codec,
-    Coded,
+    EncodedBody,
     FactEntry,
     FramesEntry,
     KeptEntry,
@@ -81,7 +81,7 @@ async def body_of(connection: PostgresConnection, codec: Codec, sha256: str) -> 
         return None
     body: bytes | None = None
     for row in await connection.fetch(_CHAIN, name):
-        coded = Coded("" if row["base"] is None else "base", row["prefix"], row["suffix"], row["data"])
+        coded = EncodedBody("" if row["base"] is None else "base", row["prefix"], row["suffix"], row["data"])
         body = codec.restore(coded, body or b"")
     return body
 

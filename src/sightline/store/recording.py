@@ -19,7 +19,7 @@ from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, KeptEntry
 from sightline.store.importer import Importer, trouble_of, wake
-from sightline.store.journal import JournalWriter, Torn, encode_entries, is_imported, pending, scrub, slots_in
+from sightline.store.journal import JournalWriter, TornTail, encode_entries, is_imported, pending, scrub, slots_in
 from sightline.store.store import Forgotten
 
 _LOG = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class JournaledStore(ABC):
         return known and known[1]
 
     @property
-    def torn(self) -> tuple[Torn, ...]:
+    def torn(self) -> tuple[TornTail, ...]:
         """The parts of the journals of ended processes that could not be read."""
         return tuple(self._importer.torn)
 

@@ -16,7 +16,7 @@ from sightline.store.entries import (
     CANDIDATES,
     BodyEntry,
     Codec,
-    Coded,
+    EncodedBody,
     FactEntry,
     KeptEntry,
     Recent,
@@ -308,7 +308,7 @@ def body_with_id(connection: sqlite3.Connection, codec: Codec, number: int) -> b
 def _decode_chain(codec: Codec, chain: list[tuple[int | None, int, int, bytes]]) -> bytes | None:
     body: bytes | None = None
     for base, prefix, suffix, data in chain:
-        body = codec.restore(Coded("" if base is None else "base", prefix, suffix, data), body or b"")
+        body = codec.restore(EncodedBody("" if base is None else "base", prefix, suffix, data), body or b"")
     return body
 
 

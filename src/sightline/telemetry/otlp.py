@@ -19,7 +19,7 @@ _SEVERITIES: Final = {INFO: "INFO", WARN: "WARN"}
 _ERROR: Final = 2
 
 
-class SpanPlace(NamedTuple):
+class SpanContext(NamedTuple):
     """The position of a span: its trace, its own id, and the id of its parent, which may be empty."""
 
     trace: str
@@ -67,14 +67,14 @@ def nanoseconds(at: float) -> str:
 
 
 def write_span(
-    place: SpanPlace,
+    place: SpanContext,
     name: str,
     kind: int,
     times: tuple[float, float],
     values: Mapping[str, Json],
     *,
     failure: str | None = None,
-    links: Sequence[SpanPlace] = (),
+    links: Sequence[SpanContext] = (),
 ) -> JsonObject:
     """A span. `failure` makes its status an error; `links` are the positions of other spans that belong to it."""
     shown: JsonObject = {
@@ -95,7 +95,7 @@ def write_span(
     return shown
 
 
-def write_event(place: SpanPlace, event: str, severity: int, at: float, values: Mapping[str, Json]) -> JsonObject:
+def write_event(place: SpanContext, event: str, severity: int, at: float, values: Mapping[str, Json]) -> JsonObject:
     """A log record with the name of an event, which belongs to the span at this position."""
     return {
         "timeUnixNano": nanoseconds(at),

@@ -42,7 +42,7 @@ from sightline.model.request import Request
 from sightline.store.entries import FactEntry
 from sightline.telemetry import otlp
 from sightline.telemetry.metrics import identity_labels
-from sightline.telemetry.otlp import SpanPlace, span_of, trace_of, write_event, write_span
+from sightline.telemetry.otlp import SpanContext, span_of, trace_of, write_event, write_span
 from sightline.wire.jsontext import decode, encode
 
 _SYSTEM = ("system", "developer")
@@ -137,25 +137,25 @@ def attempt_of(facts: Sequence[FactEntry]) -> AttemptStarted | None:
     return next((entry.fact for entry in reversed(facts) if isinstance(entry.fact, AttemptStarted)), None)
 
 
-def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanPlace:
+def exchange_place(facts: Sequence[FactEntry], run: str = "") -> SpanContext:
     """The position of an exchange's span: below its run, otherwise below the client's own span, otherwise in the trace
     of its session, otherwise in a trace of its own."""
     received, own = find_received(facts), span_of(facts[0].exchange)
     if run:
-        return SpanPlace(trace_of(run), own, span_of(run))
+        return SpanContext(trace_of(run), own, span_of(run))
     headers = (value for name, value in received.headers if name.lower() == "traceparent")
     found = _PARENT.fullmatch(next(headers, "").strip().lower())
     if found is not None and int(found[1], 16) and int(found[2], 16):
-        return SpanPlace(found[1], own, found[2])
+        return SpanContext(found[1], own, found[2])
     if received.session.startswith(PREFIX):
-        return SpanPlace(trace_of(received.session), own, span_of(received.session))
+        return SpanContext(trace_of(received.session), own, span_of(received.session))
     if session := received.conversation or _session_of(received):
-        return SpanPlace(trace_of(session), own)
+        return SpanContext(trace_of(session), own)
     if received.session:
         # A label may be in use for months, and no collector accepts a trace of that length: one trace for each day.
         day = datetime.fromtimestamp(facts[0].at, UTC).date().isoformat()
-        return SpanPlace(trace_of(f"{received.session} {day}"), own)
-    return SpanPlace(trace_of(facts[0].exchange), own)
+        return SpanContext(trace_of(f"{received.session} {day}"), own)
+    return SpanContext(trace_of(facts[0].exchange), own)
 
 
 def fault_events(facts: Sequence[FactEntry], run: str = "") -> list[JsonObject]:
@@ -261,9 +261,9 @@ def _text(value: list[Json]) -> str:
     return encode(value).decode() if value else ""
 
 
-def place_of(name: str) -> SpanPlace:
+def place_of(name: str) -> SpanContext:
     """The position of the span of a run or a session, which is the root of its trace."""
-    return SpanPlace(trace_of(name), span_of(name))
+    return SpanContext(trace_of(name), span_of(name))
 
 
 def run_span(run: str, facts: Sequence[tuple[float, RunFact]]) -> JsonObject | None:
@@ -308,7 +308,7 @@ def tool_span(
         arguments = call.arguments
         values["gen_ai.tool.call.arguments"] = arguments if isinstance(arguments, str) else encode(arguments).decode()
         values["gen_ai.tool.call.result"] = _result(outcome)
-    place = SpanPlace(above.trace, span_of(f"{run} {call.key} {began}"), above.span)
+    place = SpanContext(above.trace, span_of(f"{run} {call.key} {began}"), above.span)
     failure = "the tool reports an error" if outcome.is_error else None
     return write_span(place, f"execute_tool {call.name}", otlp.INTERNAL, (began, ended), values, failure=failure)
 
@@ -345,7 +345,7 @@ def eval_span(run: str, state: EvalState) -> JsonObject:
 def case_span(run: str, result: CaseResult) -> JsonObject:
     """The span of a case, with links to the spans of its requests or its run."""
     seen = result.observation
-    links = [SpanPlace(trace_of(PREFIX + run), span_of(each)) for each in seen.exchanges]
+    links = [SpanContext(trace_of(PREFIX + run), span_of(each)) for each in seen.exchanges]
     if seen.run:
         links = [place_of(seen.run)]
     values: dict[str, Json] = {
@@ -393,6 +393,6 @@ def _score_values(score: Score, *, with_content: bool) -> dict[str, Json]:
     }
 
 
-def _case_place(run: str, result: CaseResult) -> SpanPlace:
+def _case_place(run: str, result: CaseResult) -> SpanContext:
     above = place_of(PREFIX + run)
-    return SpanPlace(above.trace, span_of(f"{run} {result.target} {result.case} {result.trial}"), above.span)
+    return SpanContext(above.trace, span_of(f"{run} {result.target} {result.case} {result.trial}"), above.span)

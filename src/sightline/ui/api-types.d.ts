@@ -752,7 +752,7 @@ export interface ExchangeFailedFact {
   elapsed: number;
 }
 
-/** The reply is complete. `status` and `headers` are the provider's, `sha256` is the hash of its raw body, `tools` are the tools that it calls; `first_byte` and `elapsed` are seconds since the request was received. `warning` describes a problem that did not make the exchange fail. */
+/** The reply is complete. `status` and `headers` are the provider's, `sha256` is the hash of its raw body, `tools` are the names of the tools that it calls, each once; `first_byte` and `elapsed` are seconds since the request was received. `warning` describes a problem that did not make the exchange fail. */
 export interface ExchangeFinishedFact {
   kind: "finished";
   finish: string;
@@ -980,12 +980,6 @@ export interface LearnedShown {
   lessons: Lesson[];
 }
 
-/** Something in the recording that is not in the case, or was changed, and why. */
-export interface LeftOut {
-  what: string;
-  why: string;
-}
-
 /** What was learned about one model, for display. `kind` is what its requests contained: `text`, `tools`, `media` or both; or what its conversations grew by: `new words`, `new figures`, `new scripts`. `set_aside` is the number of counts that were not learned from, because nothing explains them. */
 export interface Lesson {
   model: string;
@@ -1061,7 +1055,7 @@ export interface MadeShown {
   case: { [key: string]: Json };
   files: string[];
   placeholders: { [key: string]: string };
-  left: LeftOut[];
+  left: Omission[];
   turns: number;
   suites: string[];
 }
@@ -1146,6 +1140,12 @@ export interface Offer {
   label: string;
   help: string;
   from: number;
+}
+
+/** Something in the recording that is not in the case, or was changed, and why. */
+export interface Omission {
+  what: string;
+  why: string;
 }
 
 /** A pair with all its answers, oldest first, and the telemetry of its last send. */

@@ -36,7 +36,7 @@ class _Decompressor(Protocol):
 def decode_body(data: bytes, codings: str, limit: int = LIMIT) -> bytes:
     """The body decoded from this Content-Encoding. Raises a Fault if it is truncated, damaged or too large."""
     for name in reversed([name for each in codings.split(",") if (name := each.strip().lower())]):
-        undoing = Decoding(name, limit)
+        undoing = ContentDecoder(name, limit)
         data = undoing.feed(data)
         if not undoing.is_whole:
             raise _damage_fault(name, "it ends too early")
@@ -45,7 +45,7 @@ def decode_body(data: bytes, codings: str, limit: int = LIMIT) -> bytes:
     return data
 
 
-class Decoding:
+class ContentDecoder:
     """Decodes one coding while bytes arrive. `is_whole` is whether the bytes so far could be the complete body."""
 
     def __init__(self, coding: str, limit: int = LIMIT) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from sightline.catalog.problem import quote_word
-from sightline.editing.cache_edits import CacheAction, CacheEdit, TwoTurns
+from sightline.editing.cache_edits import CacheAction, CacheEdit, TurnPair
 from sightline.editing.draft import Draft
 from sightline.editing.masks import Mask, Strip, apply_masks, project_of, with_id
 from sightline.editing.operations import Keep
@@ -170,7 +170,7 @@ class CacheAdviser:
             if pairs and size > _MOST_BYTES:
                 break
             before, now = (Draft.of(one.sent, one.spoken, one.model) for one in (old, new))
-            pairs.append(_TurnPair(each, old, new, TwoTurns(before, now, each.turn.autopsy.pointer)))
+            pairs.append(_TurnPair(each, old, new, TurnPair(before, now, each.turn.autopsy.pointer)))
         return pairs[::-1]
 
 
@@ -181,7 +181,7 @@ class _TurnPair:
     examined: ExaminedTurn
     old: RecordedExchange
     new: RecordedExchange
-    turns: TwoTurns
+    turns: TurnPair
 
     @property
     def session(self) -> str:
@@ -220,7 +220,7 @@ def _scope_of(sessions: set[str]) -> tuple[Keep, str]:
     return ("project", next(iter(projects))) if len(projects) == 1 and "" not in projects else ("all", "")
 
 
-def _masks_for(cause: Cause, turns: TwoTurns, scope: Keep, name: str) -> Iterator[tuple[str, str, Mask]]:
+def _masks_for(cause: Cause, turns: TurnPair, scope: Keep, name: str) -> Iterator[tuple[str, str, Mask]]:
     """The edits to try for a cause: the label of each, the words that it affects, and its mask."""
     edits: list[CacheEdit | None] = []
     match cause:
@@ -251,7 +251,7 @@ def _mask(scope: Keep, name: str, *, cache: CacheEdit | None = None, strip: Stri
     return with_id(Mask(kind="strip" if cache is None else "cache", scope=scope, name=name, cache=cache, strip=strip))
 
 
-def _options_of(cause: Cause, turns: TwoTurns) -> list[str]:
+def _options_of(cause: Cause, turns: TurnPair) -> list[str]:
     """The pointers to the options that this cause is about, in either turn."""
     places: list[str] = []
     for request in (turns.before.request, turns.now.request):

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from sightline.agent.api.runs import Joining, Runs, run_calls
+from sightline.agent.api.runs import ResumeForChat, Runs, run_calls
 from sightline.agent.core.approval import Policy
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
-from sightline.agent.service.approvers import KeptRule, KeptRules
+from sightline.agent.service.approvers import SavedRule, SavedRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.runner import NewRun
-from sightline.agent.tools.opening import Opened, Toolsets
+from sightline.agent.tools.opening import OpenToolsets, Toolsets
 from sightline.errors import Code, Fault
 from sightline.exchange.hub import FactQueue
 from sightline.model.parts import ToolCall
@@ -73,7 +73,7 @@ class Desk:
         return task, watch
 
 
-class Placed(Opened):
+class Placed(OpenToolsets):
     """The stage's tools, of which one has a place."""
 
     @property
@@ -87,13 +87,13 @@ async def not_joined(_chat: str, _pair: str, _run: str) -> bool:
 
 
 @asynccontextmanager
-async def open_desk(folder: Path, *, joining: Joining = not_joined) -> AsyncIterator[tuple[Desk, Upstream]]:
+async def open_desk(folder: Path, *, joining: ResumeForChat = not_joined) -> AsyncIterator[tuple[Desk, Upstream]]:
     async with open_stage(folder) as (stage, upstream):
 
-        async def opening(_names: Sequence[str]) -> Opened:
+        async def opening(_names: Sequence[str]) -> OpenToolsets:
             return Placed((stage.tools,), None)
 
-        runs = Runs(stage.runner, Toolsets(("mine",), opening), joining, KeptRules(folder))
+        runs = Runs(stage.runner, Toolsets(("mine",), opening), joining, SavedRules(folder))
         try:
             yield Desk(stage, runs, Routes(run_calls(runs))), upstream
         finally:
@@ -238,10 +238,10 @@ async def test_a_rule_for_all_runs_is_kept_for_the_tool_that_waits_and_no_other(
         rule = {"tool": "count", "ruling": "allow", "arguments": {"/n": "1"}}
         decision = {"decision": "allowed", "rule": rule, "always": True}
         assert (await desk.call("runs/r_1/decide", {"decisions": {"9.9": decision}}))[0] == 409
-        assert KeptRules(tmp_path).all() == (), "a call that does not wait brings no rule"
+        assert SavedRules(tmp_path).all() == (), "a call that does not wait brings no rule"
         await desk.call("runs/r_1/decide", {"decisions": {"1.1": decision}})
         assert ((await task).why, len(desk.stage.tools.used)) == ("answered", 2)
-        assert KeptRules(tmp_path).all() == (KeptRule("count", "python /sums.py", {"/n": "1"}),)
+        assert SavedRules(tmp_path).all() == (SavedRule("count", "python /sums.py", {"/n": "1"}),)
         (shown,) = await desk.call("approvals")
         assert shown["words"] == "count (/n like 1)"
         gone = {name: shown[name] for name in ("tool", "place", "arguments")}

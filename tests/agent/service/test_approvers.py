@@ -11,7 +11,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, Decision, Den
 from sightline.agent.core.limits import Reached
 from sightline.agent.core.steps import Approve, Confirm, RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.service.approvers import Approval, Judging, Questions, Said, deny_unattended
+from sightline.agent.service.approvers import Approval, FunctionApprover, Questions, Said, deny_unattended
 from sightline.agent.service.run_view import RunPaused
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.tools import Progress
@@ -91,7 +91,7 @@ BY_HAND = AnsweredByHand((Text("7"),))
 
 def decided(approve: Approval, objection: str = "") -> Decision:
     step = Approve(1, (CALL,), {"1.1": objection} if objection else {})
-    return asyncio.run(Judging(approve).approve("r_1", step))["1.1"]
+    return asyncio.run(FunctionApprover(approve).approve("r_1", step))["1.1"]
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ def test_unusable_arguments_are_denied_without_asking_again() -> None:
 
 
 def test_limits_are_kept_and_interrupted_calls_skipped_by_default() -> None:
-    async def told(judge: Judging) -> tuple[bool, object]:
+    async def told(judge: FunctionApprover) -> tuple[bool, object]:
         confirmed = await judge.confirm("r_1", Confirm(1, Reached("requests", 1, 1, 2)))
         return confirmed, await judge.mid_flight("r_1", [CALL])
 
-    assert asyncio.run(told(Judging("yes"))) == (False, {"1.1": "skip"})
-    assert asyncio.run(told(Judging("yes", interrupted="again"))) == (False, {"1.1": "again"})
+    assert asyncio.run(told(FunctionApprover("yes"))) == (False, {"1.1": "skip"})
+    assert asyncio.run(told(FunctionApprover("yes", interrupted="again"))) == (False, {"1.1": "again"})
 
 
 CALLS = tuple(RunnableCall(key=f"1.{n}", id=str(n), name="f", arguments={}) for n in (1, 2))

@@ -12,7 +12,7 @@ from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule,
 from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, RunnableCall
-from sightline.agent.service.approvers import Judging
+from sightline.agent.service.approvers import FunctionApprover
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.run_view import RunShown
 from sightline.agent.service.tool_calls import CallApproval
@@ -152,7 +152,7 @@ async def test_a_run_with_hooks_can_be_taken_up_without_them(tmp_path: Path) -> 
 async def run_broken(folder: Path, event: Event) -> HookedRun:
     """A run that allows every call, with a hook that fails."""
     asked = Hooks([Hook(event, "exit 1")], folder=folder, environment={})
-    return await run_with(folder, asked, plan(policy=Policy(otherwise="allow")), Judging("yes"))
+    return await run_with(folder, asked, plan(policy=Policy(otherwise="allow")), FunctionApprover("yes"))
 
 
 async def test_a_failing_hook_before_a_tool_denies_the_call_though_every_call_is_approved(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sightline.agent.core.approval import ApprovalRule
-from sightline.agent.service.approvers import KeptRule, KeptRules
-from sightline.agent.tools.opening import Opened, Toolsets
+from sightline.agent.service.approvers import SavedRule, SavedRules
+from sightline.agent.tools.opening import OpenToolsets, Toolsets
 from sightline.errors import Code, Fault
 from tests.running_stage import FakeTools
 
@@ -23,13 +23,13 @@ class Workshop:
         self.tools: list[FakeTools] = []
         self.trouble: Fault | None = None
 
-    async def open(self, names: Sequence[str]) -> Opened:
+    async def open(self, names: Sequence[str]) -> OpenToolsets:
         await asyncio.sleep(0)
         if self.trouble is not None:
             raise self.trouble
         self.opened.append(tuple(names))
         self.tools.append(FakeTools())
-        return Opened((self.tools[-1],), None)
+        return OpenToolsets((self.tools[-1],), None)
 
 
 async def test_tools_are_opened_once_and_closed_at_the_end() -> None:
@@ -65,24 +65,24 @@ async def test_what_cannot_be_opened_is_tried_again_the_next_time() -> None:
     await toolsets.close()
 
 
-EDIT = KeptRule("edit_file", "folder /project", {"/path": "src/**"})
+EDIT = SavedRule("edit_file", "folder /project", {"/path": "src/**"})
 
 
 def test_a_rule_is_kept_for_its_owner_and_read_again(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    assert KeptRules(folder).all() == ()
-    KeptRules(folder).keep(EDIT)
-    KeptRules(folder).keep(EDIT)
-    KeptRules(folder).keep(KeptRule("list_files", "folder /project"))
-    rules = KeptRules(folder)
-    assert rules.all() == (EDIT, KeptRule("list_files", "folder /project"))
+    assert SavedRules(folder).all() == ()
+    SavedRules(folder).keep(EDIT)
+    SavedRules(folder).keep(EDIT)
+    SavedRules(folder).keep(SavedRule("list_files", "folder /project"))
+    rules = SavedRules(folder)
+    assert rules.all() == (EDIT, SavedRule("list_files", "folder /project"))
     assert stat.S_IMODE(rules.file.stat().st_mode) == 0o600
     assert json.loads(rules.file.read_bytes())[0]["arguments"] == {"/path": "src/**"}
     assert [path.name for path in folder.iterdir()] == ["approvals.json"]
 
 
 def test_a_tool_of_the_same_name_from_elsewhere_is_another_tool(tmp_path: Path) -> None:
-    rules = KeptRules(tmp_path)
+    rules = SavedRules(tmp_path)
     rules.keep(EDIT)
     assert rules.of({"edit_file": "folder /project", "other": "folder /project"}) == (EDIT,)
     assert rules.of({"edit_file": "folder /project/below"}) == ()
@@ -93,12 +93,12 @@ def test_a_tool_of_the_same_name_from_elsewhere_is_another_tool(tmp_path: Path) 
 def test_a_rule_says_what_it_allows() -> None:
     assert EDIT.rule == ApprovalRule("edit_file", "allow", {"/path": "src/**"})
     assert EDIT.words == "edit_file (/path like src/**)"
-    assert KeptRule("ls", "folder /").words == "ls (any arguments)"
+    assert SavedRule("ls", "folder /").words == "ls (any arguments)"
 
 
 @pytest.mark.parametrize("text", ["", "{}", '[{"tool": "x"}]', '[{"tool": "x", "place": "y", "more": 1}]', "[1]"])
 def test_a_file_that_cannot_be_read_is_a_fault_and_is_not_written_over(tmp_path: Path, text: str) -> None:
-    rules = KeptRules(tmp_path)
+    rules = SavedRules(tmp_path)
     rules.file.write_text(text)
     for act in (rules.all, lambda: rules.keep(EDIT)):
         with pytest.raises(Fault) as caught:
@@ -110,16 +110,16 @@ def test_a_file_that_cannot_be_read_is_a_fault_and_is_not_written_over(tmp_path:
 def test_a_folder_that_cannot_be_used_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(Fault, match="Not a directory"):
-        KeptRules(tmp_path / "file").all()
+        SavedRules(tmp_path / "file").all()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "approvals.json").mkdir()
     with pytest.raises(Fault, match="Is a directory"):
-        KeptRules(tmp_path / "other").all()
+        SavedRules(tmp_path / "other").all()
 
 
 def test_a_rule_is_taken_back(tmp_path: Path) -> None:
-    rules = KeptRules(tmp_path)
-    other = KeptRule("list_files", "folder /project")
+    rules = SavedRules(tmp_path)
+    other = SavedRule("list_files", "folder /project")
     rules.keep(EDIT)
     rules.keep(other)
     assert rules.forget(EDIT)

@@ -8,7 +8,7 @@ import pytest
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.tools.opening import Opened, ToolContext, open_toolsets
+from sightline.agent.tools.opening import OpenToolsets, ToolContext, open_toolsets
 from sightline.agent.tools.tools import Callables, CombinedTools, Tools, unknown
 from sightline.errors import Code, Fault
 from sightline.model.parts import Text
@@ -33,7 +33,7 @@ def where(folder: Path) -> ToolContext:
     return ToolContext(folder, folder / "project", environment() | {"HOME": str(folder)} | secrets, {"ACME_API_KEY"})
 
 
-async def use(tools: Opened, tool: str, **arguments: object) -> ToolOutcome:
+async def use(tools: OpenToolsets, tool: str, **arguments: object) -> ToolOutcome:
     call = RunnableCall(key="1.1", id="a", name=tool, arguments=arguments)
     return await tools.use(call, lambda words: None)
 

@@ -12,10 +12,10 @@ from sightline.agent.tools import python_file as module
 from sightline.agent.tools.python_file import WorkerClient
 from sightline.agent.tools.worker import (
     Answer,
-    Bench,
     FileBroken,
     FileLoaded,
-    GraderBench,
+    FunctionHost,
+    GraderHost,
     Load,
     Ran,
     RunFunction,
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, source: str, line
 )
 def test_what_a_tool_raises_is_sent_to_the_model(tmp_path: Path, body: str, words: str) -> None:
     with asyncio.Runner() as runner:
-        bench = Bench(tmp_path / "kit.py", runner)
+        bench = FunctionHost(tmp_path / "kit.py", runner)
         bench.answer(Load(f"\ndef go():\n    {body}\n"))
         outcome = bench.answer(RunFunction("go", {})).outcome
     (part,) = outcome.parts
@@ -123,7 +123,7 @@ SOURCE = "async def add(a: int, b: int) -> int: return a + b\ndef fail() -> None
 def test_a_bench_loads_and_calls(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     with asyncio.Runner() as runner:
-        bench = Bench(tmp_path / "kit_of_the_bench.py", runner)
+        bench = FunctionHost(tmp_path / "kit_of_the_bench.py", runner)
         assert isinstance(bench.answer(Load("nonsense(")), FileBroken)
         loaded = bench.answer(Load(SOURCE))
         assert [each.name for each in loaded.definitions] == ["add", "fail"]
@@ -163,7 +163,7 @@ LIMIT = 3
 
 def test_any_function_is_called_with_one_argument_and_needs_no_hints(tmp_path: Path) -> None:
     with asyncio.Runner() as runner:
-        bench = GraderBench(tmp_path / "g.py", runner)
+        bench = GraderHost(tmp_path / "g.py", runner)
         loaded = bench.answer(Load(GRADER_WORKER_SOURCE))
         assert [each.name for each in loaded.definitions] == ["plain", "later", "raises"]
         values = []

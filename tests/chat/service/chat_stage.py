@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.agent.service.runner import Runner, RunnerOptions
-from sightline.agent.tools.opening import Opened, Toolsets
+from sightline.agent.tools.opening import OpenToolsets, Toolsets
 from sightline.app.machine import is_alive, process_name
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.facts import Model
@@ -67,7 +67,7 @@ class Lines(MemoryLogbook):
 def toolless(engine: Engine) -> Answerer:
     """Answers by requests alone."""
 
-    async def opening(_names: Sequence[str]) -> Opened:
+    async def opening(_names: Sequence[str]) -> OpenToolsets:
         raise AssertionError("no name is configured")
 
     runner = Runner(engine, Lines(), RunnerOptions(Catalog(), lambda: "x_none"))

@@ -8,7 +8,7 @@ import pytest
 from sightline.agent.core.approval import Allowed
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome, text_outcome
-from sightline.agent.service.approvers import KeptRule, KeptRules
+from sightline.agent.service.approvers import SavedRule, SavedRules
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.tools.hooks import Hook, Hooks
 from sightline.chat.core.facts import TopicAdded
@@ -204,9 +204,9 @@ async def test_tool_results_are_visible_as_soon_as_each_tool_finishes(tmp_path: 
 async def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> None:
     workshop = Workshop()
     workshop.tools.rules = ()
-    workshop.kept = KeptRules(tmp_path)
-    workshop.kept.keep(KeptRule("count", "here", {"/n": "1"}))
-    workshop.kept.keep(KeptRule("count", "elsewhere"))
+    workshop.kept = SavedRules(tmp_path)
+    workshop.kept.keep(SavedRule("count", "here", {"/n": "1"}))
+    workshop.kept.keep(SavedRule("count", "elsewhere"))
     async with open_workshop(tmp_path, workshop) as stage:
         await begin(stage, plays(calls(count(1, "a"))), plays(calls(count(2, "b"))))
         name = await stage.service.sends.send("v", "count")

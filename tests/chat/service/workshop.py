@@ -9,7 +9,7 @@ from typing import Any
 from sightline.agent.core.approval import ApprovalRule
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.service.approvers import KeptRules
+from sightline.agent.service.approvers import SavedRules
 from sightline.agent.service.runner import Runner, RunnerOptions
 from sightline.agent.tools.hooks import Hooks
 from sightline.catalog.catalog import Catalog
@@ -41,7 +41,7 @@ class Workshop:
         self.opened: list[tuple[str, ...]] = []
         self.runs = Lines()
         self.hub = Hub(lambda _entries: None)
-        self.kept: KeptRules | None = None
+        self.kept: SavedRules | None = None
         self.trouble: Fault | None = None
 
     async def equip(self, toolsets: tuple[str, ...]) -> Hands:

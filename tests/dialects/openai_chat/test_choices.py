@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.openai_chat import choices
-from sightline.dialects.openai_chat.choices import CALL, THOUGHT, WORDS, Assembly, CallIds, Fragment, Order
+from sightline.dialects.openai_chat.choices import CALL, THOUGHT, WORDS, CallAssembly, CallIds, Fragment, Order
 from sightline.dialects.openai_chat.usage import read_usage, write_usage
 from sightline.dialects.signatures import wrap
 from sightline.errors import Code, Fault
@@ -438,7 +438,7 @@ def fragment(arguments, *, index=0, call_id="", name=""):
 
 
 def test_a_call_is_complete_as_soon_as_the_next_one_begins_after_its_json():
-    assembly = Assembly(2)
+    assembly = CallAssembly(2)
     assert assembly.grow(0, "{") is None
     assembly.add(fragment(A, call_id="x", name="f"))
     assert assembly.add(fragment("", index=1, call_id="y", name="g")) == [
@@ -449,7 +449,7 @@ def test_a_call_is_complete_as_soon_as_the_next_one_begins_after_its_json():
 
 
 def test_white_space_behind_a_complete_call_is_nothing_and_more_is_a_fault():
-    assembly = Assembly(0)
+    assembly = CallAssembly(0)
     assembly.add(fragment(A, call_id="x", name="f"))
     assembly.add(fragment("", index=1, call_id="y", name="g"))
     assert assembly.add(fragment("\n", call_id="x")) == []

@@ -3,7 +3,7 @@
 import pytest
 
 from sightline.dialects.openai_responses.names import LOGPROBS, NAME
-from sightline.dialects.openai_responses.request import Brought
+from sightline.dialects.openai_responses.request import ItemTools
 from sightline.model.parts import CacheBreakpoint, Opaque, Text, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import (
@@ -281,20 +281,20 @@ def test_each_item_tool_replaces_only_one_request_tool():
         FunctionTool("ns__f", schema=SCHEMA_BROUGHT_TOOLS, strict=True, at="/1"),
     )
     report = Report()
-    assert Brought((HELD,)).others(twice, report) == [twice[0]]
+    assert ItemTools((HELD,)).others(twice, report) == [twice[0]]
     assert not report.losses
 
 
 def test_a_tool_that_is_not_what_its_item_says_is_a_loss():
     report = Report()
     changed = (FunctionTool("ns__f", "changed", at="/0"), CustomTool("c", "changed", at="/1"), FunctionTool("x"))
-    assert Brought((HELD,)).others(changed, report) == [changed[2]]
+    assert ItemTools((HELD,)).others(changed, report) == [changed[2]]
     assert named_losses(report) == [("/1", "definition of a tool", "option"), ("/0", "definition of a tool", "option")]
 
 
 def test_other_parts_bring_nothing():
     others = (Opaque("gemini", ITEM), Opaque(NAME, "odd"), Opaque(NAME, {"type": "compaction"}), Text("a"))
-    brought = Brought((Message("user", others),))
+    brought = ItemTools((Message("user", others),))
     assert brought.others(FLAT, Report()) == list(FLAT)
     assert brought.spaces == {}
 

@@ -3,8 +3,8 @@ import pytest
 from sightline.dialects.dialect import Target
 from sightline.dialects.raw.carrier import (
     NOTHING,
-    Beside,
     Calls,
+    OwnFields,
     carry,
     carry_result,
     is_native,
@@ -128,7 +128,7 @@ def test_a_result_of_another_form_is_left_alone(document, call_id):
 
 
 def test_fields_that_a_known_kind_lacks_stand_beside_it():
-    beside = Beside("sig", "gemini", (Citation(url="u"),), "it_1", "image/png")
+    beside = OwnFields("sig", "gemini", (Citation(url="u"),), "it_1", "image/png")
     written = write_beside(beside)
     assert read_beside(written) == beside
     assert write_beside(NOTHING) == {}

@@ -10,7 +10,7 @@ from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalBegan, RunOptions
 from sightline.evals.service.answer_cache import PREFIX, AnswerCache, key_of
-from sightline.evals.service.context import EvalContext, OwnSharing, Rates, Sharing, limit_choice
+from sightline.evals.service.context import EvalContext, LocalSharing, Rates, Sharing, limit_choice
 from sightline.tokens.ledger import Ledger
 from tests.eval_stage import ACME, EvalStage, on_stage
 from tests.fake_clock import FakeClock
@@ -72,7 +72,7 @@ async def test_what_the_provider_asks_for_is_waited_by_all() -> None:
 
 @on_stage
 async def test_answers_of_a_target_are_shared_by_all_callers(stage: EvalStage) -> None:
-    sharing: Sharing = OwnSharing(stage.driven())
+    sharing: Sharing = LocalSharing(stage.driven())
     first, second = await asyncio.gather(sharing.answers("acme"), sharing.answers("acme"))
     assert first is second is not None
     assert await sharing.answers("other") is not first
@@ -84,9 +84,9 @@ async def test_answers_of_a_target_are_shared_by_all_callers(stage: EvalStage) -
 @on_stage
 async def test_there_are_none_where_none_are_wanted_or_nothing_is_on_record(stage: EvalStage) -> None:
     unwanted = EvalBegan(suite=stage.suite(), targets=(ACME,), options=RunOptions(cache=False))
-    assert await OwnSharing(stage.driven(unwanted)).answers("acme") is None
+    assert await LocalSharing(stage.driven(unwanted)).answers("acme") is None
     bare = EvalStage(stage.stage, stage.root, store=None)
-    assert await OwnSharing(bare.driven()).answers("acme") is None
+    assert await LocalSharing(bare.driven()).answers("acme") is None
 
 
 async def opened(stage: EvalStage, target: str = "acme") -> AnswerCache:

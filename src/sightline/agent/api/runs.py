@@ -11,11 +11,11 @@ import msgspec
 
 from sightline.agent.core.approval import Allowed, AnsweredByHand, ApprovalRule, Decision, Denied
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.service.approvers import Interrupted, KeptRule, KeptRules
+from sightline.agent.service.approvers import Interrupted, SavedRule, SavedRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.run_view import ApprovePending, MidFlightPending, RunBrief, RunShown
 from sightline.agent.service.runner import Runner
-from sightline.agent.tools.opening import Opened, Toolsets
+from sightline.agent.tools.opening import OpenToolsets, Toolsets
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
@@ -96,7 +96,7 @@ class StepWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on: bool
 
 
-Joining: TypeAlias = Callable[[str, str, str], Awaitable[bool]]
+ResumeForChat: TypeAlias = Callable[[str, str, str], Awaitable[bool]]
 """Resumes a chat pair's run so that it becomes the pair's answer. False if the pair cannot take it."""
 
 
@@ -109,7 +109,7 @@ class Runs:
     command line. Runs that are resumed here run in the background; a run that was started for a pair of a chat is
     resumed there, through `joining`."""
 
-    def __init__(self, runner: Runner, toolsets: Toolsets, joining: Joining, kept: KeptRules) -> None:
+    def __init__(self, runner: Runner, toolsets: Toolsets, joining: ResumeForChat, kept: SavedRules) -> None:
         self._runner = runner
         self._toolsets = toolsets
         self._joining = joining
@@ -169,7 +169,7 @@ class Runs:
         """What the user has allowed for all runs."""
         return [ApprovalShown(each.tool, each.place, each.arguments, each.words) for each in self._kept.all()]
 
-    async def forget_approval(self, rule: KeptRule) -> list[ApprovalShown]:
+    async def forget_approval(self, rule: SavedRule) -> list[ApprovalShown]:
         """Ask about such calls again from now on. Runs in progress keep the rules that they began with."""
         if not self._kept.forget(rule):
             hint = "GET /api/approvals lists them."
@@ -189,7 +189,7 @@ class Runs:
         pair = origin.get("pair")
         return isinstance(pair, str) and await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
 
-    async def _resume_in_background(self, run: str, tools: Opened) -> None:
+    async def _resume_in_background(self, run: str, tools: OpenToolsets) -> None:
         """Resume the run in a task, and return once it is in progress."""
         loop = asyncio.get_running_loop()
         begun: asyncio.Future[None] = loop.create_future()
@@ -215,7 +215,7 @@ class Runs:
             if name not in places:
                 message = f"it is not known where the tool {name!r} comes from"
                 raise Fault(Code.USAGE, message, hint="Allow it for this run.", status=409)
-            self._kept.keep(KeptRule(name, places[name], rule.arguments))
+            self._kept.keep(SavedRule(name, places[name], rule.arguments))
 
     async def _toolset_names(self, run: str) -> list[str]:
         """The toolsets of the run. Raises a fault if its tools did not come from the configuration."""
@@ -235,7 +235,7 @@ def run_calls(runs: Runs) -> Calls:
     """All calls below `/api/runs` and `/api/approvals`."""
 
     async def forget_approval(call: ApiCall) -> list[ApprovalShown]:
-        return await runs.forget_approval(await read_body(call.receive, KeptRule))
+        return await runs.forget_approval(await read_body(call.receive, SavedRule))
 
     return {
         "runs": {"GET": lambda call: runs.list_runs(Query(call.query))},

@@ -47,7 +47,7 @@ Judge: TypeAlias = Callable[[RunnableCall], Said | Awaitable[Said]]
 Approval: TypeAlias = Literal["yes"] | Judge
 
 
-class Judging:
+class FunctionApprover:
     """Decides by `approve`, raises no limits, and runs interrupted calls again only if `interrupted` is "again". If the
     arguments that the function returned cannot be used, the call is denied; the function is not asked a second time."""
 
@@ -192,7 +192,7 @@ async def _answer_question(
 _APPROVALS_FILE = "approvals.json"
 
 
-class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class SavedRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A permanent rule: a tool's name, the place it comes from, and the patterns for its arguments, by JSON pointer."""
 
     tool: str
@@ -209,14 +209,14 @@ class KeptRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         return f"{self.tool} ({fits or 'any arguments'})"
 
 
-class KeptRules:
+class SavedRules:
     """The file of rules in a data folder. It is read anew each time, because a person or another process may have
     edited it."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / _APPROVALS_FILE
 
-    def all(self) -> tuple[KeptRule, ...]:
+    def all(self) -> tuple[SavedRule, ...]:
         """All rules. Raises a fault if the file cannot be read, because the user relies on it."""
         try:
             data = self.file.read_bytes()
@@ -225,20 +225,20 @@ class KeptRules:
         except OSError as error:
             raise self._wrong(error.strerror or str(error)) from None
         try:
-            return msgspec.convert(decode(data), tuple[KeptRule, ...])
+            return msgspec.convert(decode(data), tuple[SavedRule, ...])
         except (*MISFIT, Fault) as error:
             raise self._wrong(error.message if isinstance(error, Fault) else str(error)) from None
 
-    def of(self, places: Mapping[str, str]) -> tuple[KeptRule, ...]:
+    def of(self, places: Mapping[str, str]) -> tuple[SavedRule, ...]:
         """The rules for these tools, by name, if they come from these places."""
         return tuple(kept for kept in self.all() if places.get(kept.tool) == kept.place)
 
-    def keep(self, rule: KeptRule) -> None:
+    def keep(self, rule: SavedRule) -> None:
         rules = self.all()
         if rule not in rules:
             self._write((*rules, rule))
 
-    def forget(self, rule: KeptRule) -> bool:
+    def forget(self, rule: SavedRule) -> bool:
         """Delete a rule, so that such calls are asked about again. Returns whether the rule existed."""
         rules = self.all()
         left = tuple(each for each in rules if each != rule)
@@ -246,7 +246,7 @@ class KeptRules:
             self._write(left)
         return left != rules
 
-    def _write(self, rules: tuple[KeptRule, ...]) -> None:
+    def _write(self, rules: tuple[SavedRule, ...]) -> None:
         text = msgspec.json.format(msgspec.json.encode(rules), indent=2) + b"\n"
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from sightline.agent.core.facts import (
 from sightline.agent.core.limits import RunUsage
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import ToolOutcome
-from sightline.agent.service.run_view import Looked, RunBrief, RunShown, State, brief, show_run, show_usage
+from sightline.agent.service.run_view import LiveState, RunBrief, RunShown, State, brief, show_run, show_usage
 from sightline.errors import Code, Fault
 from sightline.journal.journal import CONFLICT, FactFormat, Journal
 from sightline.store.store import Line, Logbook
@@ -156,7 +156,7 @@ class PastRuns:
         standing, state = run_state_of([each.fact for each in facts]), self.state(facts)
         # When the run is resumed, the first question is about the calls that were running when its process ended.
         question = standing.mid_flight or None if state == "interrupted" else None
-        return show_run(run, facts, standing, Looked(state, question))
+        return show_run(run, facts, standing, LiveState(state, question))
 
     async def list_runs(self, limit: int, driven: Callable[[str], State | None]) -> list[RunBrief]:
         """The newest runs. `driven` returns the state of a run that this process drives, and None for others."""

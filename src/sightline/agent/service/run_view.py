@@ -184,7 +184,7 @@ _LONGEST_TITLE = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class LiveState:
     """What is known of a run in addition to its facts: its state, and what only the process that drives it knows.
 
     `undecided` has the keys of the calls in `question` that are still open.
@@ -211,7 +211,7 @@ class _Times:
     running: frozenset[str]
 
 
-def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: Looked) -> RunShown:
+def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: LiveState) -> RunShown:
     began, ended = standing.began, standing.ended
     rounds = ended.rounds if ended is not None else standing.run.rounds
     times = _times(facts)
@@ -339,7 +339,7 @@ def _replies(facts: Sequence[TimedFact]) -> list[Reply]:
     return [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
 
 
-def _open_call(pending: PendingOfLoop, times: _Times, looked: Looked) -> CallShown:
+def _open_call(pending: PendingOfLoop, times: _Times, looked: LiveState) -> CallShown:
     key, outcome = pending.key, times.outcomes.get(pending.key)
     shown = _call(pending.record_as("ran", outcome or pending.outcome), times)
     return msgspec.structs.replace(
@@ -351,7 +351,7 @@ def _open_call(pending: PendingOfLoop, times: _Times, looked: Looked) -> CallSho
     )
 
 
-def _pending(looked: Looked) -> Pending | None:
+def _pending(looked: LiveState) -> Pending | None:
     match looked.question:
         case Approve(_, calls, objections):
             return ApprovePending(_calls(calls, looked), objections)
@@ -363,7 +363,7 @@ def _pending(looked: Looked) -> Pending | None:
             return HoldPending(looked.held) if looked.held else None
 
 
-def _calls(calls: Sequence[RunnableCall], looked: Looked) -> tuple[PendingCall, ...]:
+def _calls(calls: Sequence[RunnableCall], looked: LiveState) -> tuple[PendingCall, ...]:
     return tuple(
         msgspec.convert(call, PendingCall, from_attributes=True)
         for call in calls

@@ -17,7 +17,7 @@ from sightline.agent.service.approvers import Questions
 from sightline.agent.service.driver import RunDriver, RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.run_log import FactListener, PastRuns, RunLog
-from sightline.agent.service.run_view import Looked, RunBrief, RunShown, State, show_run, so_far
+from sightline.agent.service.run_view import LiveState, RunBrief, RunShown, State, show_run, so_far
 from sightline.agent.tools.tools import Tools
 from sightline.catalog.catalog import Catalog, facts_of, family_of
 from sightline.catalog.choose import ModelChoice, prices_of
@@ -182,7 +182,7 @@ class Runner:
         if drive is None:
             return await self._past.show(run)
         is_page = drive.company.approver is self.questions
-        looked = Looked(
+        looked = LiveState(
             _state(drive),
             drive.waits_for,
             self.questions.open_keys(run) if is_page and drive.waits_for else None,

@@ -79,7 +79,7 @@ class _Source:
         await self.tools.close()
 
 
-class Opened(CombinedTools):
+class OpenToolsets(CombinedTools):
     """Open toolsets as one source of tools. The hooks are closed with it."""
 
     def __init__(self, sources: Sequence[_Source], hooks: Hooks | None) -> None:
@@ -114,7 +114,7 @@ class Opened(CombinedTools):
         await super().close()
 
 
-async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hooks: Sequence[str] = ()) -> Opened:
+async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hooks: Sequence[str] = ()) -> OpenToolsets:
     """Open toolsets. If one fails, those already opened are closed again. `hooks` are additional hook files, asked
     after those of the toolsets."""
     for name, toolset in toolsets.items():
@@ -127,12 +127,12 @@ async def open_toolsets(toolsets: Mapping[str, Toolset], where: ToolContext, hoo
             stack.push_async_callback(tools.close)
             sources.append(_Source(name, toolset, tools, _place(toolset, where)))
         run_hooks = Hooks(asking, folder=where.folder, environment=where.passed_on) if asking else None
-        opened = Opened(sources, run_hooks)
+        opened = OpenToolsets(sources, run_hooks)
         stack.pop_all()
     return opened
 
 
-ToolOpener: TypeAlias = Callable[[Sequence[str]], Awaitable[Opened]]
+ToolOpener: TypeAlias = Callable[[Sequence[str]], Awaitable[OpenToolsets]]
 """Opens the toolsets of these names. Raises a fault if one cannot be opened."""
 
 
@@ -142,10 +142,10 @@ class Toolsets:
     def __init__(self, names: Sequence[str], opening: ToolOpener) -> None:
         self.names = tuple(names)
         self._opening = opening
-        self._open: dict[tuple[str, ...], Opened] = {}
+        self._open: dict[tuple[str, ...], OpenToolsets] = {}
         self._lock = asyncio.Lock()
 
-    async def open_toolsets(self, wanted: Sequence[str]) -> Opened:
+    async def open_toolsets(self, wanted: Sequence[str]) -> OpenToolsets:
         """The tools of these toolsets together. A toolset that cannot be opened is tried again next time."""
         unknown = sorted(set(wanted) - set(self.names))
         if unknown:

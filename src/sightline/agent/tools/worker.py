@@ -173,7 +173,7 @@ def main() -> None:
             answers.flush()
 
 
-class Bench:
+class FunctionHost:
     """One file's functions and the event loop that all its async functions share."""
 
     def __init__(self, file: Path, runner: asyncio.Runner) -> None:
@@ -235,7 +235,7 @@ ARGUMENT = "payload"
 VALUE = "value"
 
 
-class GraderBench(Bench):
+class GraderHost(FunctionHost):
     """Calls grading functions, which need no type hints: they take one payload and return a value."""
 
     def _load(self, source: str) -> dict[str, Tool] | FileBroken:
@@ -256,7 +256,7 @@ class GraderBench(Bench):
         return ToolOutcome(structured={VALUE: msgspec.to_builtins(value, str_keys=True)})
 
 
-_HOSTS: dict[str, type[Bench]] = {"tools": Bench, "graders": GraderBench}
+_HOSTS: dict[str, type[FunctionHost]] = {"tools": FunctionHost, "graders": GraderHost}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from sightline.chat.api.filters import read_filter
 from sightline.chat.api.requests import AttachmentWanted, OneChat
 from sightline.chat.api.shapes import ImportShown
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.imports.conversations import Gathered
+from sightline.chat.core.imports.conversations import ChatImport
 from sightline.chat.core.imports.formats import to_json, to_jsonl, to_markdown
 from sightline.chat.core.imports.reading import read_chat
 from sightline.chat.core.pair import MessagePair, attachment, name_of, text_in
@@ -213,7 +213,7 @@ async def _choose(chat: OneChat, query: Query, history: ChatHistory) -> tuple[li
     return looking.view.match(read_filter(chat, text), chat.service.chat.now()), text
 
 
-def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
+def _check_topics(gathered: ChatImport, history: ChatHistory) -> None:
     """Refuse an export whose pairs name topics that are neither in it nor in this chat."""
     known = {topic.id for topic in gathered.fact.topics}
     named = ((f"the topic {topic.name!r}", topic.parent) for topic in gathered.fact.topics)
@@ -224,7 +224,7 @@ def _check_topics(gathered: Gathered, history: ChatHistory) -> None:
             raise Fault(Code.INVALID_REQUEST, message, hint=hint, status=422)
 
 
-def _new_topics(gathered: Gathered, history: ChatHistory) -> int:
+def _new_topics(gathered: ChatImport, history: ChatHistory) -> int:
     """How many of its topics are new in this chat, by their paths."""
     paths: dict[str, tuple[str, ...]] = {}
     count = 0

@@ -168,7 +168,7 @@ async def run_command(chat: OneChat, wanted: CommandWanted) -> CommandShown:
             return replace(shown, message=_count_text(pairs, "to sum up"), compact=tuple(pair.id for pair in pairs))
         case commands.DeletePairs() as action:
             return await _delete(chat, action, pairs, shown, confirm=not command.is_sure)
-        case commands.Tchange() as action:
+        case commands.MoveToTopic() as action:
             return await _tchange(chat, action, pairs, looking, shown, confirm=not command.is_sure)
         case unreachable:
             assert_never(unreachable)
@@ -189,7 +189,7 @@ async def _delete(
 
 async def _tchange(
     chat: OneChat,
-    action: commands.Tchange,
+    action: commands.MoveToTopic,
     pairs: list[MessagePair],
     looking: Looking,
     shown: CommandShown,

@@ -15,7 +15,7 @@ from sightline.chat.core.pair import Flag, Hand, Star
 from sightline.chat.core.topics import ROOT, Parameters
 from sightline.chat.service.chat import SavedFilter
 from sightline.chat.service.chats import Chats, ChatService
-from sightline.chat.service.sends import QuotaWish
+from sightline.chat.service.sends import QuotaPolicy
 from sightline.dialects.fault_codes import status_of
 from sightline.errors import Code, Fault
 from sightline.exchange.recording.records import Records
@@ -90,7 +90,7 @@ class SendWanted(QuestionWanted, frozen=True):
     hold: bool = False
     step: bool = False
     expect_sha256: str = ""
-    quota: QuotaWish = "ask"
+    quota: QuotaPolicy = "ask"
 
 
 class ReaskWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,7 +100,7 @@ class ReaskWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str = ""
     hold: bool = False
     step: bool = False
-    quota: QuotaWish = "ask"
+    quota: QuotaPolicy = "ask"
 
 
 class ResumeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -33,7 +33,7 @@ class Export:
 
 
 @dataclass(frozen=True, slots=True)
-class Tchange:
+class MoveToTopic:
     """Move the pairs to the topic at this path, by default the current one; `create` makes missing topics."""
 
     path: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class Compact:
     """Replace the pairs with a summary."""
 
 
-Action: TypeAlias = Export | Tchange | DeletePairs | Hud | Compact
+Action: TypeAlias = Export | MoveToTopic | DeletePairs | Hud | Compact
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +209,10 @@ def _export(rest: _RemainingWords) -> Export:
     return Export(to or "json", "" if named is None else named.text, whole)
 
 
-def _tchange(rest: _RemainingWords) -> Tchange:
+def _tchange(rest: _RemainingWords) -> MoveToTopic:
     create = rest.flag("--create")
     path = rest.argument()
-    return Tchange(None if path is None else topic_path(path.text), create)
+    return MoveToTopic(None if path is None else topic_path(path.text), create)
 
 
 def _hud(rest: _RemainingWords) -> Hud:

@@ -12,11 +12,11 @@ from sightline.agent.core.rounds import FinishedRun, answer_of, messages_of
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Replied
 from sightline.agent.core.tool import Toolbox
-from sightline.agent.service.approvers import KeptRules
+from sightline.agent.service.approvers import SavedRules
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.tools.opening import Opened, ToolOpener
+from sightline.agent.tools.opening import OpenToolsets, ToolOpener
 from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine, EventObserver
@@ -92,7 +92,7 @@ class Answerer:
     engine: Engine
     runner: Runner
     open_tools: ToolOpener
-    kept: KeptRules | None = None
+    kept: SavedRules | None = None
 
     async def tools(self, toolsets: tuple[str, ...]) -> tuple[Tool, ...]:
         """The tools as the model sees them. Raises a fault if one of the toolsets is not available."""
@@ -192,7 +192,7 @@ class Answerer:
         return await running
 
     def _participants(
-        self, run: str, tools: Opened, on_event: EventObserver, on_recorded: FactObserver, went: Going
+        self, run: str, tools: OpenToolsets, on_event: EventObserver, on_recorded: FactObserver, went: Going
     ) -> RunParticipants:
         def on_fact(fact: RunFact) -> None:
             """Report results of tools and changed calls as soon as they are known."""

@@ -244,7 +244,7 @@ _LOOK = 2.0
 
 _LOG = logging.getLogger(__name__)
 
-Recovering: TypeAlias = Callable[[PairFailed, str], Awaitable[ChatFact]]
+RecoverPair: TypeAlias = Callable[[PairFailed, str], Awaitable[ChatFact]]
 """Returns the fact that ends a pair, given the failure it would otherwise have and the run that was in progress for
 it."""
 
@@ -284,7 +284,7 @@ class Chat:
     how a pair ends whose run was in progress when its process ended.
     """
 
-    def __init__(self, context: ChatContext, name: str = MAIN, recovering: Recovering | None = None) -> None:
+    def __init__(self, context: ChatContext, name: str = MAIN, recovering: RecoverPair | None = None) -> None:
         self.id = name
         self.history = ChatHistory()
         self.preferences = Preferences()

@@ -162,7 +162,7 @@ Steps = Generator[sending.Step, sending.Outcome, sending.SendEnding]
 
 
 @dataclass(frozen=True, slots=True)
-class SendOrder:
+class SendJob:
     """What was decided before the send began, and does not change later. `first` is the exact request of the first
     attempt. With `expect_sha256`, it is refused if its body would differ."""
 
@@ -186,7 +186,7 @@ def quota_for(pause: sending.Pause, choice: ModelChoice, engine: Engine) -> Quot
 class RunningSend(AnswerProgress):
     """Drives `steps` from its first step on, until the pair has ended."""
 
-    def __init__(self, order: SendOrder, steps: Steps, pair: str, chat: Chat, answerer: Answerer) -> None:
+    def __init__(self, order: SendJob, steps: Steps, pair: str, chat: Chat, answerer: Answerer) -> None:
         super().__init__(pair, chat, answerer, dialect=order.first.dialect)
         self.sent = ViewSend(pair, order.looking.view)
         self._order = order

@@ -16,7 +16,7 @@ from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.core.sizing import TokenBand, question
 from sightline.chat.service.answerer import Answerer, measure
 from sightline.chat.service.chat import Chat
-from sightline.chat.service.running_send import ResumedRun, RunningSend, SendOrder, Steps, quota_for
+from sightline.chat.service.running_send import ResumedRun, RunningSend, SendJob, Steps, quota_for
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine
@@ -27,7 +27,7 @@ from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import READY, Wait
 from sightline.wire.cache import BoundedCache
 
-QuotaWish: TypeAlias = Literal["ask", "wait", "anyway"]
+QuotaPolicy: TypeAlias = Literal["ask", "wait", "anyway"]
 
 MOST_REMEMBERED = 64
 """The telemetry of this many sends is kept in memory; the record has all of it."""
@@ -90,7 +90,7 @@ class Sends:
         hold: bool = False,
         step: bool = False,
         expect_sha256: str = "",
-        quota: QuotaWish = "ask",
+        quota: QuotaPolicy = "ask",
     ) -> str:
         """Ask a new question. When this returns, its pair is in the history, and the pair `replaces` is deleted.
 
@@ -118,7 +118,14 @@ class Sends:
             return await self._start(order, steps, first, PairAsked(pair, replaces), pair.id)
 
     async def reask(
-        self, pair: str, view: str, *, model: str = "", hold: bool = False, step: bool = False, quota: QuotaWish = "ask"
+        self,
+        pair: str,
+        view: str,
+        *,
+        model: str = "",
+        hold: bool = False,
+        step: bool = False,
+        quota: QuotaPolicy = "ask",
     ) -> str:
         """Ask the same question again in place, of this model or else of the same one. The current answer stays until a
         new one has arrived, and is then kept as an earlier answer."""
@@ -194,11 +201,11 @@ class Sends:
             hint, details = "Wait for the answer, or stop it.", {"code": "already_sending"}
             raise Fault(Code.USAGE, "an answer is still arriving", hint=hint, status=409, details=details)
 
-    def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendOrder:
+    def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendJob:
         toolsets = looking.view.inherited.toolsets
-        return SendOrder(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
+        return SendJob(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
 
-    def _first(self, order: SendOrder, request: QuotaWish) -> tuple[Steps, Step]:
+    def _first(self, order: SendJob, request: QuotaPolicy) -> tuple[Steps, Step]:
         """Advance the send to its first step. Raises a fault if it does not get that far."""
         choice, ledger, clock = order.choice, self._engine.memory.ledger, self._engine.clock
 
@@ -224,9 +231,7 @@ class Sends:
             raise Fault(Code.RATE_LIMITED, limit.line, hint=hint, status=429, details=details)
         return steps, step
 
-    async def _start(
-        self, order: SendOrder, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str
-    ) -> str:
+    async def _start(self, order: SendJob, steps: Steps, first: Step, fact: PairAsked | PairReasked, pair: str) -> str:
         await self._append_with_heartbeats(fact, pair)
         underway = RunningSend(order, steps, pair, self._chat, self._answerer)
         self._remembered.put(pair, underway.sent)

@@ -85,7 +85,7 @@ class Fragment(msgspec.Struct, frozen=True):
     at: str
 
 
-class Assembly:
+class CallAssembly:
     """The calls of one choice."""
 
     def __init__(self, choice: int) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from sightline.dialects.fields import as_list, as_object, as_str, opt_object, opt_str, rest, wrong
 from sightline.dialects.openai_chat.choices import (
     FAILURES,
-    Assembly,
+    CallAssembly,
     Fragment,
     finish_detail,
     read_citations,
@@ -201,7 +201,7 @@ class _Choice:
     def __init__(self, index: int, at: str) -> None:
         self.index = index
         self.at = at
-        self.assembly = Assembly(index)
+        self.assembly = CallAssembly(index)
         self.has_spoken = False
         self.has_thought = False
         self.audio: JsonObject = {}

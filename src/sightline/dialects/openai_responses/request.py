@@ -182,7 +182,7 @@ def _read_output(item: JsonObject, kind: str, at: str) -> ToolResult:
     )
 
 
-class Brought:
+class ItemTools:
     """The tools that are in the items of these messages."""
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
@@ -242,7 +242,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
     if not same:
         messages = with_ids(with_user_message(messages, report, NAME), report)
     document: JsonObject = {"model": request.model} if request.model else {}
-    brought = Brought(() if same else messages)
+    brought = ItemTools(() if same else messages)
     writer = ItemWriter(report, request.dialect, brought.spaces)
     if messages and (instructions := writer.instructions(messages[0])) is not None:
         document["instructions"] = instructions

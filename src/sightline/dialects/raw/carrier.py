@@ -48,7 +48,7 @@ _NOT_OURS = (msgspec.ValidationError, UnicodeEncodeError)
 """What a value of another form raises; the second if a name or a tag has half a surrogate pair."""
 
 
-class Beside(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class OwnFields(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The member `sightline` of a text, an image or a call: the fields that the schema has no place for."""
 
     signature: str | None = None
@@ -59,21 +59,21 @@ class Beside(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     kind: ToolKind = "function"
 
 
-NOTHING = Beside()
+NOTHING = OwnFields()
 
 
-def write_beside(beside: Beside) -> JsonObject:
+def write_beside(beside: OwnFields) -> JsonObject:
     """The member itself, in an object to be merged; an empty object if there is nothing to store."""
     return {} if beside == NOTHING else {SIGHTLINE: _plain(beside)}
 
 
-def read_beside(holder: JsonObject) -> Beside | None:
+def read_beside(holder: JsonObject) -> OwnFields | None:
     """The content of the member `sightline`; None if the member is not one of ours."""
     value = holder.get(SIGHTLINE)
     if value is None:
         return NOTHING
     try:
-        beside = msgspec.convert(value, Beside)
+        beside = msgspec.convert(value, OwnFields)
     except _NOT_OURS:
         return None
     return beside if _plain(beside) == value else None
@@ -186,7 +186,7 @@ class _Entry:
     id: str
     part: int | None
     arguments: str
-    beside: Beside
+    beside: OwnFields
     at: str
     value: Json
 

@@ -25,7 +25,7 @@ from sightline.dialects.fields import (
 )
 from sightline.dialects.raw.carrier import (
     NOTHING,
-    Beside,
+    OwnFields,
     carrier_kind,
     carry,
     read_beside,
@@ -184,7 +184,7 @@ def _read_image(holder: JsonObject, at: str) -> Image:
     )
 
 
-def _beside(holder: JsonObject, known: frozenset[str]) -> tuple[Beside, frozenset[str]]:
+def _beside(holder: JsonObject, known: frozenset[str]) -> tuple[OwnFields, frozenset[str]]:
     """Our own member beside the schema's fields, and the fields that are then known."""
     beside = read_beside(holder)
     return (NOTHING, known) if beside is None else (beside, known | {SIGHTLINE})
@@ -246,7 +246,7 @@ class ContentWriter:
     def _write_native(self, part: Part) -> JsonObject | None:
         match part:
             case Text(text):
-                beside = Beside(part.signature, part.signed_by, without_place(part.citations))
+                beside = OwnFields(part.signature, part.signed_by, without_place(part.citations))
                 return {"type": TEXT, "text": text, **write_beside(beside)}
             case Image(source=Inline() | Link() as source):
                 return self._image(part, source)
@@ -272,7 +272,7 @@ class ContentWriter:
         return {
             "type": IMAGE,
             "imageUrl": compact({"url": to_url(source), "detail": detail}),
-            **write_beside(Beside(part.signature, part.signed_by, media_type=media_type)),
+            **write_beside(OwnFields(part.signature, part.signed_by, media_type=media_type)),
         }
 
     def call(self, call: ToolCall, call_id: str) -> JsonObject:
@@ -282,6 +282,6 @@ class ContentWriter:
             "name": flat_name(call.name, call.namespace),
             "arguments": arguments if self._same else arguments or "{}",
         }
-        beside = Beside(call.signature, call.signed_by, item=call.item, kind=carrier_kind(call.kind))
+        beside = OwnFields(call.signature, call.signed_by, item=call.item, kind=carrier_kind(call.kind))
         document: JsonObject = {"id": call_id, "type": "function", "function": inner, **write_beside(beside)}
         return merge(document, call.extras) if self._same else document

@@ -14,7 +14,7 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.choices import CallIds, write_token
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.raw.carrier import Beside, carrier_kind, without_place, write_beside
+from sightline.dialects.raw.carrier import OwnFields, carrier_kind, without_place, write_beside
 from sightline.dialects.raw.content import ContentWriter, write_signature
 from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, error_object, write_finish
 from sightline.dialects.streaming import PartEvent
@@ -166,7 +166,7 @@ class RawStreamWriter:
             case SignatureReceived():
                 return self._sign(event)
             case CitationReceived(citation=citation):
-                return self._beside(event, Beside(citations=without_place((citation,))))
+                return self._beside(event, OwnFields(citations=without_place((citation,))))
             case LogprobsReceived(tokens, choice):
                 return self._frame(choice, {"logprobs": write_logprobs(tokens)})
             case PartReceived(value=value):
@@ -233,7 +233,7 @@ class RawStreamWriter:
         if choice.calls and event.part not in choice.kinds and event.part > min(choice.calls):
             lose_order(at, self._report)
 
-    def _beside(self, event: PartEvent, beside: Beside) -> bytes:
+    def _beside(self, event: PartEvent, beside: OwnFields) -> bytes:
         """Write something about a part that has begun, without changing its kind."""
         choice = self._choice(event.choice)
         place: JsonObject = {} if event.part == choice.current else {"part": event.part}
@@ -249,7 +249,7 @@ class RawStreamWriter:
             )
             return b""
         if choice.kinds.get(event.part, "thinking") != "thinking":
-            return self._beside(event, Beside(event.signature, event.signed_by))
+            return self._beside(event, OwnFields(event.signature, event.signed_by))
         thinking: JsonObject = {"id": event.id, "encrypted": write_signature(event.signature, event.signed_by)}
         if event.part not in choice.kinds:
             thinking["text"] = ""
@@ -265,14 +265,14 @@ class RawStreamWriter:
             call_id, event.name, "", kind=event.kind, namespace=event.namespace, item=event.item
         )
         entry: JsonObject = {"name": flat_name(event.name, event.namespace), "id": call_id, "part": event.part}
-        entry |= write_beside(Beside(item=event.item, kind=carrier_kind(event.kind)))
+        entry |= write_beside(OwnFields(item=event.item, kind=carrier_kind(event.kind)))
         return self._frame(event.choice, {"beginToolCalls": [entry]})
 
     def _calls(self, index: int) -> bytes:
         """All calls of a choice at once, in order, delivered at its end."""
         calls = self._choice(index).calls
         entries: list[Json] = [
-            _entry(calls[part], part) | write_beside(Beside(calls[part].signature, calls[part].signed_by))
+            _entry(calls[part], part) | write_beside(OwnFields(calls[part].signature, calls[part].signed_by))
             for part in sorted(calls)
         ]
         return self._frame(index, {"copilotToolCalls": entries}) if entries else b""

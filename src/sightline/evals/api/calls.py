@@ -79,7 +79,7 @@ def _digest(coded: str) -> str:
 _LOG = logging.getLogger("sightline.evals")
 
 
-class Reruns:
+class BackgroundRuns:
     """Runs and reruns of this process. They continue in the background."""
 
     def __init__(self, parts: EvalParts) -> None:
@@ -199,7 +199,7 @@ class EvalCalls:
         self._parts = parts
         self._evaluation = parts.evaluation
         self._drawing = parts.drawing
-        self.reruns = Reruns(parts)
+        self.reruns = BackgroundRuns(parts)
         self.suites = Suites(parts)
         self._known: BoundedCache[str, tuple[int, tuple[TargetSummary, ...]]] = BoundedCache(_MOST_KNOWN)
 

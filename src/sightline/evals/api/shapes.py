@@ -7,7 +7,7 @@ import msgspec
 from sightline.chat.service.blocks import Block
 from sightline.evals.core.comparison import GraderPair
 from sightline.evals.core.delivery import Note
-from sightline.evals.core.making.case_writer import LeftOut
+from sightline.evals.core.making.case_writer import Omission
 from sightline.evals.core.result import Score, Status, Verdict
 from sightline.evals.core.statistics.paired import Finding
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
@@ -400,7 +400,7 @@ class MadeShown(msgspec.Struct, frozen=True, kw_only=True):
     case: JsonObject
     files: tuple[str, ...]
     placeholders: dict[str, str]
-    left: tuple[LeftOut, ...]
+    left: tuple[Omission, ...]
     turns: int
     suites: tuple[str, ...]
 

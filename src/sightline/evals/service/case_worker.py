@@ -23,7 +23,7 @@ from sightline.evals.core.run_state import EvalBegan, Key, budget_of, file_form_
 from sightline.evals.core.suite import Case, CaseMessage
 from sightline.evals.core.target import FileForm, TargetSpec
 from sightline.evals.service.command_target import CommandTarget
-from sightline.evals.service.context import EvalRun, OwnSharing, Sharing, limit_choice
+from sightline.evals.service.context import EvalRun, LocalSharing, Sharing, limit_choice
 from sightline.evals.service.eval_log import PREFIX
 from sightline.evals.service.grading import Graders
 from sightline.evals.service.model_target import MockTarget, ModelAccess, ModelTarget, ReplayTarget, ToolsTarget
@@ -187,7 +187,7 @@ class Targets:
         self._run = run
         self._known = {spec.name: spec for spec in (*began.judges, *began.targets)}
         self._has_budget = budget_of(began.suite, began.options) is not None
-        self._sharing = sharing or OwnSharing(run)
+        self._sharing = sharing or LocalSharing(run)
         self._access = ModelAccess(run.engine, self._sharing.rates, run.spending, PREFIX + run.id, run.context.make_id)
         self._open: dict[tuple[str, str], CaseTarget] = {}
         self._opening = asyncio.Lock()

@@ -119,7 +119,7 @@ def _lower(known: int | None, wanted: int | None) -> int | None:
     return min((each for each in (known, wanted) if each is not None), default=None)
 
 
-class Admitting(Protocol):
+class RateGate(Protocol):
     """Admits requests when their provider's limits allow it."""
 
     def counts_tokens(self, choice: ModelChoice) -> bool:
@@ -133,7 +133,7 @@ class Sharing(Protocol):
     """What the targets of a run share."""
 
     @property
-    def rates(self) -> Admitting:
+    def rates(self) -> RateGate:
         """Admits their requests."""
 
     async def answers(self, target: str) -> Answers | None:
@@ -155,7 +155,7 @@ class EvalRun:
     spending: Spending
 
 
-class OwnSharing:
+class LocalSharing:
     """What the targets of a run share within this process."""
 
     def __init__(self, run: EvalRun) -> None:

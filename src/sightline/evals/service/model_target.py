@@ -11,11 +11,11 @@ from sightline.agent.core.facts import RequestStarted, RunFact, ToolFinished, To
 from sightline.agent.core.limits import RunLimits
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import RunnableCall
-from sightline.agent.service.approvers import Judging, Said
+from sightline.agent.service.approvers import FunctionApprover, Said
 from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import RunGate
 from sightline.agent.service.runner import NewRun, Runner
-from sightline.agent.tools.opening import Opened
+from sightline.agent.tools.opening import OpenToolsets
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt
 from sightline.editing.comparing import SectionChange
@@ -23,7 +23,7 @@ from sightline.errors import Fault
 from sightline.evals.core.result import CaseObservation
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.answer_cache import Answers, key_of
-from sightline.evals.service.context import LONGEST, Admitting, Release
+from sightline.evals.service.context import LONGEST, RateGate, Release
 from sightline.evals.service.target import (
     CaseQuestion,
     Spending,
@@ -51,7 +51,7 @@ class ModelAccess:
     """What all model targets of a run share. `session` labels their exchanges, `make_id` names them."""
 
     engine: Engine
-    rates: Admitting
+    rates: RateGate
     spending: Spending
     session: str
     make_id: Callable[[], str]
@@ -231,14 +231,14 @@ class ToolsTarget(ModelTarget):
         choice: ModelChoice,
         access: ModelAccess,
         runner: Runner,
-        tools: Opened,
+        tools: OpenToolsets,
         *,
         approves: bool,
     ) -> None:
         super().__init__(spec, choice, access)
         self._runner = runner
         self._tools = tools
-        self._approver = Judging("yes" if approves else _deny)
+        self._approver = FunctionApprover("yes" if approves else _deny)
 
     async def answer(self, wanted: CaseQuestion) -> TargetAnswer:
         """Run until the model has answered. Each request waits for the provider's limits."""

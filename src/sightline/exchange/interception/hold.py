@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from sightline.editing.comparing import SectionChange, changes_between
 from sightline.editing.draft import Draft, EditHistory
-from sightline.editing.mask_making import Keeper, check_counts, check_repeats, keeper_beside
+from sightline.editing.mask_making import MaskMaker, check_counts, check_repeats, keeper_beside
 from sightline.editing.masks import Mask, MaskOutcome, project_of
 from sightline.editing.operations import AnyOperation, HoldOperation, Keep, KeepEdits, Redo, Reset, Undo
 from sightline.editing.validity import Validity, check_draft
@@ -279,7 +279,7 @@ class HeldRequest(_Hold[Draft]):
         keeper = self._keeper(self.kept.beneath(draft), scope)
         return masks_by_id([keeper.of_edit(draft, operation, draft.with_edit(operation))], now)
 
-    def _keeper(self, masks: tuple[Mask, ...], scope: Keep) -> Keeper:
+    def _keeper(self, masks: tuple[Mask, ...], scope: Keep) -> MaskMaker:
         """Makes masks of this scope in addition to `masks`. Raises a fault if the request names no session or
         project."""
         name = {"session": self.session, "project": self.project, "all": ""}[scope]

@@ -2,7 +2,15 @@ import pytest
 
 from sightline.chat.core.facts import ChatImported
 from sightline.chat.core.history import ChatHistory
-from sightline.chat.core.imports.conversations import Gathering, ImportedTurn, member, members, moment, text, tool_name
+from sightline.chat.core.imports.conversations import (
+    ChatImporter,
+    ImportedTurn,
+    member,
+    members,
+    moment,
+    text,
+    tool_name,
+)
 from sightline.chat.core.imports.reading import pieces_of, read_chat
 from sightline.chat.core.pair import MessagePair
 from sightline.chat.core.topics import Topic
@@ -14,7 +22,7 @@ PICTURE = Image(Link("https://example.org/a.png"))
 
 
 def test_a_question_and_all_that_follows_are_a_pair() -> None:
-    gathering = Gathering("test")
+    gathering = ChatImporter("test")
     turns = [
         ImportedTurn("assistant", (Text("Hello."),), "0", 1.0, "acme"),
         ImportedTurn("user", (Text("Why?"), PICTURE, Text("And how?")), "1", 2.0),
@@ -30,14 +38,14 @@ def test_a_question_and_all_that_follows_are_a_pair() -> None:
 
 
 def test_empty_conversation_yields_no_pair() -> None:
-    gathering = Gathering("test")
+    gathering = ChatImporter("test")
     gathering.conversation("k", "t", [])
     assert gathering.finish().fact.pairs == ()
 
 
 def test_the_same_source_gives_the_same_ids() -> None:
     def pairs() -> tuple[MessagePair, ...]:
-        gathering = Gathering("test")
+        gathering = ChatImporter("test")
         gathering.conversation("k", gathering.topic("k", "Title"), [ImportedTurn("user", (Text("a"),), "1")])
         gathering.pairs.append(MessagePair(id=gathering.id_of("pair", "x")))
         return gathering.finish().fact.pairs
@@ -47,7 +55,7 @@ def test_the_same_source_gives_the_same_ids() -> None:
 
 
 def test_topics_of_one_name_are_numbered() -> None:
-    gathering = Gathering("test")
+    gathering = ChatImporter("test")
     for key in "abc":
         gathering.topic(key, " A\n b ")
     gathering.topic("d", "")
@@ -55,7 +63,7 @@ def test_topics_of_one_name_are_numbered() -> None:
 
 
 def test_what_was_lost_is_counted() -> None:
-    gathering = Gathering("test")
+    gathering = ChatImporter("test")
     gathering.lose("pictures were left out")
     gathering.lose("pictures were left out", 2)
     assert gathering.finish().notes == ("pictures were left out: 3",)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
+from sightline.evals.core.making.case_writer import CaseWriter, MadeFile, Omission, Placeholders, slug
 from sightline.evals.core.reading.document import Node, SuiteFindings
 from sightline.evals.core.reading.sources import with_environment, with_variables
 from sightline.evals.core.suite import SuitePlace
@@ -273,7 +273,7 @@ def test_parts_a_suite_cannot_hold_are_reported(part: Part, left: str) -> None:
 def test_mirrored_part_is_not_lost_and_audio_keeps_its_transcript() -> None:
     messages, used = written(Opaque("gemini", {}, mirrored=True), Audio(transcript="la la"))
     assert messages == [{"role": "user", "content": "la la"}]
-    assert used.left == (LeftOut("sound", "a suite has no part for it"),)
+    assert used.left == (Omission("sound", "a suite has no part for it"),)
 
 
 def test_secrets_are_masked_and_half_characters_replaced_everywhere() -> None:

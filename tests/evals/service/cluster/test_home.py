@@ -10,7 +10,7 @@ from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster import pool as pool_module
 from sightline.evals.service.cluster.host_pool import LostError
 from sightline.evals.service.cluster.pool import Home, HostHandle, HostService
-from sightline.evals.service.context import OwnSharing
+from sightline.evals.service.context import LocalSharing
 from sightline.evals.service.target import Spending
 from sightline.model.exchange import Received
 from sightline.model.reply import Usage
@@ -30,7 +30,7 @@ class ProcessTree:
     def __init__(self, stage: EvalStage, *, is_cached: bool = True) -> None:
         run = stage.stage
         options = RunOptions(cache=is_cached)
-        sharing = OwnSharing(stage.driven(EvalBegan(suite=stage.suite(), targets=(), options=options)))
+        sharing = LocalSharing(stage.driven(EvalBegan(suite=stage.suite(), targets=(), options=options)))
         self.purse = Spending()
         self.memory = run.engine.memory
         self.clock = run.clock

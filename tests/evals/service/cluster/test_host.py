@@ -11,7 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import CaseDone, Key, read
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import messages
-from sightline.evals.service.cluster.host import SILENCE, Host, HostLine
+from sightline.evals.service.cluster.host import SILENCE, HomeConnection, Host
 from sightline.model.exchange import FrameArrived, Received
 from sightline.settings import Settings
 from sightline.store.entries import BodyEntry, FactEntry
@@ -105,7 +105,7 @@ async def test_host_runs_assigned_cases_and_leaves() -> None:
 def test_a_host_that_cannot_begin_says_why() -> None:
     async def tell(trouble: Exception) -> messages.HostReady:
         @asynccontextmanager
-        async def refuses(_begin: messages.Begin, _line: HostLine) -> AsyncIterator[Worker]:
+        async def refuses(_begin: messages.Begin, _line: HomeConnection) -> AsyncIterator[Worker]:
             raise trouble
             yield FakeWorker()
 
@@ -170,7 +170,7 @@ async def test_keys_are_applied_at_begin_and_unknown_messages_are_reported() -> 
     begun: list[messages.Begin] = []
 
     @asynccontextmanager
-    async def opened(begin: messages.Begin, _line: HostLine) -> AsyncIterator[Worker]:
+    async def opened(begin: messages.Begin, _line: HomeConnection) -> AsyncIterator[Worker]:
         begun.append(begin)
         yield FakeWorker()
 

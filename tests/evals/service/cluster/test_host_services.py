@@ -9,13 +9,13 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster.host import (
-    FarLedger,
     FarLogbook,
-    FarMemory,
-    FarRates,
     FarSharing,
     FarSpending,
-    HostLine,
+    HomeConnection,
+    RemoteLedger,
+    RemoteMemory,
+    RemoteRates,
     recording,
 )
 from sightline.model.reply import Usage
@@ -31,7 +31,9 @@ from tests.store.traffic import prices
 T = TypeVar("T")
 
 
-async def answered(line: HostLine, asking: Coroutine[Any, Any, T], question: messages.Question, value: object) -> T:
+async def answered(
+    line: HomeConnection, asking: Coroutine[Any, Any, T], question: messages.Question, value: object
+) -> T:
     """What comes of asking home one question, the first on this line, when it gives this value."""
     task = asyncio.get_running_loop().create_task(asking)
     await asyncio.sleep(0)
@@ -41,7 +43,7 @@ async def answered(line: HostLine, asking: Coroutine[Any, Any, T], question: mes
 
 
 async def test_everything_arrives_in_its_order_and_once() -> None:
-    line = HostLine()
+    line = HomeConnection()
     for cost in (1.0, 2.0, 3.0):
         line.tell(messages.CostSpent(cost))
     assert await heard(line) == [messages.CostSpent(1.0), messages.CostSpent(2.0), messages.CostSpent(3.0)]
@@ -49,7 +51,7 @@ async def test_everything_arrives_in_its_order_and_once() -> None:
 
 
 async def test_waiting_listener_receives_a_message_immediately() -> None:
-    line = HostLine()
+    line = HomeConnection()
     listening = asyncio.get_running_loop().create_task(line.next(60))
     await asyncio.sleep(0)
     line.tell(messages.HostLeft())
@@ -58,7 +60,7 @@ async def test_waiting_listener_receives_a_message_immediately() -> None:
 
 async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "MOST_AT_ONCE", 10)
-    line = HostLine()
+    line = HomeConnection()
     line.tell(messages.CostSpent(1.0))
     line.tell(messages.CostSpent(2.0))
     assert await heard(line) == [messages.CostSpent(1.0)]
@@ -66,7 +68,7 @@ async def test_large_output_is_sent_in_batches(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_a_question_gets_its_own_answer_or_fault() -> None:
-    line, loop = HostLine(), asyncio.get_running_loop()
+    line, loop = HomeConnection(), asyncio.get_running_loop()
     one = loop.create_task(line.ask(messages.ListLogs("a"), int))
     two = loop.create_task(line.ask(messages.ListLogs("b"), int))
     await asyncio.sleep(0)
@@ -82,7 +84,7 @@ async def test_a_question_gets_its_own_answer_or_fault() -> None:
 
 
 async def test_answer_to_a_cancelled_question_is_not_resolved() -> None:
-    line = HostLine()
+    line = HomeConnection()
     asking = asyncio.get_running_loop().create_task(line.ask(messages.ListLogs(), int))
     await asyncio.sleep(0)
     asking.cancel()
@@ -91,8 +93,8 @@ async def test_answer_to_a_cancelled_question_is_not_resolved() -> None:
 
 
 async def test_requests_are_counted_locally_and_reported_by_number() -> None:
-    line = HostLine()
-    ledger = FarLedger(line)
+    line = HomeConnection()
+    ledger = RemoteLedger(line)
     first, second = ledger.add_request("acme", "m", 10, 1.0), ledger.add_request("acme", "m", 20, 1.0)
     ledger.settle(ledger.settle(first, 7, 2.0), 8, 2.0)
     ledger.unsent(second, 2.0)
@@ -107,8 +109,8 @@ async def test_requests_are_counted_locally_and_reported_by_number() -> None:
 
 
 async def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
-    line = HostLine()
-    ledger = FarLedger(line)
+    line = HomeConnection()
+    ledger = RemoteLedger(line)
     ledger.observe_headers("acme", "m", {"content-type": "text/plain", "date": "now", "set-cookie": "secret"}, 1.0)
     ledger.observe_headers("acme", "m", {"retry-after": "7", "set-cookie": "secret"}, 1.0)
     ledger.observe_headers(
@@ -125,8 +127,8 @@ async def test_home_hears_of_headers_about_limits_and_of_no_others() -> None:
 
 
 async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> None:
-    line = HostLine()
-    rates = FarRates(line)
+    line = HomeConnection()
+    rates = RemoteRates(line)
     assert rates.counts_tokens(choice())
     question = messages.Admit("acme", "m", 5, choice(rpm=3).facts)
     release = await answered(line, rates.admit(choice(rpm=3), 5), question, value=True)
@@ -136,21 +138,21 @@ async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> No
 
 
 async def test_wait_time_is_requested_from_the_home_process() -> None:
-    line, wait = HostLine(), Wait(3.0, "used_up", "rpm", 2.0)
+    line, wait = HomeConnection(), Wait(3.0, "used_up", "rpm", 2.0)
     question = messages.HowLong("acme", "m", 5, choice().facts)
-    assert await answered(line, FarRates(line).wait(choice(), 5), question, wait) == wait
+    assert await answered(line, RemoteRates(line).wait(choice(), 5), question, wait) == wait
 
 
 def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path) -> None:
     async def story() -> None:
-        line = HostLine()
+        line = HomeConnection()
         FarSpending(line).spend(0.25)
         FarSpending(line).spend(0.0)
         FarSpending(line).spend(None)
         known = Calibration()
         for _ in range(8):
             known.observe(Calibration.key("acme", "m", tools=False), Estimate(100, 90, 110), 150)
-        memory = FarMemory(line, known.to_json(), tmp_path, lambda: 1.0)
+        memory = RemoteMemory(line, known.to_json(), tmp_path, lambda: 1.0)
         assert memory.ratio("acme", "m", tools=False) is not None
         memory.learn("acme", "m", Estimate(10, 9, 11), Usage(input_tokens=12), tools=False)
         memory.save()
@@ -165,13 +167,13 @@ def test_what_is_spent_and_learned_goes_home_and_nothing_is_kept(tmp_path: Path)
 
 
 async def test_what_belongs_on_record_goes_home() -> None:
-    line = HostLine()
+    line = HomeConnection()
     recording(line, [BodyEntry("ab", b"body")])
     assert await heard(line) == [messages.RecordEntries((BodyEntry("ab", b"body"),))]
 
 
 async def test_logs_are_kept_at_home() -> None:
-    line, loop = HostLine(), asyncio.get_running_loop()
+    line, loop = HomeConnection(), asyncio.get_running_loop()
     logbook = FarLogbook(line)
     tasks = [
         loop.create_task(logbook.append("run:r_1", 0, [b"one"], 1.0)),
@@ -194,7 +196,7 @@ async def test_logs_are_kept_at_home() -> None:
 
 
 async def test_earlier_answers_are_looked_for_at_home_where_they_are_wanted() -> None:
-    line = HostLine()
+    line = HomeConnection()
     assert await FarSharing(line, prices, is_cached=False).answers("acme") is None
     answers = await FarSharing(line, prices, is_cached=True).answers("acme")
     assert answers is not None

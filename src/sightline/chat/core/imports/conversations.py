@@ -69,7 +69,7 @@ class ImportedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class ChatImport:
     """The result of an import: the fact to add to a history, and notes about what was left out."""
 
     source: str
@@ -87,7 +87,7 @@ def tool_name(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Gathering:
+class ChatImporter:
     """Collects the conversations of one source. `pairs` has those so far."""
 
     source: str
@@ -134,9 +134,9 @@ class Gathering:
         if group:
             self.pairs.append(self._pair(key, topic, group))
 
-    def finish(self) -> Gathered:
+    def finish(self) -> ChatImport:
         notes = tuple(f"{what}: {count}" for what, count in self._lost.items())
-        return Gathered(self.source, ChatImported(tuple(self._topics), tuple(self.pairs)), notes)
+        return ChatImport(self.source, ChatImported(tuple(self._topics), tuple(self.pairs)), notes)
 
     def _pair(self, key: str, topic: str, turns: list[ImportedTurn]) -> MessagePair:
         question = turns[0].parts if turns[0].speaker == "user" else ()

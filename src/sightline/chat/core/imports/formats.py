@@ -9,8 +9,8 @@ import msgspec
 
 from sightline.chat.core.history import ChatHistory
 from sightline.chat.core.imports.conversations import (
-    Gathered,
-    Gathering,
+    ChatImport,
+    ChatImporter,
     ImportedTurn,
     Speaker,
     iso_time,
@@ -52,11 +52,11 @@ class ExtraFields(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 _EXTRA = ExtraFields.__struct_fields__
 
 
-def read_maichat(document: Json) -> Gathered:
+def read_maichat(document: Json) -> ChatImport:
     """Read the pairs. Topics are created from their paths, except that Sightline's own export contains them."""
     holder = document if isinstance(document, dict) else {}
     is_own = text(holder, "schema") == OWN_SCHEMA
-    gathering = Gathering("sightline" if is_own else "maichat")
+    gathering = ChatImporter("sightline" if is_own else "maichat")
     topics = _Topics(gathering)
     try:
         whole = msgspec.convert(holder.get("topics", []), tuple[Topic, ...]) if is_own else ()
@@ -70,13 +70,13 @@ def read_maichat(document: Json) -> Gathered:
         return gathered
     topics_below = tuple(topic for topic in whole if topic.id != ROOT)
     fact = msgspec.structs.replace(gathered.fact, topics=topics_below)
-    return Gathered(gathered.source, fact, gathered.notes)
+    return ChatImport(gathered.source, fact, gathered.notes)
 
 
 class _Topics:
     """Creates the topics of paths, each once, parents first."""
 
-    def __init__(self, gathering: Gathering) -> None:
+    def __init__(self, gathering: ChatImporter) -> None:
         self._gathering = gathering
         self._known: dict[tuple[str, ...], str] = {(): ROOT}
 
@@ -89,7 +89,7 @@ class _Topics:
         return self._known[names]
 
 
-def _with_sources(gathering: Gathering, answer: ChatAnswer, citations: Json) -> ChatAnswer:
+def _with_sources(gathering: ChatImporter, answer: ChatAnswer, citations: Json) -> ChatAnswer:
     """The answer with its citations: addresses, or objects that have one."""
     given = citations if isinstance(citations, list) else []
     sources: list[JsonObject] = [each if isinstance(each, dict) else {"url": each} for each in given]
@@ -100,7 +100,7 @@ def _with_sources(gathering: Gathering, answer: ChatAnswer, citations: Json) -> 
     return msgspec.structs.replace(answer, messages=(Message("assistant", parts),))
 
 
-def _pair(gathering: Gathering, topics: _Topics, entry: JsonObject, *, is_own: bool) -> MessagePair:
+def _pair(gathering: ChatImporter, topics: _Topics, entry: JsonObject, *, is_own: bool) -> MessagePair:
     at = moment(entry.get("timestamp", entry.get("createdAt")))
     model, answer_text = text(entry, "model"), text(entry, "assistantText")
     stars = entry.get("star", entry.get("stars"))
@@ -243,9 +243,9 @@ def is_markdown(text: str) -> bool:
     return any(_speaker(line) is not None for line in text.splitlines())
 
 
-def read_markdown(text: str, name: str = "") -> Gathered:
+def read_markdown(text: str, name: str = "") -> ChatImport:
     """Read the conversation in a text, as one topic with the title of the text, or with this name."""
-    gathering = Gathering("markdown")
+    gathering = ChatImporter("markdown")
     reading = _MarkdownParser(name)
     for line in text.replace("\r\n", "\n").split("\n"):
         reading.take(line)

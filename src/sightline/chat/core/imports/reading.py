@@ -7,8 +7,8 @@ import msgspec
 
 from sightline.chat.core.facts import ChatImported
 from sightline.chat.core.imports.conversations import (
-    Gathered,
-    Gathering,
+    ChatImport,
+    ChatImporter,
     ImportedTurn,
     Speaker,
     member,
@@ -64,9 +64,9 @@ def conversations_of(document: Json, key: str) -> list[JsonObject]:
     return found if any(key in each for each in found) else []
 
 
-def read_chatgpt(document: Json) -> Gathered:
+def read_chatgpt(document: Json) -> ChatImport:
     """Read its conversations, each as a topic below one common topic."""
-    gathering = Gathering("chatgpt")
+    gathering = ChatImporter("chatgpt")
     home = gathering.topic("", "ChatGPT")
     for number, conversation in enumerate(conversations_of(document, CHATGPT)):
         key = text(conversation, "conversation_id") or text(conversation, "id") or str(number)
@@ -79,7 +79,7 @@ def read_chatgpt(document: Json) -> Gathered:
 class _Branch:
     """The branch of one conversation that was on screen."""
 
-    def __init__(self, gathering: Gathering, conversation: JsonObject) -> None:
+    def __init__(self, gathering: ChatImporter, conversation: JsonObject) -> None:
         self._gathering = gathering
         self._nodes: Mapping[str, JsonObject] = {
             name: node for name, node in member(conversation, "mapping").items() if isinstance(node, dict)
@@ -174,9 +174,9 @@ class _Branch:
                 return tuple(map(Text, words))
 
 
-def read_claude(document: Json) -> Gathered:
+def read_claude(document: Json) -> ChatImport:
     """Read its conversations, each as a topic below one common topic."""
-    gathering = Gathering("claude")
+    gathering = ChatImporter("claude")
     home = gathering.topic("", "Claude")
     for number, conversation in enumerate(conversations_of(document, CLAUDE)):
         key = text(conversation, "uuid") or str(number)
@@ -189,7 +189,7 @@ def read_claude(document: Json) -> Gathered:
     return gathering.finish()
 
 
-def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) -> Iterator[ImportedTurn]:
+def _turns(gathering: ChatImporter, message: JsonObject, place: str, model: str) -> Iterator[ImportedTurn]:
     key, at = text(message, "uuid") or place, moment(message.get("created_at"))
     if text(message, "sender") in ("human", "user"):
         parts = (*_attachments(gathering, message), *_content_parts(gathering, message, key))
@@ -210,7 +210,7 @@ def _turns(gathering: Gathering, message: JsonObject, place: str, model: str) ->
         yield ImportedTurn("assistant", tuple(spoken_parts), key, at, model)
 
 
-def _attachments(gathering: Gathering, message: JsonObject) -> Iterator[Part]:
+def _attachments(gathering: ChatImporter, message: JsonObject) -> Iterator[Part]:
     for attachment in members(message.get("attachments")):
         extracted = text(attachment, "extracted_content")
         if extracted:
@@ -222,7 +222,7 @@ def _attachments(gathering: Gathering, message: JsonObject) -> Iterator[Part]:
         gathering.lose("pictures and files are not in the export", files)
 
 
-def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Iterator[Part]:
+def _content_parts(gathering: ChatImporter, message: JsonObject, key: str) -> Iterator[Part]:
     blocks = members(message.get("content"))
     if not blocks:
         if text(message, "text").strip():
@@ -248,7 +248,7 @@ def _content_parts(gathering: Gathering, message: JsonObject, key: str) -> Itera
                 gathering.lose("blocks of an unknown kind were left out")
 
 
-def _citations(gathering: Gathering, block: JsonObject) -> tuple[Citation, ...]:
+def _citations(gathering: ChatImporter, block: JsonObject) -> tuple[Citation, ...]:
     """The citations of a text: an address and a range. In newer exports the address is below `details`."""
     return gathering.citations(
         ({**each, **member(each, "details")}, each.get("start_index"), each.get("end_index"))
@@ -266,7 +266,7 @@ def _result(block: JsonObject) -> str:
 _ZIP = b"PK\x03\x04"
 
 
-def read_chat(data: bytes, name: str = "") -> Gathered:
+def read_chat(data: bytes, name: str = "") -> ChatImport:
     """Read the pairs and topics of an export. `name` is the file's name, used for a text without a title."""
     if data.startswith(_ZIP):
         raise _unreadable("this is an archive", "Unpack it and import the conversations.json in it.")

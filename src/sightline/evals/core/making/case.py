@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sightline.errors import Code, Fault
-from sightline.evals.core.making.case_writer import CaseWriter, LeftOut, MadeFile, Placeholders, slug
+from sightline.evals.core.making.case_writer import CaseWriter, MadeFile, Omission, Placeholders, slug
 from sightline.evals.core.reading.yaml_edit import document_text
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import ToolCall, ToolResult
@@ -147,7 +147,7 @@ class MadeCase(msgspec.Struct, frozen=True):
     case: JsonObject
     text: str
     files: tuple[MadeFile, ...]
-    left: tuple[LeftOut, ...]
+    left: tuple[Omission, ...]
 
 
 def make_case(

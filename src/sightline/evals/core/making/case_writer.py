@@ -107,7 +107,7 @@ class MadeFile(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class Omission(msgspec.Struct, frozen=True):
     """Something in the recording that is not in the case, or was changed, and why."""
 
     what: str
@@ -124,19 +124,19 @@ class CaseWriter:
         self._calls: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._files: dict[str, bytes] = {}
-        self._left: dict[LeftOut, None] = {}
+        self._left: dict[Omission, None] = {}
 
     @property
     def files(self) -> tuple[MadeFile, ...]:
         return tuple(MadeFile(path, data) for path, data in self._files.items())
 
     @property
-    def left(self) -> tuple[LeftOut, ...]:
+    def left(self) -> tuple[Omission, ...]:
         return tuple(self._left)
 
     def leave(self, what: str, why: str) -> None:
         """Report something that is not in the case, once."""
-        self._left[LeftOut(what, why)] = None
+        self._left[Omission(what, why)] = None
 
     def text(self, text: str) -> str:
         """The text without secrets and lone surrogates, and with placeholders for volatile values."""

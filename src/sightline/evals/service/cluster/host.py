@@ -34,7 +34,7 @@ from sightline.transport.waiting import Clock
 Value = TypeVar("Value")
 
 
-class HostLine:
+class HomeConnection:
     """The connection of a host to home. Messages arrive in the order in which they were sent."""
 
     def __init__(self) -> None:
@@ -82,10 +82,10 @@ class FarSent(SentRequest, frozen=True):
     n: int = 0
 
 
-class FarLedger(Ledger):
+class RemoteLedger(Ledger):
     """A ledger that also reports every change to home, which counts all hosts together."""
 
-    def __init__(self, line: HostLine) -> None:
+    def __init__(self, line: HomeConnection) -> None:
         super().__init__()
         self._line = line
         self._numbers = count(1)
@@ -125,8 +125,8 @@ class FarLedger(Ledger):
             self._line.tell(messages.Observed(provider, model, relevant))
 
 
-class FarRates:
-    def __init__(self, line: HostLine) -> None:
+class RemoteRates:
+    def __init__(self, line: HomeConnection) -> None:
         self._line = line
 
     def counts_tokens(self, choice: ModelChoice) -> bool:
@@ -150,7 +150,7 @@ class FarRates:
 
 
 class FarSpending(Spending):
-    def __init__(self, line: HostLine) -> None:
+    def __init__(self, line: HomeConnection) -> None:
         super().__init__()
         self._line = line
 
@@ -160,13 +160,13 @@ class FarSpending(Spending):
             self._line.tell(messages.CostSpent(cost))
 
 
-class FarMemory(Memory):
+class RemoteMemory(Memory):
     """Forwards estimate corrections to home and stores nothing locally."""
 
-    def __init__(self, line: HostLine, calibration: bytes, folder: Path, now: Callable[[], float]) -> None:
+    def __init__(self, line: HomeConnection, calibration: bytes, folder: Path, now: Callable[[], float]) -> None:
         super().__init__(folder, now)
         self._line = line
-        self.ledger = FarLedger(line)
+        self.ledger = RemoteLedger(line)
         if calibration:
             self.calibration = Calibration.from_json(calibration)
 
@@ -189,12 +189,12 @@ class FarMemory(Memory):
         """Does nothing."""
 
 
-def recording(line: HostLine, entries: Sequence[KeptEntry]) -> None:
+def recording(line: HomeConnection, entries: Sequence[KeptEntry]) -> None:
     line.tell(messages.RecordEntries(tuple(entries)))
 
 
 class FarLogbook:
-    def __init__(self, line: HostLine) -> None:
+    def __init__(self, line: HomeConnection) -> None:
         self._line = line
 
     async def append(self, log: str, after: int, data: Sequence[bytes], at: float) -> None:
@@ -222,7 +222,7 @@ def _not_here(what: str) -> Fault:
 class FarAnswers:
     """The cached answers of one target, looked up at home."""
 
-    def __init__(self, line: HostLine, target: str, prices: PriceList) -> None:
+    def __init__(self, line: HomeConnection, target: str, prices: PriceList) -> None:
         self._line = line
         self._target = target
         self._prices = prices
@@ -238,8 +238,8 @@ class FarAnswers:
 class FarSharing:
     """What a host shares with all others through home."""
 
-    def __init__(self, line: HostLine, prices: PriceList, *, is_cached: bool) -> None:
-        self.rates = FarRates(line)
+    def __init__(self, line: HomeConnection, prices: PriceList, *, is_cached: bool) -> None:
+        self.rates = RemoteRates(line)
         self._line = line
         self._prices = prices
         self._is_cached = is_cached
@@ -257,7 +257,7 @@ POLL = 5.0
 SILENCE = 60.0
 """Seconds without a poll after which a host assumes that home is gone, and ends."""
 
-Opening: TypeAlias = Callable[[messages.Begin, HostLine], AbstractAsyncContextManager[Worker]]
+Opening: TypeAlias = Callable[[messages.Begin, HomeConnection], AbstractAsyncContextManager[Worker]]
 """Opens the worker of a run on a host."""
 
 
@@ -265,7 +265,7 @@ class Host:
     """Runs cases for home. `over` is set once everything has ended."""
 
     def __init__(self, opening: Opening, clock: Clock) -> None:
-        self.line = HostLine()
+        self.line = HomeConnection()
         self.over = asyncio.Event()
         self._opening = opening
         self._clock = clock

@@ -18,7 +18,7 @@ from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.case_worker import Worker, open_case_worker
 from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster.host_pool import Elsewhere, HostPool, LostError, Needs, RemoteHost
-from sightline.evals.service.context import EvalRun, OwnSharing, Release
+from sightline.evals.service.context import EvalRun, LocalSharing, Release
 from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from sightline.exchange.hub import Record
@@ -46,7 +46,7 @@ class Home:
     logbook: Logbook
     memory: Memory
     clock: Clock
-    sharing: OwnSharing
+    sharing: LocalSharing
     spending: Spending
 
 
@@ -424,7 +424,7 @@ async def open_worker(run: EvalRun) -> AsyncIterator[tuple[Worker, dict[str, int
             yield worker, _widths(began, usual)
         return
     _check_judges(began)
-    sharing = OwnSharing(run)
+    sharing = LocalSharing(run)
     # Open the models here too, so that wrong names, keys and prices are reported before any host is started.
     specs = [spec for spec in began.targets if spec.kind != "cli" and not spec.toolsets]
     async with open_case_worker(run, specs, sharing) as own:
