@@ -139,8 +139,8 @@ class Caps:
             raise fault
         return OverCap(fault, wanted)
 
-    async def let(self, exchange: Exchange, over: "OverCap") -> None:
-        """A user has released a request that was held by a cap: count it, however much it is. Raises a fault if another
+    async def count_released(self, exchange: Exchange, over: "OverCap") -> None:
+        """Count a request that a cap held and a user released, however much it costs. Raises a fault if another
         cap refuses it."""
         holding = {cap.name for cap in self.settings if cap.action == "hold"}
         claims = tuple(

@@ -130,7 +130,7 @@ async def run_raw_exchange(exchange: RawExchange, services: ExchangeServices, cl
         body, sha256 = await _hold(exchange, services, body, None if over is None else over.fault)
     call = raw_call(request, choice, variables).fill(variables)
     if services.caps is not None and over is not None:
-        await services.caps.let(exchange, over)
+        await services.caps.count_released(exchange, over)
     exchange.sent_body = request.body
     response = await _send(exchange, services, call, body, sha256)
     recorder.commit()  # the client gets the exchange's id with the head of the response
@@ -420,7 +420,7 @@ async def run_embeddings(
         released = await hold_pieces(exchange, services, [body], fault, is_whole=True)
         body, digest = released.data, released.sha256
     if services.caps is not None and over is not None:
-        await services.caps.let(exchange, over)
+        await services.caps.count_released(exchange, over)
     call = embeddings_call(choice.provider, choice.dialect, choice.model, body).fill(services.environment)
     own = credential(request, dialect_key(request.caller))
     if own and not choice.provider.has_credential:

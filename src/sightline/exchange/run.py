@@ -81,7 +81,7 @@ async def run_exchange(exchange: Exchange, services: ExchangeServices) -> Client
             return interceptor.answer_by_hand(exchange, decision.reply)
         released = decision
         if services.caps is not None and over is not None:
-            await services.caps.let(exchange, over)
+            await services.caps.count_released(exchange, over)
 
     if not choice.provider.embedded:
         if outbound is None:
