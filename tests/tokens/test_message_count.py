@@ -30,7 +30,7 @@ from sightline.model.request import (
     SchemaFormat,
 )
 from sightline.tokens.estimate import NOTHING, Estimate
-from sightline.tokens.estimator import RequestCounter
+from sightline.tokens.estimator import MessageAndToolCounter
 from sightline.tokens.text_count import LONGEST, TextCounter, declaration, declarations
 from tests.picture_files import png
 
@@ -44,8 +44,8 @@ GPT = Facts(
 FOX = "The quick brown fox jumps over the lazy dog."  # ten tokens
 
 
-def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> RequestCounter:
-    return RequestCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
+def counter(dialect: str = "openai-chat", facts: Facts = GPT) -> MessageAndToolCounter:
+    return MessageAndToolCounter(facts, dialect_of(dialect).tokens, TextCounter(facts))
 
 
 def said(role: str, *parts: Part, name: str | None = None) -> Message:

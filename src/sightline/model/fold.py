@@ -73,11 +73,10 @@ class Fold:
                 self._draft(choice, part, Text(at=at)).fragments.append(text)
             case Started():
                 self._started = _complete_identity(self._started, event)
-            case ToolCallCompleted(part, choice, extras):
-                if extras:
-                    draft = self._draft(choice, part, ToolCall("", "", ""))
-                    draft.value = msgspec.structs.replace(draft.value, extras=extras)
-            case Ended():
+            case ToolCallCompleted(part, choice, extras) if extras:
+                draft = self._draft(choice, part, ToolCall("", "", ""))
+                draft.value = msgspec.structs.replace(draft.value, extras=extras)
+            case ToolCallCompleted() | Ended():
                 pass
             case Finished(choice=choice):
                 self._choice(choice).finished = event

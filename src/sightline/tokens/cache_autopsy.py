@@ -64,6 +64,9 @@ REASONS: Final[Mapping[Cause, str]] = {
     "evicted": "evicted: nothing in the requests explains it",
 }
 
+_CLOCK_ERROR = 0.05
+"""Seconds by which two times may be off: arrivals are times of day, and the first byte is counted from a moment shortly
+before the arrival was noted. A machine under load can lose milliseconds between both."""
 _BEFORE, _AFTER = 24, 56
 """How many characters are shown before and after the first difference."""
 
@@ -311,7 +314,7 @@ class _Comparison:
             # Keys of one account share its cache, but whose they are is not known.
             "key": not has_accounts and has_keys and old.key != new.key,
             "cache_key": caches[0] != caches[1],
-            "in_flight": new.at < old.ready,
+            "in_flight": new.at < old.ready - _CLOCK_ERROR,
         }
         return [cause for cause, is_so in found.items() if is_so]
 

@@ -138,15 +138,15 @@ class _Send:
                 case Delivered(usage=usage):
                     self._record_telemetry("success", usage=usage)
                     return self._end("delivered")
-                case AttemptRefused() as refused:
-                    refusal = self._handle_refusal(refused)
-                    if refusal is not None:
-                        return self._end("failed", refusal)
                 case Cancelled() | Resumed():
                     self._record_telemetry("cancelled")
                     return self._end("cancelled")
+                case AttemptRefused() as refused:
+                    refusal = self._handle_refusal(refused)
                 case unreachable:
                     assert_never(unreachable)
+            if refusal is not None:
+                return self._end("failed", refusal)
 
     def _wait(self) -> Generator[Step, Outcome, bool]:
         """Wait if necessary. Returns False if the send was cancelled."""
