@@ -178,6 +178,11 @@ def test_each_kind_of_file_tells_its_size(width: int, height: int) -> None:
         assert image_size(file) == (width, height)
 
 
+@pytest.mark.parametrize("kind", [b"VP8X", b"VP8L", b"VP8 "])
+def test_each_form_of_webp_has_its_size(kind: bytes) -> None:
+    assert image_size(webp(640, 480, kind=kind)) == (640, 480)
+
+
 def test_a_frame_behind_much_metadata_is_found() -> None:
     assert image_size(jpeg(640, 480, comment=60_000)) == (640, 480)
 
