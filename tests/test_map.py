@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAP = (ROOT / "docs/design/map.md").read_text()
 WALKS = ("A gateway request", "A chat send", "A tool call with approval", "An eval case")
-SHORT_WALKS = ("A direct request",)
+SHORT_WALKS = ("A frame of a WebSocket", "A request below TLS", "A direct request")
 STEP = re.compile(r"^\| (\d+) \| `([\w/.]+)` \| (`[\w.]+`(?:, `[\w.]+`)*) \|", re.MULTILINE)
 MOST_STEPS = 30
 
