@@ -6,6 +6,7 @@ from sightline.dialects.dialect import Dialect, StreamReading
 from sightline.dialects.streaming import DONE, StreamReader, no_reply, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
+from sightline.model.json import Json
 from sightline.model.reply import Reply
 from sightline.wire.jsontext import BOM, decode
 from sightline.wire.partial_json import JsonArrayDecoder, begins_array
@@ -196,6 +197,15 @@ def read_plain_reply(spoken: Dialect, data: bytes) -> Reply | None:
     if spoken.read_plain is None or data[:1] != b"{":
         return None
     try:
-        return spoken.read_plain(decode(data), spoken.name)
-    except Exception:  # noqa: BLE001 - the decoder says what is wrong with it
+        document = decode(data)
+    except Fault:
+        return None
+    return read_plain_document(spoken, document)
+
+
+def read_plain_document(spoken: Dialect, document: Json) -> Reply | None:
+    """The reply of a decoded response of the most frequent kind; None if only `read_reply` can read it."""
+    try:
+        return spoken.read_plain(document, spoken.name) if spoken.read_plain else None
+    except Exception:  # noqa: BLE001 - the full reader says what is wrong with it
         return None

@@ -21,7 +21,7 @@ from sightline.dialects.dialect import Client, Dialect, StreamWriting, Target
 from sightline.dialects.fields import wrong
 from sightline.dialects.losses import UnreadLosses, lose_call_kind, lose_counts
 from sightline.dialects.registry import dialect
-from sightline.dialects.reply_decoder import ReplyDecoder
+from sightline.dialects.reply_decoder import ReplyDecoder, read_plain_document
 from sightline.dialects.signatures import MARKED, OriginMarker, with_own_signatures
 from sightline.dialects.streaming import fault_of_broken_frame
 from sightline.dialects.text_runs import END, GrowingText, TextFraming, TextRuns
@@ -397,13 +397,15 @@ def translate_reply(
     reply reports, if it is not the provider's.
     """
     reading = dialect(source)
-    read = reading.read_reply(decode(data))
+    document = decode(data)
+    plain = None if model or target in VIEWS else read_plain_document(reading, document)
+    read = reading.read_reply(document) if plain is None else []  # a plain reply needs no events
     kinds = set(map(type, read))
     has_calls = ToolCallBegun in kinds
     events = restore_names(read, request, reading.names) if has_calls else read
     if model:
         events = [msgspec.structs.replace(e, model=model) if isinstance(e, Started) else e for e in events]
-    reply = fold(events, source)
+    reply = plain or fold(events, source)
     report = Report()
     if source == target:
         return ReplyTranslation(data, report, reply)

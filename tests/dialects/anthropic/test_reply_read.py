@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.dialects.anthropic.names import finish_of
-from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
+from sightline.dialects.anthropic.reply_read import read_plain, read_reply, stream_reader
 from sightline.dialects.anthropic.usage import Counter, write_usage
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -442,3 +442,55 @@ def test_what_an_error_in_a_stream_says_besides_its_words_comes_before_it():
     events = read({"type": "error", "error": {"type": "api_error", "message": "no"}, "request_id": "req_1"})
     assert events[0] == FieldReceived("/0/request_id", "req_1")
     assert isinstance(events[1], Failed)
+
+
+PLAIN: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-4-5",
+    "content": [{"type": "text", "text": "hi"}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 7, "output_tokens": 2, "cache_read_input_tokens": 3, "service_tier": "priority"},
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"id": None},
+        {"usage": None},
+        {"stop_details": None},
+        {"stop_reason": "stop_sequence", "stop_sequence": "END"},
+        {"stop_reason": "tool_use"},
+        {"stop_reason": "a word of its own"},
+        {"content": [{"type": "text", "text": "hi", "citations": None}]},
+    ],
+)
+def test_a_reply_that_is_one_text_is_read_at_once_as_by_its_events(changes: dict[str, Any]) -> None:
+    document = PLAIN | changes
+    assert read_plain(document, "anthropic") == fold(read_reply(document), "anthropic")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"type": "error"},
+        {"container": {"id": "c"}},
+        {"stop_details": {"explanation": "no"}},
+        {"content": None},
+        {"content": []},
+        {"content": ["hi"]},
+        {"content": [{"type": "text", "text": ""}]},
+        {"content": [{"type": "text", "text": 1}]},
+        {"content": [{"type": "thinking", "text": "hi"}]},
+        {"content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]},
+        {"content": [{"type": "text", "text": "hi", "citations": [{"type": "char_location"}]}]},
+        {"content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "there"}]},
+    ],
+)
+def test_any_other_reply_is_left_to_its_events(changes: dict[str, Any]) -> None:
+    assert read_plain(PLAIN | changes, "anthropic") is None
+    assert read_plain([PLAIN], "anthropic") is None

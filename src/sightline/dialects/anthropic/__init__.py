@@ -15,7 +15,7 @@ from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
 from sightline.dialects.anthropic.plain import PLAIN_TEXTS
-from sightline.dialects.anthropic.reply_read import read_reply, stream_reader
+from sightline.dialects.anthropic.reply_read import read_plain, read_reply, stream_reader
 from sightline.dialects.anthropic.reply_write import MessagesWriter, write_reply
 from sightline.dialects.anthropic.request import read_request, write_request
 from sightline.dialects.anthropic.sources import IMAGE_TYPES
@@ -311,6 +311,7 @@ DIALECT = Dialect(
     read_request=read_request,
     write_request=write_request,
     read_reply=read_reply,
+    read_plain=read_plain,
     write_reply=write_reply,
     stream_reader=stream_reader,
     stream_writer=MessagesWriter,

@@ -31,11 +31,13 @@ from sightline.model.events import (
 )
 from sightline.model.fold import part_events
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Opaque, Part, ToolCall
-from sightline.model.reply import Finish
+from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolCall
+from sightline.model.reply import Choice, Finish, Reply
 from sightline.wire.jsontext import decode, encode
 
 KNOWN = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"})
+_PLAIN = KNOWN | {STOP_DETAILS}
+_TEXT = frozenset({"type", "text", "citations"})
 
 
 def read_reply(document: Json) -> list[StreamEvent]:
@@ -48,7 +50,7 @@ def read_reply(document: Json) -> list[StreamEvent]:
     events: list[StreamEvent] = [read_identity(body, "")]
     for number, part in enumerate(parts):
         events += events_of(number, part)
-    events += extra_fields(body, "", KNOWN | {STOP_DETAILS})
+    events += extra_fields(body, "", _PLAIN)
     usage = opt_object(body, "usage", "")
     if usage is not None:
         events.append(UsageReceived(Counter().read(usage, "/usage")))
@@ -57,6 +59,38 @@ def read_reply(document: Json) -> list[StreamEvent]:
     finish = finish_for_content(finish, has_calls=any(isinstance(part, ToolCall) for part in parts))
     events += details_of(body, "", len(parts), finish)
     return [*events, Finished(finish, 0, detail, stop_sequence, "/stop_reason", "/stop_sequence"), Ended()]
+
+
+def read_plain(document: Json, dialect: str) -> Reply | None:
+    """A reply that is a single text, as most are, without the detour of events; None for any other."""
+    if type(document) is not dict or document.get("type") != "message" or not document.keys() <= _PLAIN:
+        return None
+    blocks, usage = document.get("content"), document.get("usage")
+    if type(blocks) is not list or len(blocks) != 1 or type(blocks[0]) is not dict or not blocks[0].keys() <= _TEXT:
+        return None
+    text, stop_sequence = blocks[0].get("text"), opt_str(document, "stop_sequence", "")
+    if blocks[0].get("type") != "text" or blocks[0].get("citations") or type(text) is not str or not text:
+        return None
+    if document.get(STOP_DETAILS) is not None:
+        return None
+    finish, detail = finish_of(str_of(document, "stop_reason", ""), stop_sequence)
+    started = read_identity(document, "")
+    answer = Choice(
+        parts=(Text(text, at="/content/0"),),
+        finish=finish_for_content(finish, has_calls=False),
+        detail=detail,
+        stop_sequence=stop_sequence,
+        finish_at="/stop_reason",
+        stop_at="/stop_sequence",
+    )
+    return Reply(
+        choices=(answer,),
+        id=started.id,
+        model=started.model,
+        places=started.places,
+        usage=None if usage is None else Counter().read(as_object(usage, "/usage"), "/usage"),
+        dialect=dialect,
+    )
 
 
 def read_identity(message: JsonObject, at: str) -> Started:
