@@ -17,10 +17,11 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from sightline.errors import Fault
 from sightline.gateway.paths import caller_of, parse_path
 from sightline.gateway.refusal import foreign_target, head_too_large, not_http, refusal_response
+from sightline.server.direct_queue import DirectQueue
 from sightline.server.hand_over import HandOver
 from sightline.server.heads import MOST_HEAD_BYTES, KnownHead, find_head, join_head, remember_head, split_url
 from sightline.server.http_call import Application, HttpCall
-from sightline.web.asgi import AsgiScope, BeginDirectly, ClientWriter, DirectRequest, Headers, Receive, UpgradeReceiver
+from sightline.web.asgi import AsgiScope, ClientWriter, DirectRequest, Headers, Receive, UpgradeReceiver
 
 _MOST_EARLY: Final = 64 * 1024
 _OFFER = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
@@ -97,11 +98,13 @@ class ClientConnection(asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(
-        self, app: Application, connections: set["ClientConnection"], begin: BeginDirectly | None = None
+        self, app: Application, connections: set["ClientConnection"], queue: DirectQueue | None = None
     ) -> None:
         self.other: HandOver | None = None
         self._app = app
-        self._begin = begin
+        self._queue = queue
+        self._has_waited = False
+        """Whether `_later` has waited for its turn in the queue."""
         self._direct: DirectRequest | None = None
         """A direct exchange: it is answered without the task, and no other request is read until it is."""
         self._direct_parts: tuple[KnownHead, bytes, bytes] | None = None
@@ -109,7 +112,7 @@ class ClientConnection(asyncio.Protocol):
         self._starting: DirectRequest | None = None
         """One that has been handed to the task, which has not started on it."""
         self._later = b""
-        """Bytes that arrived after it; they are read once it is answered."""
+        """Bytes that arrived after it, which are read once it is answered, or bytes that wait in the queue."""
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
@@ -174,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
                 self._parse_all(data)
                 break
             data = rest
-        if self._direct is None:
+        if self._calls or self.is_idle:
             self._wake()
 
     def _parse_all(self, data: bytes) -> None:
@@ -201,8 +204,12 @@ class ClientConnection(asyncio.Protocol):
         body = data[start:] if is_whole else None
         if self._calls:
             self.pause_reading()  # it waits for its turn
-        elif body is not None and self._begin is not None and not self.is_writing_paused:
-            self._direct = self._begin(head, body, self)
+        elif body is not None and self._queue is not None and not self.is_writing_paused:
+            if not (self._has_waited or self._queue.has_place()):
+                self._later = data
+                self._queue.add(self)
+                return b""
+            self._direct = self._queue.begin(head, body, self)
             if self._direct is not None:
                 self._direct_parts = head, length, body
                 return b""
@@ -360,7 +367,7 @@ class ClientConnection(asyncio.Protocol):
         self.transport.write(data)
         self.idle_since = self._loop.time()
         if self._later:
-            self._loop.call_soon(self._read_later)
+            self._loop.call_soon(self.read_later)
 
     def continue_in_task(self, serve: Callable[[ClientWriter], Awaitable[None]]) -> None:
         assert self._direct_parts is not None
@@ -375,19 +382,21 @@ class ClientConnection(asyncio.Protocol):
         self._calls.append(call)
         self._wake()
         if self._later:
-            self._loop.call_soon(self._read_later)
+            self._loop.call_soon(self.read_later)
 
     def _keep_for_later(self, data: bytes) -> None:
         self._later += data
         if len(self._later) > _MOST_EARLY:
             self.pause_reading()
 
-    def _read_later(self) -> None:
-        """Read what arrived after a direct exchange that is answered now, or has been handed to the task."""
+    def read_later(self) -> None:
+        """Read what waited for its turn, or for a direct exchange that is answered now or has been handed to the
+        task."""
         if self._direct is None and not self.transport.is_closing():
-            later, self._later = self._later, b""
+            later, self._later, self._has_waited = self._later, b"", True
             self.resume_reading()
             self.data_received(later)
+            self._has_waited = False
 
     async def _serve(self) -> None:
         """Answer one request after another until the connection ends."""
@@ -423,7 +432,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        return not self._calls and self._direct is None
+        return not (self._calls or self._direct or self._later)
 
     def shut_down(self) -> None:
         """Close the connection once the requests that have arrived are answered."""

@@ -21,6 +21,7 @@ from sightline.platform.processes import (
     handle_signals,
     signals_named,
 )
+from sightline.server.direct_queue import DirectQueue
 from sightline.server.hand_over import HandOver
 from sightline.server.http_call import Application
 from sightline.server.http_connection import ClientConnection
@@ -151,6 +152,7 @@ class ListeningServer:
         self.share: Callable[[socket.socket], bool] | None = None
         self._app = app
         self._begin = begin
+        self._queue: DirectQueue | None = None
         self._ending = ending
         self._grace = grace
         self._heeds_signals = heeds_signals
@@ -167,6 +169,7 @@ class ListeningServer:
     async def run_on(self, listening: list[socket.socket]) -> None:
         """Serve until a signal or `end` requests a shutdown."""
         loop = self._loop = asyncio.get_running_loop()
+        self._queue = None if self._begin is None else DirectQueue(self._begin)
         sweeping = loop.create_task(self._sweep())
         with self._signals():
             for each in listening:
@@ -199,7 +202,7 @@ class ListeningServer:
             return
 
         def make_connection() -> ClientConnection:
-            connection = _Continued(self._app, self.connections, self._begin)
+            connection = _Continued(self._app, self.connections, self._queue)
             connection.next_other, connection.first = other, first
             return connection
 
