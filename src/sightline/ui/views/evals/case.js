@@ -2,6 +2,7 @@
 /** One case on one target: the request, the answer, and the results of every grader. */
 
 import { AnswerBody, Ending } from "../../kit/answer.js";
+import { post } from "../../kit/api.js";
 import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, duration, money, whole } from "../../kit/core/format.js";
@@ -18,7 +19,7 @@ import { canHold } from "../interception/feed.js";
 import { exchangeOf, noteKind, turnMessages, verdictStanding } from "./core/case.js";
 import { neighbour, formatScore, filterRows, trialStanding, trialToOpen } from "./core/evals.js";
 import { NotThere } from "./eval.js";
-import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
+import { mediaOf, pathOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
 import { Mark } from "./marks.js";
 import { rememberCell } from "./matrix.js";
 import { SaveDialog, Source, useSaving } from "./saving.js";
@@ -269,7 +270,7 @@ function EditNote({ id, shown, saving }) {
   const adopt = () =>
     void saving.propose({
       words: `the input of ${name}`,
-      write: (dry) => adoptInSuite(id, { case: name, target, trial, sha256, dry }),
+      write: (dry) => post(`${pathOf(id)}/case/adopt`, { case: name, target, trial, sha256, dry }),
     });
   return html`<p class="note" role="note">
     ${h(Icon, { name: "edit" })} A person changed the request on its way

@@ -4,7 +4,7 @@
  * file.
  */
 
-import { ApiError } from "../../kit/api.js";
+import { ApiError, post } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
@@ -12,11 +12,11 @@ import { JsonView } from "../../kit/json-view.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
-import { pathOf, pathWords } from "./core/case.js";
-import { saveInSuite, undoInSuite } from "./feed.js";
+import { pathFrom, pathWords } from "./core/case.js";
+import { pathOf } from "./feed.js";
 
 /** @import { Case } from "./core/case.js" */
-/** @import { Saved } from "./feed.js" */
+/** @import { SavedShown as Saved } from "../../api-types.d.ts" */
 /**
  * `words` name what is changed; `write` writes it, or tells what it would write.
  * @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Proposal
@@ -53,7 +53,7 @@ export function useSaving(run, name, onReload) {
     if (saved) setAsked({ proposal, saved });
   };
   const undoing = async (/** @type {Saved} */ saved) => {
-    if (!(await tried(() => undoInSuite(run, { case: name, sha256: saved.sha256 })))) return;
+    if (!(await tried(() => post(`${pathOf(run)}/case/undo`, { case: name, sha256: saved.sha256 })))) return;
     setDone(null);
     toast(`${saved.file} is as it was.`);
     onReload();
@@ -150,10 +150,11 @@ export function Source({ run, shown, saving, onRerun }) {
   const place = shown.place.file ? `${shown.place.file}${shown.place.line ? `:${shown.place.line}` : ""}` : "";
   /** @param {string} pointer @param {unknown} value */
   const save = (pointer, value) => {
-    const path = pathOf(shown.source, pointer);
+    const path = pathFrom(shown.source, pointer);
     void saving.propose({
       words: pathWords(path),
-      write: (dry) => saveInSuite(run, { case: shown.case, path, value, sha256: shown.source_sha256, dry }),
+      write: (dry) =>
+        post(`${pathOf(run)}/case/save`, { case: shown.case, path, value, sha256: shown.source_sha256, dry }),
     });
   };
   if (!place && !text) return null;

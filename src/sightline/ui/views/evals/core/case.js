@@ -71,7 +71,7 @@ export function noteKind(note) {
  * @param {string} pointer
  * @returns {(string | number)[]}
  */
-export function pathOf(source, pointer) {
+export function pathFrom(source, pointer) {
   /** @type {any} */
   let here = source;
   return pointer
