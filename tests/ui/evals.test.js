@@ -19,6 +19,7 @@ import {
   standingCounts,
   suitesOf,
   trialToOpen,
+  verdictStanding,
 } from "../../src/sightline/ui/views/evals/core/evals.js";
 import {
   exchangeOf,
@@ -29,7 +30,6 @@ import {
   pathWords,
   scoreFacts,
   turnMessages,
-  verdictStanding,
 } from "../../src/sightline/ui/views/evals/core/case.js";
 import {
   spreadLabels,

@@ -21,18 +21,12 @@ import { pathOf } from "./feed.js";
  * `words` name what is changed; `write` writes it, or tells what it would write.
  * @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Proposal
  */
-/**
- * @typedef {{ propose: (proposal: Proposal) => Promise<void>, undo: () => Promise<void>, accept: () => Promise<void>,
- *   refuse:
- * () => void, reload: () => void, asked: { proposal: Proposal, saved: Saved } | null, done: { words: string, saved:
- * Saved } |
- *   null, isStale: boolean, isBusy: boolean }} Saving
- */
+/** @typedef {ReturnType<typeof useSaving>} Saving */
 
-/** @param {string} run @param {string} name @param {() => void} onReload @returns {Saving} */
+/** @param {string} run @param {string} name @param {() => void} onReload */
 export function useSaving(run, name, onReload) {
-  const [asked, setAsked] = useState(/** @type {Saving["asked"]} */ (null));
-  const [done, setDone] = useState(/** @type {Saving["done"]} */ (null));
+  const [asked, setAsked] = useState(/** @type {{ proposal: Proposal, saved: Saved } | null} */ (null));
+  const [done, setDone] = useState(/** @type {{ words: string, saved: Saved } | null} */ (null));
   const [isStale, setStale] = useState(false);
   const [isBusy, setBusy] = useState(false);
   /** @template T @param {() => Promise<T>} what @returns {Promise<T | null>} */
@@ -52,10 +46,11 @@ export function useSaving(run, name, onReload) {
     const saved = await tried(() => proposal.write(true));
     if (saved) setAsked({ proposal, saved });
   };
-  const undoing = async (/** @type {Saved} */ saved) => {
-    if (!(await tried(() => post(`${pathOf(run)}/case/undo`, { case: name, sha256: saved.sha256 })))) return;
+  const undo = async () => {
+    const { file, sha256 } = done?.saved ?? {};
+    if (!sha256 || !(await tried(() => post(`${pathOf(run)}/case/undo`, { case: name, sha256 })))) return;
     setDone(null);
-    toast(`${saved.file} is as it was.`);
+    toast(`${file} is as it was.`);
     onReload();
   };
   const accept = async () => {
@@ -71,14 +66,12 @@ export function useSaving(run, name, onReload) {
   return {
     propose,
     accept,
+    undo,
     asked,
     done,
     isStale,
     isBusy,
     refuse: () => setAsked(null),
-    undo: async () => {
-      if (done) await undoing(done.saved);
-    },
     reload: () => {
       setStale(false);
       onReload();
