@@ -7,7 +7,6 @@ import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
 import { textField } from "../../kit/fields.js";
-import { Icon } from "../../kit/icon.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { offerUndo } from "./actions.js";
@@ -15,6 +14,7 @@ import { inChat, isRefusal } from "./chats.js";
 import { about } from "./core/chat.js";
 import { viewId } from "./feed.js";
 import { goToPair } from "./modes.js";
+import { PanelTrouble } from "./preview.js";
 
 /** @import { Band } from "./core/chat.js" */
 /** @typedef {{ before: Band, after: Band }} Sizes */
@@ -123,16 +123,7 @@ export function CompactionDialog({ ids, onClose }) {
         }
       </div>
       ${isDrafting ? html`<p class="pulse sending-note" role="status">The model is writing…</p>` : null}
-      ${
-        problem &&
-        html`<div class="panel-trouble" role="alert">
-          ${h(Icon, { name: "warn" })}
-          <div>
-            <p>${problem.message}</p>
-            ${problem.hint ? html`<p class="soft">${problem.hint}</p>` : null}
-          </div>
-        </div>`
-      }
+      ${problem && h(PanelTrouble, { trouble: { message: problem.message, hint: problem.hint } })}
       <div class="compaction-text">
         ${h(Editor, {
           key: String(drafted.count),

@@ -20,10 +20,21 @@ import { toView } from "./modes.js";
 
 /** @import { Item } from "./core/attachments.js" */
 /** @import { PreviewShown as Shown } from "../../api-types.d.ts" */
-/** @typedef {{ code: string, message: string, hint?: string }} Trouble */
+/** @typedef {{ code?: string, message: string, hint?: string }} Trouble */
 
 /** Keys within so many milliseconds are asked about together. */
 const TOGETHER = 150;
+
+/** What went wrong. @param {{ trouble: Trouble }} props */
+export function PanelTrouble({ trouble: { code, message, hint } }) {
+  return html`<div class="panel-trouble" role="alert">
+    ${h(Icon, { name: "warn" })}
+    <div>
+      <p>${code ? html`<code>${code}</code> ${message}` : message}</p>
+      ${hint ? html`<p class="soft">${hint}</p>` : null}
+    </div>
+  </div>`;
+}
 
 /** The preview beside the history. @param {{ close: () => void }} props */
 export function NextSend({ close }) {
@@ -65,16 +76,7 @@ export function NextSend({ close }) {
       <span class="shell-gap"></span>
       ${iconButton("close", "Close preview", onClose)}
     </header>
-    ${
-      stopped &&
-      html`<div class="panel-trouble" role="alert">
-        ${h(Icon, { name: "warn" })}
-        <div>
-          <p><code>${stopped.code}</code> ${stopped.message}</p>
-          ${stopped.hint ? html`<p class="soft">${stopped.hint}</p>` : null}
-        </div>
-      </div>`
-    }
+    ${stopped && h(PanelTrouble, { trouble: stopped })}
     ${
       isNothing &&
       html`<p class="soft pad preview-nothing">
