@@ -75,17 +75,17 @@ export function Wire({ desk }) {
     [body, original, of],
   );
   const choices = [
-    ["sent", isHeld(view) ? "To be sent" : "Sent"],
-    ["received", "From the client"],
-    ["reply", "Reply"],
-    ...(isCalls ? [["held", "Held tool calls"]] : []),
+    { value: "sent", label: isHeld(view) ? "To be sent" : "Sent" },
+    { value: "received", label: "From the client" },
+    { value: "reply", label: "Reply" },
+    ...(isCalls ? [{ value: "held", label: "Held tool calls" }] : []),
   ];
   return html`<div class="wire">
     <div class="toolbar">
       ${segmentControl({
         label: "Which body",
         value: of,
-        choices: choices.map(([value, label]) => ({ value, label })),
+        choices,
         onChange: (value) => (setBody(null), setOf(value)),
       })}
       ${checkbox("Indent", isIndented, setIndented)}

@@ -9,8 +9,8 @@
 /** @typedef {{ at: number, kind: string, label: string }} Moment */
 /** @typedef {{ at: number, size: number }} Piece */
 /**
- * @typedef {{ start: number, span: number, stretches: Stretch[], moments: Moment[], pieces: Piece[], bytes: number,
- *   isOpen: boolean }} Timeline times in seconds since `start`
+ * @typedef {{ span: number, stretches: Stretch[], moments: Moment[], pieces: Piece[], bytes: number,
+ *   isOpen: boolean }} Timeline times in seconds since the first fact
  */
 
 const ENDS = new Set(["finished", "failed", "dropped", "cancelled", "answered"]);
@@ -108,7 +108,7 @@ export function timeline(facts, now) {
     }
   }
   const last = pieces.length ? pieces[pieces.length - 1].at : 0;
-  return { start, span: Math.max(since(end), last, 0.001), stretches, moments, pieces, bytes, isOpen };
+  return { span: Math.max(since(end), last, 0.001), stretches, moments, pieces, bytes, isOpen };
 }
 
 /**
