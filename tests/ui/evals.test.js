@@ -19,17 +19,17 @@ import {
   standingCounts,
   suitesOf,
   trialToOpen,
+  verdictStanding,
 } from "../../src/sightline/ui/views/evals/core/evals.js";
 import {
   exchangeOf,
   fileNamed,
   isNoteworthy,
   noteKind,
-  pathOf,
+  pathFrom,
   pathWords,
   scoreFacts,
   turnMessages,
-  verdictStanding,
 } from "../../src/sightline/ui/views/evals/core/case.js";
 import {
   spreadLabels,
@@ -238,7 +238,7 @@ test("what graders said, and where a value stands in its suite", () => {
   });
   assert.equal(noteKind({ kind: "extracted", what: "a", why: "b" }), "moved to the front");
   const source = { input: [{ role: "user", "a/b~c": ["x"] }] };
-  assert.deepEqual(pathOf(source, "/input/0/a~1b~0c/0"), ["input", 0, "a/b~c", 0]);
+  assert.deepEqual(pathFrom(source, "/input/0/a~1b~0c/0"), ["input", 0, "a/b~c", 0]);
   assert.equal(pathWords(["input", 0, "content", 1, "value"]), "input[0].content[1].value");
   assert.equal(exchangeOf({ exchanges: ["x1", "x2"] }) + exchangeOf({ exchanges: [] }), "x2");
   assert.deepEqual(["support", " /a/b.yml", "../x", "", "a.jsonl"].map(fileNamed), [

@@ -11,7 +11,7 @@ import {
   moveOperation,
   problemsBySection,
   proof,
-  sendable,
+  whyNotSendable,
 } from "../../src/sightline/ui/views/request/core/exchange.js";
 
 /** @param {string} id @param {object} [more] @returns {any} */
@@ -135,9 +135,10 @@ test("problems go to their sections, and lists that did not change stay the same
 
 test("errors block sending, warnings do not", () => {
   const error = { pointer: "", section: "", message: "orphan", severity: "error" };
-  assert.deepEqual(sendable(view({ validity: { ok: false, problems: [error] } })), { ok: false, why: "orphan" });
-  assert.equal(sendable(view({ validity: { ok: true, problems: [{ ...error, severity: "warning" }] } })).ok, true);
-  assert.equal(sendable(view({ state: "sending" })).ok, false);
+  const why = (/** @type {any[]} */ ...problems) => whyNotSendable(view({ validity: { ok: false, problems } }));
+  assert.equal(why(error), "orphan");
+  assert.equal(why(error, error), "2 problems must be fixed first.");
+  assert.equal(why({ ...error, severity: "warning" }), "");
 });
 
 test("shown = sent is told from the facts", () => {

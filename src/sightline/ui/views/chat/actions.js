@@ -17,7 +17,7 @@ import { inView, changeView, condition, noteSent, onChat, sending, viewId } from
 /** @import { Draft } from "./draft.js" */
 /** @typedef {"ask" | "wait" | "anyway"} Quota */
 /**
- * What stands above the chat.
+ * What stands above the chat; each kind has its dialog in dialogs.js.
  * @typedef {{ kind: "over-budget", error: ApiError } | { kind: "quota", error: ApiError, again: (quota: Quota) => void,
  *   onCancel: () => void }
  * | { kind: "command", text: string, outcome: CommandShown } | { kind: "edit", pair: PairShown } | { kind: "earlier",
@@ -64,16 +64,9 @@ export async function send({ hold = false, step = isStepping.value, expect = "",
     return void toast("An answer is on its way.", { hint: "Esc stops it; what you write stays here." });
   if (!draft && isEmpty()) return undefined;
   const asked = draft ?? take();
-  const own = {
-    view: viewId,
-    text: asked.text,
-    attachments: wireAttachments(asked.items),
-    quota,
-    ...(asked.replaces && { replaces: asked.replaces }),
-    ...(hold && { hold }),
-    ...(step && { step }),
-    ...(expect && { expect_sha256: expect }),
-  };
+  const { text, replaces } = asked;
+  const attachments = wireAttachments(asked.items);
+  const own = { view: viewId, text, attachments, replaces, quota, hold, step, expect_sha256: expect };
   const stop = hold ? openWhenHeld() : () => {};
   isPosting.value = true;
   try {
@@ -154,15 +147,8 @@ export async function reask(pair, { model = "", hold = false, step = isStepping.
   if (sending.value) return void toast("An answer is on its way.", { hint: "Esc stops it." });
   const stop = hold ? openWhenHeld() : () => {};
   try {
-    await inView(() =>
-      post(inChat(`/api/chat/pairs/${encodeURIComponent(pair.id)}/reask`), {
-        view: viewId,
-        quota,
-        ...(model && { model }),
-        ...(hold && { hold }),
-        ...(step && { step }),
-      }),
-    );
+    const path = inChat(`/api/chat/pairs/${encodeURIComponent(pair.id)}/reask`);
+    await inView(() => post(path, { view: viewId, model, quota, hold, step }));
   } catch (error) {
     stop();
     handleRefusal(error, { again: (next) => void reask(pair, { model, hold, step, quota: next }), onCancel: () => {} });

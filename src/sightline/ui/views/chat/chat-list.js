@@ -13,7 +13,7 @@ import { Menu } from "../../kit/menu.js";
 import { NameDialog } from "../../kit/name-dialog.js";
 import { readStored, store } from "../../kit/storage.js";
 import { attempt, toast, toastError } from "../../kit/toast.js";
-import { computed, h, html, signal, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { computed, h, html, signal, useEffect, useState } from "../../vendor/preact.js";
 import { dialog } from "./actions.js";
 import {
   chat,
@@ -81,7 +81,6 @@ export function ChatListButton() {
 }
 
 export function ChatList() {
-  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   const [words, setWords] = useState(search.value);
   useEffect(() => {
     const timer = setTimeout(() => searchChats(words), words ? PAUSE : 0);
@@ -107,7 +106,6 @@ export function ChatList() {
     </div>
     ${textField(words, setWords, {
       label: "Search the chats",
-      ref: field,
       type: "search",
       placeholder: "Search names and texts",
     })}
@@ -131,7 +129,9 @@ function ChatRow({ brief }) {
   const href = hashOf({ view: "chat", filter: "", ...(brief.id !== MAIN && { chat: brief.id }) });
   const open = () => {
     closeIfAbove();
-    if (brief.found_in) goWhenOpen(brief.id, brief.found_in);
+    if (!brief.found_in) return;
+    pendingPair = { id: brief.id, pair: brief.found_in };
+    goToFound();
   };
   return html`<li class=${brief.id === chat.value ? "is-open" : ""}>
     <a href=${href} aria-current=${brief.id === chat.value ? "true" : null} title=${brief.title} onClick=${open}>
@@ -147,22 +147,13 @@ function ChatRow({ brief }) {
       label: `More for ${brief.title}`,
       choices: [
         { label: "Rename…", run: () => void (dialog.value = { kind: "rename-chat", brief }) },
-        {
-          label: "Delete…",
-          isDanger: true,
-          run: () => void (dialog.value = { kind: "delete-chat", brief }),
-        },
+        { label: "Delete…", isDanger: true, run: () => void (dialog.value = { kind: "delete-chat", brief }) },
       ],
     })}
   </li>`;
 }
 
-/** To a pair, once its chat is open. @param {string} id @param {string} pair */
-function goWhenOpen(id, pair) {
-  if (id === chat.value) void goToPair(pair);
-  else pendingPair = { id, pair };
-}
-
+/** The pair to go to once its chat is open. */
 let pendingPair = { id: "", pair: "" };
 
 /** A chat is shown: go to the pair that was searched for in it. */

@@ -1,13 +1,12 @@
 // @ts-check
 /** Which chat is open, and all chats as the server has them. */
 
-import { addressOf, get, onAnnounced, onReconnect, post, put, remove, stopAll } from "../../kit/api.js";
+import { ApiError, addressOf, get, onAnnounced, onReconnect, post, put, remove, stopAll } from "../../kit/api.js";
 import { Resource } from "../../kit/core/resource.js";
 import { go } from "../../kit/navigation.js";
 import { followTogether } from "../../kit/resource.js";
 import { computed, signal } from "../../vendor/preact.js";
 
-/** @import { ApiError } from "../../kit/api.js" */
 /** @import { ChatBrief } from "../../api-types.d.ts" */
 
 /** The chat that is always there. */
@@ -39,6 +38,11 @@ export function inChat(path) {
 export function mediaOf(pair, earlier) {
   const query = earlier === undefined ? "of=answer" : `of=answer&earlier=${earlier}`;
   return addressOf(inChat(`/api/chat/pairs/${encodeURIComponent(pair)}/media/#?${query}`));
+}
+
+/** Whether the server refused what was asked. @param {unknown} error @returns {error is ApiError} */
+export function isRefusal(error) {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500;
 }
 
 /** How the requests of the chat that is open are labelled in the record. */

@@ -1,7 +1,6 @@
 // @ts-check
 /** The command line: the filter that selects the context, commands on the pairs it matches, and saved filters. */
 
-import { ApiError } from "../../kit/api.js";
 import { download } from "../../kit/download.js";
 import { FilterBox } from "../../kit/filter-box.js";
 import { Icon } from "../../kit/icon.js";
@@ -12,13 +11,14 @@ import { attempt, toast, toastError } from "../../kit/toast.js";
 import { h, html, signal, useRef, useState } from "../../vendor/preact.js";
 import { dialog, runCommand, tryCommand } from "./actions.js";
 import { beginChat, ChatListButton } from "./chat-list.js";
-import { chat, current, goToChat, inChat } from "./chats.js";
+import { chat, current, goToChat, inChat, isRefusal } from "./chats.js";
 import { addToMemory, breakdown, counterText, hasCommand, stepThrough } from "./core/chat.js";
 import { size } from "./draft.js";
 import { changeView, preferences, savePreferences, view } from "./feed.js";
 import { COMMAND, mode, toView } from "./modes.js";
 import { panelChoices, showPanel } from "./panels.js";
 
+/** @import { ApiError } from "../../kit/api.js" */
 /** @import { CommandShown, ViewShown } from "../../api-types.d.ts" */
 /** @import { Mode } from "./core/chat.js" */
 /** @import { Choice } from "../../kit/menu.js" */
@@ -63,7 +63,7 @@ async function execute(text) {
     }
     store(MEMORY, JSON.stringify(addToMemory(memory(), text)));
   } catch (error) {
-    if (error instanceof ApiError && error.status >= 400 && error.status < 500) refused.value = error;
+    if (isRefusal(error)) refused.value = error;
     else toastError(error);
   }
 }

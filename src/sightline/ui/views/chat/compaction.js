@@ -1,18 +1,20 @@
 // @ts-check
 /** A summary in place of older pairs: the model drafts it, the user edits and accepts it, and can undo it. */
 
-import { ApiError, post } from "../../kit/api.js";
+import { post } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { countOf, whole } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Editor } from "../../kit/editor.js";
 import { textField } from "../../kit/fields.js";
-import { Icon } from "../../kit/icon.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { offerUndo } from "./actions.js";
-import { inChat } from "./chats.js";
+import { inChat, isRefusal } from "./chats.js";
 import { about } from "./core/chat.js";
+import { viewId } from "./feed.js";
+import { goToPair } from "./modes.js";
+import { PanelTrouble } from "./preview.js";
 
 /** @import { Band } from "./core/chat.js" */
 /** @typedef {{ before: Band, after: Band }} Sizes */
@@ -30,12 +32,12 @@ export async function undoCompaction(id, path = inChat("/api/chat/compaction/und
     return true;
   } catch (error) {
     toastError(error);
-    return error instanceof ApiError && error.status >= 400 && error.status < 500;
+    return isRefusal(error);
   }
 }
 
-/** @param {{ view: string, ids: readonly string[], onClose: () => void, onDone?: (pair: string) => void }} props */
-export function CompactionDialog({ view, ids, onClose, onDone }) {
+/** @param {{ ids: readonly string[], onClose: () => void }} props */
+export function CompactionDialog({ ids, onClose }) {
   const [text, setText] = useState("");
   const [instruction, setInstruction] = useState("");
   const [exchange, setExchange] = useState("");
@@ -48,7 +50,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
   const [drafted, setDrafted] = useState({ text: "", count: 0 });
   const drafting = useRef(/** @type {AbortController | null} */ (null));
   const [isDrafting, setDrafting] = useState(false);
-  const { sizes, setSizes } = useSizes(view, ids, text, isDrafting);
+  const { sizes, setSizes } = useSizes(ids, text, isDrafting);
   useEffect(() => () => drafting.current?.abort(), []);
   const draft = async () => {
     const own = (drafting.current = new AbortController());
@@ -57,7 +59,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
     try {
       const response = await post(
         inChat("/api/chat/compaction/draft"),
-        { view, ids, ...(instruction.trim() ? { instruction: instruction.trim() } : {}) },
+        { view: viewId, ids, instruction: instruction.trim() },
         { signal: own.signal },
       );
       setText(response.text);
@@ -78,7 +80,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
       offerUndo(`The summary replaces ${countOf(ids.length, "pair")}. Undo brings them back.`, () =>
         undoCompaction(pair, undo),
       );
-      onDone?.(pair);
+      void goToPair(pair);
       onClose();
     } catch (error) {
       setProblem(/** @type {Error & { hint?: string }} */ (error));
@@ -121,16 +123,7 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
         }
       </div>
       ${isDrafting ? html`<p class="pulse sending-note" role="status">The model is writing…</p>` : null}
-      ${
-        problem &&
-        html`<div class="panel-trouble" role="alert">
-          ${h(Icon, { name: "warn" })}
-          <div>
-            <p>${problem.message}</p>
-            ${problem.hint ? html`<p class="soft">${problem.hint}</p>` : null}
-          </div>
-        </div>`
-      }
+      ${problem && h(PanelTrouble, { trouble: { message: problem.message, hint: problem.hint } })}
       <div class="compaction-text">
         ${h(Editor, {
           key: String(drafted.count),
@@ -155,19 +148,20 @@ export function CompactionDialog({ view, ids, onClose, onDone }) {
 
 /**
  * Before and after, for the words as they are now.
- * @param {string} view
  * @param {readonly string[]} ids
  * @param {string} text
  * @param {boolean} isDrafting
  */
-function useSizes(view, ids, text, isDrafting) {
+function useSizes(ids, text, isDrafting) {
   const [sizes, setSizes] = useState(/** @type {Sizes | null} */ (null));
   useEffect(() => {
     const own = new AbortController();
     if (isDrafting) return undefined;
     const timer = setTimeout(async () => {
       try {
-        setSizes(await post(inChat("/api/chat/compaction/compare"), { view, ids, text }, { signal: own.signal }));
+        setSizes(
+          await post(inChat("/api/chat/compaction/compare"), { view: viewId, ids, text }, { signal: own.signal }),
+        );
       } catch {
         // The sizes that are shown stay until the next words; accepting says what is wrong.
       }
@@ -176,7 +170,7 @@ function useSizes(view, ids, text, isDrafting) {
       clearTimeout(timer);
       own.abort();
     };
-  }, [view, text, isDrafting]);
+  }, [text, isDrafting]);
   return { sizes, setSizes };
 }
 

@@ -22,14 +22,14 @@ import { DeleteChat, RenameChat } from "./chat-list.js";
 import { inChat, mediaOf } from "./chats.js";
 import { CompactionDialog } from "./compaction.js";
 import { confirmationText, limitLine, usageOf, timeUntil } from "./core/chat.js";
-import { preferences, savePreferences, view, viewId } from "./feed.js";
-import { goToPair, toInput } from "./modes.js";
+import { preferences, savePreferences } from "./feed.js";
+import { toInput } from "./modes.js";
 import { ChatSettingsDialog } from "./settings.js";
 import { TopicPicker, TopicsDialog } from "./topics.js";
 import { ExportDialog, ImportDialog } from "./transfer.js";
 
 /** @import { ApiError } from "../../kit/api.js" */
-/** @import { Quota } from "./actions.js" */
+/** @import { Opened, Quota } from "./actions.js" */
 /** @import { AnswerShown, CommandShown, PairShown } from "../../api-types.d.ts" */
 
 /** So many models are offered at once. */
@@ -38,66 +38,33 @@ const MOST_MODELS = 80;
 const close = () => void (dialog.value = null);
 
 /**
- * The one that is open. What is returned is never undefined, so that a kind without a case is an error of the types.
- * @returns {object | null}
+ * The dialog of each kind: it gets what was said when it was opened.
+ * @type {{ [Kind in Opened["kind"]]: (props: Opened & { kind: Kind, onClose: () => void }) => any }}
  */
+const DIALOGS = {
+  "over-budget": OverBudget,
+  quota: QuotaDialog,
+  command: Agreement,
+  edit: EditDialog,
+  earlier: Earlier,
+  model: ModelPicker,
+  topic: TopicPicker,
+  compact: CompactionDialog,
+  case: MakeCase,
+  code: CodeDialog,
+  save: SaveFilter,
+  topics: TopicsDialog,
+  import: ImportDialog,
+  export: ExportDialog,
+  "rename-chat": RenameChat,
+  "delete-chat": DeleteChat,
+  settings: ChatSettingsDialog,
+};
+
+/** The one that is open. */
 export function Dialogs() {
   const open = dialog.value;
-  if (!open) return null;
-  switch (open.kind) {
-    case "over-budget":
-      return h(OverBudget, { error: open.error });
-    case "quota":
-      return h(QuotaDialog, { error: open.error, again: open.again, onCancel: open.onCancel });
-    case "command":
-      return h(Agreement, { text: open.text, outcome: open.outcome });
-    case "edit":
-      return h(EditDialog, { pair: open.pair });
-    case "earlier":
-      return h(Earlier, { pair: open.pair });
-    case "model":
-      return h(ModelPicker, { title: open.title, current: open.current, onPick: open.onPick, onClose: close });
-    case "topic":
-      return h(TopicPicker, {
-        title: open.title,
-        value: open.current,
-        onPick: (/** @type {string} */ topic) => {
-          close();
-          open.onPick(topic);
-        },
-        onClose: close,
-      });
-    case "compact":
-      return h(CompactionDialog, {
-        view: viewId,
-        ids: open.ids,
-        onClose: close,
-        onDone: (/** @type {string} */ pair) => void goToPair(pair),
-      });
-    case "case":
-      return h(MakeCase, { exchanges: open.exchanges, onClose: close });
-    case "code":
-      return h(Dialog, {
-        title: open.title,
-        width: 860,
-        onClose: close,
-        children: h(CopyBlock, { text: open.text, label: "Copy" }),
-      });
-    case "save":
-      return h(SaveFilter, { filter: open.filter });
-    case "topics":
-      return h(TopicsDialog, { onClose: close });
-    case "import":
-      return h(ImportDialog, { onClose: close });
-    case "export":
-      return h(ExportDialog, { view: viewId, filter: view.value?.filter ?? "", onClose: close });
-    case "rename-chat":
-      return h(RenameChat, { brief: open.brief, onClose: close });
-    case "delete-chat":
-      return h(DeleteChat, { brief: open.brief, onClose: close });
-    case "settings":
-      return h(ChatSettingsDialog, { onClose: close });
-  }
+  return open && h(/** @type {any} */ (DIALOGS[open.kind]), { ...open, onClose: close });
 }
 
 /** @param {{ error: ApiError }} props */
@@ -282,6 +249,11 @@ function Earlier({ pair }) {
             )}
           </ol>`,
   });
+}
+
+/** @param {{ title: string, text: string }} props */
+function CodeDialog({ title, text }) {
+  return h(Dialog, { title, width: 860, onClose: close, children: h(CopyBlock, { text, label: "Copy" }) });
 }
 
 /** @param {{ filter: string }} props */

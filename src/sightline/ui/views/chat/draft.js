@@ -88,14 +88,10 @@ effect(() => {
     return;
   }
   timer = setTimeout(async () => {
+    const attachments = wireAttachments(files);
     try {
       const response = await inView(() =>
-        post(inChat("/api/chat/estimate"), {
-          view: viewId,
-          text: words,
-          attachments: wireAttachments(files),
-          ...(old && { replaces: old }),
-        }),
+        post(inChat("/api/chat/estimate"), { view: viewId, text: words, attachments, replaces: old }),
       );
       if (own === number) size.value = response;
     } catch {

@@ -7,7 +7,7 @@ import { resource } from "../../kit/resource.js";
 import { computed, signal } from "../../vendor/preact.js";
 import { moreComplete, applyDelta, NOTHING } from "./core/live.js";
 import { Rows } from "./core/rows.js";
-import { chat, inChat } from "./chats.js";
+import { chat, inChat, isRefusal } from "./chats.js";
 import { lastChoice, ownViewId, rememberChoice } from "./tab-memory.js";
 
 /** @import { AnswerShown, PairShown, SavedFilter, ViewShown } from "../../api-types.d.ts" */
@@ -89,13 +89,7 @@ export async function changeView(change) {
   if (!view.value) condition.value = "loading";
   try {
     const fresh = await (view.value ? put(path(), next) : openView(next)).catch((error) => {
-      const isOld =
-        !view.value &&
-        error instanceof ApiError &&
-        error.status >= 400 &&
-        error.status < 500 &&
-        (next.model || next.topic);
-      if (!isOld) throw error;
+      if (view.value || !isRefusal(error) || !(next.model || next.topic)) throw error;
       next = { filter: next.filter }; // what this tab remembers is gone
       return put(path(), next);
     });

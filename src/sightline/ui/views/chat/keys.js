@@ -4,9 +4,9 @@
 import { copyText } from "../../kit/copy.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { toast } from "../../kit/toast.js";
-import { cancel, dialog, mark as mark_, remove, swap, undoLast } from "./actions.js";
+import { cancel, dialog, mark as mark_, swap, undoLast } from "./actions.js";
 import { beginChat, isListOpen, showList } from "./chat-list.js";
-import { nextStar, standingOf } from "./core/chat.js";
+import { standingOf } from "./core/chat.js";
 import { heights, idsOf, rows, sending, view } from "./feed.js";
 import { pickModel, pickTopicOfNext } from "./input.js";
 import {
@@ -23,12 +23,17 @@ import {
   toInput,
 } from "./modes.js";
 import { panelKeys, showPanel } from "./panels.js";
-import { bothSides, forkFrom, makeCaseOf, pickAndReask, pickTopic, reviseHere } from "./pair-actions.js";
+import { bothSides, forChosen, forkFrom, makeCaseOf, pickAndReask, reviseHere } from "./pair-actions.js";
 
 /** @import { PairShown } from "../../api-types.d.ts" */
+/** @import { Deed } from "./pair-actions.js" */
 /** @import { Wanted } from "../../kit/keyboard.js" */
 
 const DIGITS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+/** Of a shortcut: the palette does not offer it. */
+const isHidden = true;
+/** Of a shortcut: it also works inside a text field. */
+const whileTyping = true;
 
 /** What keys are about, if it has been fetched. @returns {PairShown | undefined} */
 function current() {
@@ -36,13 +41,17 @@ function current() {
   return rows.at(cursorIndex());
 }
 
-/** Do something with all that is chosen. @param {(ids: string[], pair: PairShown) => unknown} run */
-async function withSelection(run) {
+/** What does something with all that is chosen. @param {Deed} run */
+const withSelection = (run) => async () => {
   const pair = current();
-  if (!pair) return;
-  const ids = await idsOf(...selectionRange());
-  await run(ids, pair);
-}
+  if (pair) await run(await idsOf(...selectionRange()), pair);
+};
+
+/** What does something with the pair that keys are about. @param {(pair: PairShown) => void} run */
+const withPair = (run) => () => {
+  const pair = current();
+  if (pair) run(pair);
+};
 
 /** @param {1 | -1} step */
 function move(step) {
@@ -123,7 +132,7 @@ function digitShortcuts(key, label, run) {
     keys: `${key} ${digit}`,
     label: `${label} 1 … 9`,
     run: () => run(digit),
-    isHidden: true,
+    isHidden,
     isUnlisted: digit > 1,
   }));
 }
@@ -140,17 +149,17 @@ export function useChatKeys() {
 /** @returns {Wanted[]} */
 function movementKeys() {
   return [
-    { keys: "enter", label: "To the input", run: toInput, isHidden: true },
-    { keys: "escape", label: "Stop the answer, or go to the command line", run: onEscape, isHidden: true },
-    { keys: "j", also: ["down"], label: "Next pair", run: () => move(1), isHidden: true },
-    { keys: "k", also: ["up"], label: "Pair before", run: () => move(-1), isHidden: true },
+    { keys: "enter", label: "To the input", run: toInput, isHidden },
+    { keys: "escape", label: "Stop the answer, or go to the command line", run: onEscape, isHidden },
+    { keys: "j", also: ["down"], label: "Next pair", run: () => move(1), isHidden },
+    { keys: "k", also: ["up"], label: "Pair before", run: () => move(-1), isHidden },
     {
       keys: "u",
       label: "Beginning of the pair before",
       run: () => goTo(cursorIndex() - 1, { where: "start" }),
-      isHidden: true,
+      isHidden,
     },
-    { keys: "U", label: "Beginning of this pair", run: () => goTo(cursorIndex(), { where: "start" }), isHidden: true },
+    { keys: "U", label: "Beginning of this pair", run: () => goTo(cursorIndex(), { where: "start" }), isHidden },
     { keys: "g g", also: ["home"], label: "First pair", run: () => goTo(0) },
     {
       keys: "G",
@@ -175,14 +184,14 @@ function movementKeys() {
       also: ["shift+down"],
       label: "Choose more, downwards",
       run: () => goTo(cursorIndex() + 1, { isExtending: true }),
-      isHidden: true,
+      isHidden,
     },
     {
       keys: "K",
       also: ["shift+up"],
       label: "Choose more, upwards",
       run: () => goTo(cursorIndex() - 1, { isExtending: true }),
-      isHidden: true,
+      isHidden,
     },
     {
       keys: "r",
@@ -197,61 +206,31 @@ function movementKeys() {
 
 /** @returns {Wanted[]} */
 function markKeys() {
-  const star = (/** @type {number} */ stars) => () => void withSelection((ids) => mark_(ids, { star: stars }));
+  const star = (/** @type {number} */ stars) => withSelection((ids) => mark_(ids, { star: stars }));
   return [
-    {
-      keys: "*",
-      label: "One star more",
-      run: () => void withSelection((ids, pair) => mark_(ids, { star: nextStar(pair.star) })),
-    },
-    { keys: "1", label: "One star", run: star(1), isHidden: true },
-    { keys: "2", label: "Two stars", run: star(2), isHidden: true },
-    { keys: "3", label: "Three stars", run: star(3), isHidden: true },
-    { keys: "space", also: ["0"], label: "No star", run: star(0), isHidden: true },
-    {
-      keys: "a",
-      label: "Flag blue or grey",
-      run: () => void withSelection((ids, pair) => mark_(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
-    },
+    { keys: "*", label: "One star more", run: withSelection(forChosen.addStar) },
+    { keys: "1", label: "One star", run: star(1), isHidden },
+    { keys: "2", label: "Two stars", run: star(2), isHidden },
+    { keys: "3", label: "Three stars", run: star(3), isHidden },
+    { keys: "space", also: ["0"], label: "No star", run: star(0), isHidden },
+    { keys: "a", label: "Flag blue or grey", run: withSelection(forChosen.switchFlag) },
     {
       keys: "x",
       label: "Leave out of the context, or put back",
-      run: () =>
-        void withSelection((ids, pair) =>
-          mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" }),
-        ),
+      run: withSelection((ids, pair) =>
+        mark_(ids, { hand: standingOf(pair, cursorIndex(), view.value?.start ?? 0) === "left_out" ? "" : "out" }),
+      ),
     },
-    {
-      keys: "X",
-      label: "Keep whatever the filter says, or no longer",
-      run: () => void withSelection((ids, pair) => mark_(ids, { hand: pair.hand === "in" ? "" : "in" })),
-    },
-    { keys: "t", label: "Move to a topic", run: () => void withSelection((ids, pair) => pickTopic(ids, pair.topic)) },
-    {
-      keys: "d",
-      also: ["delete"],
-      label: "Delete (can be undone)",
-      run: () =>
-        void withSelection((ids) => {
-          mark.value = "";
-          return remove(ids);
-        }),
-    },
+    { keys: "X", label: "Keep whatever the filter says, or no longer", run: withSelection(forChosen.switchKept) },
+    { keys: "t", label: "Move to a topic", run: withSelection(forChosen.pickTopic) },
+    { keys: "d", also: ["delete"], label: "Delete (can be undone)", run: withSelection(forChosen.remove) },
     { keys: "ctrl+z", label: "Undo the last deletion or summary", run: () => void undoLast() },
-    {
-      keys: "C",
-      label: "Summarize",
-      run: () => void withSelection((ids) => void (dialog.value = { kind: "compact", ids })),
-    },
+    { keys: "C", label: "Summarize", run: withSelection(forChosen.summarize) },
   ];
 }
 
 /** @returns {Wanted[]} */
 function askKeys() {
-  const withPair = (/** @type {(pair: PairShown) => void} */ run) => () => {
-    const pair = current();
-    if (pair) run(pair);
-  };
   return [
     {
       keys: "e",
@@ -279,25 +258,15 @@ function copyKeys() {
     {
       keys: "y y",
       label: "Copy the answer",
-      run: () => {
-        const pair = current();
-        if (pair) void copyText(pair.answer?.text ?? pair.user_text, "Answer");
-      },
+      run: withPair((pair) => void copyText(pair.answer?.text ?? pair.user_text, "Answer")),
     },
     {
       keys: "Y",
       label: "Copy question and answer",
-      run: () =>
-        void withSelection((ids) =>
-          copyText(
-            ids
-              .map((id) => rows.pair(id))
-              .filter((each) => each !== undefined)
-              .map(bothSides)
-              .join("\n\n"),
-            "Text",
-          ),
-        ),
+      run: withSelection((ids) => {
+        const pairs = ids.map((id) => rows.pair(id)).filter((each) => each !== undefined);
+        return copyText(pairs.map(bothSides).join("\n\n"), "Text");
+      }),
     },
     ...digitShortcuts("c", "Copy code block", (digit) => code(digit, true)),
     ...digitShortcuts("v", "Look at code block", (digit) => code(digit, false)),
@@ -307,43 +276,36 @@ function copyKeys() {
       keys: "l",
       label: "First link of the pair",
       run: () => focusInside(".pair-answer a[href]:not(.pair-foot a)", "link"),
-      isHidden: true,
+      isHidden,
     },
     {
       keys: "i",
       label: "First picture of the pair",
       run: () => focusInside(".question-picture, .pair-answer img", "picture"),
-      isHidden: true,
+      isHidden,
     },
     {
       keys: "S",
       also: ["ctrl+shift+s"],
       label: "Sources of the answer",
       run: () => focusInside(".pair-answer .sources a, .pair-answer .sources summary, .pair-answer .sources", "source"),
-      isHidden: true,
+      isHidden,
     },
   ];
 }
 
 /** @returns {Wanted[]} */
 function generalKeys() {
-  const whileTyping = true;
   return [
     { keys: "alt+c", label: "List of chats", run: () => showList(!isListOpen.value), whileTyping },
     { keys: "alt+n", label: "New chat", run: () => void beginChat(), whileTyping },
-    { keys: "ctrl+i", label: "To the input (INPUT)", run: toInput, whileTyping, isHidden: true },
-    { keys: "ctrl+d", label: "To the command line (COMMAND)", run: () => toCommand(), whileTyping, isHidden: true },
-    { keys: ":", label: "Begin a command", run: () => toCommand(":"), isHidden: true },
-    { keys: "ctrl+m", label: "Model of the next question", run: pickModel, whileTyping, isHidden: true },
-    { keys: "alt+t", label: "Topic of the next question", run: pickTopicOfNext, whileTyping, isHidden: true },
+    { keys: "ctrl+i", label: "To the input (INPUT)", run: toInput, whileTyping, isHidden },
+    { keys: "ctrl+d", label: "To the command line (COMMAND)", run: () => toCommand(), whileTyping, isHidden },
+    { keys: ":", label: "Begin a command", run: () => toCommand(":"), isHidden },
+    { keys: "ctrl+m", label: "Model of the next question", run: pickModel, whileTyping, isHidden },
+    { keys: "alt+t", label: "Topic of the next question", run: pickTopicOfNext, whileTyping, isHidden },
     { keys: "alt+shift+t", label: "Topics", run: () => void (dialog.value = { kind: "topics" }), whileTyping },
-    {
-      keys: "alt+p",
-      label: "Preview of the next request",
-      run: () => showPanel("preview"),
-      whileTyping,
-      isHidden: true,
-    },
+    { keys: "alt+p", label: "Preview of the next request", run: () => showPanel("preview"), whileTyping, isHidden },
     {
       keys: "alt+a",
       label: "Attach files",
@@ -361,7 +323,7 @@ function generalKeys() {
       label: "Menu of the chat",
       run: () => /** @type {HTMLElement | null} */ (document.querySelector('.command-line [title="Chat"]'))?.click(),
       whileTyping,
-      isHidden: true,
+      isHidden,
     },
     ...panelKeys(),
     { keys: "", label: "Import a history", run: () => void (dialog.value = { kind: "import" }) },

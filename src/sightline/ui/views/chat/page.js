@@ -1,12 +1,11 @@
 // @ts-check
 /** The chat view: command line, history and input, with panels beside them. */
 
-import { ApiError } from "../../kit/api.js";
 import { toastError } from "../../kit/toast.js";
 import { h, html, signal, useEffect, useLayoutEffect } from "../../vendor/preact.js";
 import { waitsFor } from "./actions.js";
 import { ChatList, goToFound, isListOpen } from "./chat-list.js";
-import { MAIN } from "./chats.js";
+import { isRefusal, MAIN } from "./chats.js";
 import { CommandLine, refused } from "./command-line.js";
 import { takesFocus } from "./core/chat.js";
 import { Dialogs } from "./dialogs.js";
@@ -53,12 +52,9 @@ export function Chat({ filter, chat: name = MAIN }) {
         goToFound();
       },
       (error) => {
-        if (error instanceof ApiError && error.status >= 400 && error.status < 500 && view.value) refused.value = error;
-        else if (error instanceof ApiError && error.status >= 400 && error.status < 500)
-          changeView({ filter: "" }).then(
-            () => (refused.value = error),
-            () => {},
-          );
+        const show = () => (refused.value = error);
+        if (isRefusal(error) && view.value) show();
+        else if (isRefusal(error)) changeView({ filter: "" }).then(show, () => {});
         else if (view.value) toastError(error);
       },
     );

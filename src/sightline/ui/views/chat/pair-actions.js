@@ -56,29 +56,42 @@ export function pickAndReask(pair) {
   };
 }
 
-/** @param {readonly string[]} ids @param {string} current */
-export function pickTopic(ids, current) {
-  dialog.value = {
-    kind: "topic",
-    title: ids.length === 1 ? "Move the pair to" : `Move ${ids.length} pairs to`,
-    current,
-    onPick: (topic) => void mark(ids, { topic }),
-  };
-}
-
 /** @param {PairShown} pair */
 export function reviseHere(pair) {
   void revise(pair);
   toInput();
 }
 
+/** @typedef {(ids: string[], pair: PairShown) => unknown} Deed */
+/**
+ * What can be done to all that is chosen; where it has two directions, one pair decides which.
+ * @type {Record<"addStar" | "switchFlag" | "switchKept" | "pickTopic" | "summarize" | "remove", Deed>}
+ */
+export const forChosen = {
+  addStar: (ids, pair) => mark(ids, { star: nextStar(pair.star) }),
+  switchFlag: (ids, pair) => mark(ids, { flag: pair.flag === "blue" ? "grey" : "blue" }),
+  switchKept: (ids, pair) => mark(ids, { hand: pair.hand === "in" ? "" : "in" }),
+  pickTopic: (ids, pair) =>
+    (dialog.value = {
+      kind: "topic",
+      title: ids.length === 1 ? "Move the pair to" : `Move ${ids.length} pairs to`,
+      current: pair.topic,
+      onPick: (topic) => void mark(ids, { topic }),
+    }),
+  summarize: (ids) => (dialog.value = { kind: "compact", ids }),
+  remove: (ids) => {
+    chosenFrom.value = "";
+    return remove(ids);
+  },
+};
+
 /**
  * `isMeant`: it is chosen together with others, and what is done here is done to all of them.
  * @param {{ pair: PairShown, standing: Standing, isMeant: boolean }} props
  */
 export function PairActions({ pair, standing, isMeant }) {
-  /** @param {(ids: string[]) => unknown} run */
-  const withAll = async (run) => void run(isMeant ? await idsOf(...selectionRange()) : [pair.id]);
+  /** @param {Deed} run */
+  const withAll = (run) => async () => void run(isMeant ? await idsOf(...selectionRange()) : [pair.id], pair);
   const all = isMeant ? " (all chosen)" : "";
   const isOut = standing === "left_out";
   const isError = pair.state === "error";
@@ -86,13 +99,11 @@ export function PairActions({ pair, standing, isMeant }) {
   const action = (label, icon, run, { pressed, keys } = {}) =>
     iconButton(icon, label, run, { title: keys ? `${label} (${keys})` : label, isPressed: pressed });
   return html`<div class="pair-actions" role="toolbar" aria-label="This pair">
-    ${action(`Stars: ${pair.star}`, "star", () => void withAll((ids) => mark(ids, { star: nextStar(pair.star) })), {
-      keys: "*",
-    })}
+    ${action(`Stars: ${pair.star}`, "star", withAll(forChosen.addStar), { keys: "*" })}
     ${action(
       isOut ? "Put back into the context" : "Leave out of the context",
       "eye",
-      () => void withAll((ids) => mark(ids, { hand: isOut ? "" : "out" })),
+      withAll((ids) => mark(ids, { hand: isOut ? "" : "out" })),
       { pressed: isOut, keys: "x" },
     )}
     ${isError ? null : action("Ask again on a model", "replay", () => pickAndReask(pair), { keys: "e" })}
@@ -103,15 +114,15 @@ export function PairActions({ pair, standing, isMeant }) {
     ${h(Menu, {
       label: "More for this pair",
       choices: [
-        { label: `Move to a topic…${all}`, run: () => void withAll((ids) => pickTopic(ids, pair.topic)), keys: "t" },
+        { label: `Move to a topic…${all}`, run: withAll(forChosen.pickTopic), keys: "t" },
         {
           label: `${pair.flag === "blue" ? "Flag grey" : "Flag blue"}${all}`,
-          run: () => void withAll((ids) => mark(ids, { flag: pair.flag === "blue" ? "grey" : "blue" })),
+          run: withAll(forChosen.switchFlag),
           keys: "a",
         },
         {
           label: `${pair.hand === "in" ? "Keep no longer" : "Keep whatever the filter says"}${all}`,
-          run: () => void withAll((ids) => mark(ids, { hand: pair.hand === "in" ? "" : "in" })),
+          run: withAll(forChosen.switchKept),
           keys: "X",
         },
         { label: "Edit the texts…", run: () => (dialog.value = { kind: "edit", pair }), keys: "w" },
@@ -127,29 +138,14 @@ export function PairActions({ pair, standing, isMeant }) {
         ...(isError ? [] : [{ label: "Ask again, held for editing", run: () => void reask(pair, { hold: true }) }]),
         ...(pair.summary_of.length && !isMeant
           ? [{ label: "Undo the summary", run: () => void undoCompaction(pair.id) }]
-          : [
-              {
-                label: `Summarize…${all}`,
-                run: () => void withAll((ids) => (dialog.value = { kind: "compact", ids })),
-                keys: "C",
-              },
-            ]),
+          : [{ label: `Summarize…${all}`, run: withAll(forChosen.summarize), keys: "C" }]),
         ...(exchangeOf(pair) && about.value.places?.includes("evals")
           ? [{ label: "Make a case of this…", detail: "the conversation up to here", run: () => makeCaseOf(pair) }]
           : []),
         { label: "Fork from here", detail: "a new chat with all pairs up to this one", run: () => void forkFrom(pair) },
         { label: "Copy question and answer", run: () => void copyText(bothSides(pair), "Pair"), keys: "Y" },
         "line",
-        {
-          label: `Delete${all}`,
-          isDanger: true,
-          run: () =>
-            void withAll((ids) => {
-              chosenFrom.value = "";
-              return remove(ids);
-            }),
-          keys: "d",
-        },
+        { label: `Delete${all}`, isDanger: true, run: withAll(forChosen.remove), keys: "d" },
       ],
     })}
   </div>`;

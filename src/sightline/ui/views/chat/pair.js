@@ -28,6 +28,8 @@ const LONG_LINES = 24;
 const UNDATED = 86_400;
 const RASTER = /^image\/(?:png|jpeg|gif|webp)$/;
 
+const WHY_OFF = "Out of context: too much for the model's limit, so it is not sent";
+
 /** How the label of a pair begins that is not sent. @type {Partial<Record<Standing, string>>} */
 const STANDING_LABELS = { excluded: "Off: ", left_out: "Left out: " };
 
@@ -80,41 +82,25 @@ export const Pair = memo(function Pair(/** @type {PairProps} */ props) {
   </article>`;
 });
 
+/** @param {string} names @param {string} words @param {string} title */
+const badge = (names, words, title) => html`<span class=${names} title=${title}>${words}</span>`;
+
 /** @param {{ pair: PairShown, standing: Standing }} props */
 function Head({ pair, standing }) {
   const now = Date.now() / 1000;
+  const summarized = pair.summary_of.length;
   return html`<header class="pair-head in-row">
-    ${
-      standing === "excluded" &&
-      html`<span class="badge off" title="Out of context: too much for the model's limit, so it is not sent">
-        off
-      </span>`
-    }
-    ${
-      standing === "left_out" &&
-      html`<span class="badge out" title="Left out by hand: it is shown, and not sent">left out</span>`
-    }
-    ${
-      pair.hand === "in" &&
-      html`<span class="badge in" title="Kept by hand: it is shown whatever the filter says">kept</span>`
-    }
+    ${standing === "excluded" && badge("badge off", "off", WHY_OFF)}
+    ${standing === "left_out" && badge("badge out", "left out", "Left out by hand: it is shown, and not sent")}
+    ${pair.hand === "in" && badge("badge in", "kept", "Kept by hand: it is shown whatever the filter says")}
     ${
       pair.star
         ? html`<span class="stars" role="img" aria-label=${`${pair.star} of 3 stars`}>${"★".repeat(pair.star)}</span>`
         : null
     }
-    ${pair.flag === "blue" ? null : html`<span class="badge grey" title="Flagged grey">grey</span>`}
-    ${
-      pair.is_edited &&
-      html`<span class="badge" title="Edited while the request was held: this is what was sent">edited</span>`
-    }
-    ${
-      pair.summary_of.length
-        ? html`<span class="badge sum" title="This summary stands for these pairs">
-            summary of ${pair.summary_of.length}
-          </span>`
-        : null
-    }
+    ${pair.flag === "blue" ? null : badge("badge grey", "grey", "Flagged grey")}
+    ${pair.is_edited && badge("badge", "edited", "Edited while the request was held: this is what was sent")}
+    ${summarized ? badge("badge sum", `summary of ${summarized}`, "This summary stands for these pairs") : null}
     ${pair.topic_path.length ? html`<span class="pair-topic cut">${pair.topic_path.join(" › ")}</span>` : null}
     <span class="pair-model cut">${pair.asking ? `${pair.model} → ${pair.asking}` : pair.model}</span>
     ${

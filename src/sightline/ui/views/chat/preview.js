@@ -15,33 +15,54 @@ import { inChat } from "./chats.js";
 import { wireAttachments } from "./core/attachments.js";
 import { about } from "./core/chat.js";
 import { isEmpty, items, replaces, text } from "./draft.js";
-import { view } from "./feed.js";
+import { view, viewId } from "./feed.js";
 import { toView } from "./modes.js";
 
 /** @import { Item } from "./core/attachments.js" */
-/** @import { PreviewShown as Shown, ViewShown } from "../../api-types.d.ts" */
-/** @typedef {{ code: string, message: string, hint?: string }} Trouble */
+/** @import { PreviewShown as Shown } from "../../api-types.d.ts" */
+/** @typedef {{ code?: string, message: string, hint?: string }} Trouble */
 
 /** Keys within so many milliseconds are asked about together. */
 const TOGETHER = 150;
 
-/**
- * `replaces` is the pair that goes when this is sent.
- * @param {{ view: ViewShown, text: string, attachments: readonly Item[], replaces: string, onClose: () => void,
- *   onEdit: () => void, onSend: (sha256: string) => void }} props
- */
-function PreviewPanel({ view, text, attachments, replaces, onClose, onEdit, onSend }) {
-  const about = JSON.stringify([view.version, view.filter, view.model, view.topic]);
-  const isNothing = !text.trim() && !attachments.length;
-  const { shown, trouble, isPending } = usePreview(view.view, about, text, attachments, replaces);
+/** What went wrong. @param {{ trouble: Trouble }} props */
+export function PanelTrouble({ trouble: { code, message, hint } }) {
+  return html`<div class="panel-trouble" role="alert">
+    ${h(Icon, { name: "warn" })}
+    <div>
+      <p>${code ? html`<code>${code}</code> ${message}` : message}</p>
+      ${hint ? html`<p class="soft">${hint}</p>` : null}
+    </div>
+  </div>`;
+}
+
+/** The preview beside the history. @param {{ close: () => void }} props */
+export function NextSend({ close }) {
+  const { version, filter, model, topic } = view.value ?? {};
+  const { shown, trouble, isPending } = usePreview(
+    JSON.stringify([version, filter, model, topic]),
+    text.value,
+    items.value,
+    replaces.value,
+  );
+  const isNothing = isEmpty();
   const stopped = trouble ?? (isNothing ? null : (shown?.trouble ?? null));
   const canSend = shown !== null && !stopped && !isPending && !isNothing;
+  const onClose = () => {
+    close();
+    toView();
+  };
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     if (event.key !== "Escape" || event.defaultPrevented) return;
     event.preventDefault();
     event.stopPropagation();
     onClose();
+  };
+  /** @param {{ hold?: boolean, expect?: string }} how */
+  const closeAndSend = (how) => {
+    close();
+    void send(how);
   };
   return html`<section
     class=${isPending ? "preview-panel is-pending" : "preview-panel"}
@@ -55,16 +76,7 @@ function PreviewPanel({ view, text, attachments, replaces, onClose, onEdit, onSe
       <span class="shell-gap"></span>
       ${iconButton("close", "Close preview", onClose)}
     </header>
-    ${
-      stopped &&
-      html`<div class="panel-trouble" role="alert">
-        ${h(Icon, { name: "warn" })}
-        <div>
-          <p><code>${stopped.code}</code> ${stopped.message}</p>
-          ${stopped.hint ? html`<p class="soft">${stopped.hint}</p>` : null}
-        </div>
-      </div>`
-    }
+    ${stopped && h(PanelTrouble, { trouble: stopped })}
     ${
       isNothing &&
       html`<p class="soft pad preview-nothing">
@@ -74,12 +86,12 @@ function PreviewPanel({ view, text, attachments, replaces, onClose, onEdit, onSe
     ${shown ? h(Facts, { shown }) : !stopped ? html`<p class="faint pad">Composing…</p>` : null}
     ${shown?.body ? h(Body, { shown }) : null}
     <footer class="panel-foot in-row">
-      ${button("Edit before sending", onEdit, {
+      ${button("Edit before sending", () => closeAndSend({ hold: true }), {
         icon: "edit",
         title: "Hold it before it is sent, and open it in the request editor",
         isDisabled: !canSend,
       })}
-      ${button("Send exactly this", () => shown && onSend(shown.body_sha256), {
+      ${button("Send exactly this", () => shown && closeAndSend({ expect: shown.body_sha256 }), {
         kind: "primary",
         icon: "send",
         title: "Only if it is still exactly these bytes",
@@ -89,38 +101,15 @@ function PreviewPanel({ view, text, attachments, replaces, onClose, onEdit, onSe
   </section>`;
 }
 
-/** The preview beside the history. @param {{ close: () => void }} props */
-export function NextSend({ close }) {
-  if (!view.value) return null;
-  return h(PreviewPanel, {
-    view: view.value,
-    text: text.value,
-    attachments: items.value,
-    replaces: replaces.value,
-    onClose: () => {
-      close();
-      toView();
-    },
-    onEdit: () => {
-      close();
-      void send({ hold: true });
-    },
-    onSend: (sha256) => {
-      if (!isEmpty()) close();
-      void send({ expect: sha256 });
-    },
-  });
-}
-
 /**
- * What the server says of the latest words; an answer to older ones is dropped.
- * @param {string} view
+ * What the server says of the latest words; an answer to older ones is dropped. `replaces` is the pair that goes when
+ * they are sent.
  * @param {string} about
  * @param {string} text
  * @param {readonly Item[]} attachments
  * @param {string} replaces
  */
-function usePreview(view, about, text, attachments, replaces) {
+function usePreview(about, text, attachments, replaces) {
   const [shown, setShown] = useState(/** @type {Shown | null} */ (null));
   const [trouble, setTrouble] = useState(/** @type {Trouble | null} */ (null));
   const [isPending, setPending] = useState(true);
@@ -130,7 +119,7 @@ function usePreview(view, about, text, attachments, replaces) {
     setPending(true);
     const ask = async () => {
       try {
-        const body = { view, text, attachments: wireAttachments(attachments), replaces };
+        const body = { view: viewId, text, attachments: wireAttachments(attachments), replaces };
         const response = await post(inChat("/api/chat/preview"), body, { signal: own.signal });
         setShown(response);
         setTrouble(null);
@@ -147,7 +136,7 @@ function usePreview(view, about, text, attachments, replaces) {
       clearTimeout(timer);
       own.abort();
     };
-  }, [view, about, text, attachments, replaces]);
+  }, [about, text, attachments, replaces]);
   return { shown, trouble, isPending };
 }
 

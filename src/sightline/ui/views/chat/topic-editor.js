@@ -28,11 +28,22 @@ const PARAMETERS = /** @type {const} */ ([
   ["verbosity", "Verbosity", "low, medium, high"],
 ]);
 
+const TEXTS = /** @type {const} */ ([
+  ["system_prompt", "System prompt", 6, "No system prompt"],
+  [
+    "instructions",
+    "Instructions",
+    3,
+    "Sent after the system prompt, or after the default prompt of the model's family",
+  ],
+  ["directives", "Style directives", 3, "One for each line, for instance: Answer in short sentences."],
+]);
+
 /**
  * Without a topic a new one is made, below `parent`.
- * @param {{ topic: Topic | null, parent?: string, onClose: () => void, onDone?: (topic: Topic) => void }} props
+ * @param {{ topic: Topic | null, parent?: string, onClose: () => void }} props
  */
-export function TopicEditor({ topic, parent = "", onClose, onDone }) {
+export function TopicEditor({ topic, parent = "", onClose }) {
   const topics = useTopics() ?? [];
   const isRoot = topic?.id === "";
   const [first] = useState(() => formOf(topic, parent));
@@ -55,15 +66,12 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
     if (Object.keys(wrong).length) return;
     setSaving(true);
     try {
-      const { name, parent: above, ...body } = bodyOf(form);
+      const { name, parent: place, ...own } = bodyOf(form);
       // The one above all has no name and no place, and its address no id.
-      const kept = isRoot
-        ? await put(inChat("/api/chat/topics"), body)
-        : topic
-          ? await put(inChat(`/api/chat/topics/${encodeURIComponent(topic.id)}`), { name, parent: above, ...body })
-          : await post(inChat("/api/chat/topics"), { name, parent: above, ...body });
+      if (isRoot) await put(inChat("/api/chat/topics"), own);
+      else if (!topic) await post(inChat("/api/chat/topics"), { name, parent: place, ...own });
+      else await put(inChat(`/api/chat/topics/${encodeURIComponent(topic.id)}`), { name, parent: place, ...own });
       await fetchTopics();
-      onDone?.(kept);
       onClose();
     } catch (error) {
       setRefusal(/** @type {Error & { hint?: string }} */ (error));
@@ -71,8 +79,9 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
     }
   };
   const fields = { form, inherited, problems, onChange };
-  const above = parentsFor(rows, topic?.id ?? "new").map((row) => /** @type {const} */ ([row.topic.id, row.path]));
-  const parents = [/** @type {const} */ (["", "(the top)"]), ...above];
+  const above = { ...inherited, directives: inherited.style_directives.join("\n") };
+  const places = parentsFor(rows, topic?.id ?? "new").map((row) => /** @type {const} */ ([row.topic.id, row.path]));
+  const parents = [/** @type {const} */ (["", "(the top)"]), ...places];
   return h(Dialog, {
     title: isRoot ? "Everywhere" : topic ? `Topic: ${topic.name}` : "New topic",
     width: 680,
@@ -102,30 +111,9 @@ export function TopicEditor({ topic, parent = "", onClose, onDone }) {
               })}
             </div>`
       }
-      ${h(Text, {
-        ...fields,
-        name: "system_prompt",
-        label: "System prompt",
-        lines: 6,
-        above: inherited.system_prompt,
-        nothing: "No system prompt",
-      })}
-      ${h(Text, {
-        ...fields,
-        name: "instructions",
-        label: "Instructions",
-        lines: 3,
-        above: inherited.instructions,
-        nothing: "Sent after the system prompt, or after the default prompt of the model's family",
-      })}
-      ${h(Text, {
-        ...fields,
-        name: "directives",
-        label: "Style directives",
-        lines: 3,
-        above: inherited.style_directives.join("\n"),
-        nothing: "One for each line, for instance: Answer in short sentences.",
-      })}
+      ${TEXTS.map(([name, label, lines, nothing]) =>
+        h(Text, { ...fields, key: name, name, label, lines, above: above[name], nothing }),
+      )}
       ${h(Line, {
         label: "Model",
         children: html`${textField(form.model ?? "", (value) => onChange({ model: value.trim() || null }), {
@@ -175,7 +163,7 @@ function Line({ label, problem, children, aside }) {
 /**
  * A text that can be as above, or the topic's own, even if that is none.
  * @param {Fields & { name: "system_prompt" | "instructions" | "directives", label: string, lines: number, above:
- *   string, nothing: string }} props
+ *   string, nothing: string, key?: string }} props
  */
 function Text({ form, onChange, name, label, lines, above, nothing }) {
   const value = form[name];

@@ -22,10 +22,10 @@ import { fetchTopics, useTopics } from "./topic-feed.js";
  */
 
 /**
- * `value` is the topic that is chosen now.
- * @param {{ value: string, onPick: (topic: string) => void, onClose: () => void, title: string }} props
+ * `current` is the topic that is chosen now.
+ * @param {{ current: string, onPick: (topic: string) => void, onClose: () => void, title: string }} props
  */
-export function TopicPicker({ value, onPick, onClose, title }) {
+export function TopicPicker({ current, onPick, onClose, title }) {
   const topics = useTopics();
   const [text, setText] = useState("");
   const rows = useMemo(() => tree(topics ?? []), [topics]);
@@ -42,8 +42,8 @@ export function TopicPicker({ value, onPick, onClose, title }) {
   };
   // Which topics there are must be known before one can be new.
   const offers = useMemo(
-    () => (topics ? offersFor(rows, text, value, { pick, create }) : null),
-    [rows, topics, text, value],
+    () => (topics ? offersFor(rows, text, current, { pick, create }) : null),
+    [rows, topics, text, current],
   );
   return combobox({
     id: "topic",
@@ -79,21 +79,21 @@ const LATER = 300;
 /**
  * @param {readonly Row[]} rows
  * @param {string} text
- * @param {string} value
+ * @param {string} current
  * @param {{ pick: (id: string) => void, create: (wanted: { name: string, parent: string }) => void }} ways
  * @returns {Offer[]}
  */
-function offersFor(rows, text, value, { pick, create }) {
+function offersFor(rows, text, current, { pick, create }) {
   const isSearch = text.trim() !== "";
   const known = findRows(rows, text).map(({ topic, depth, path }) => ({
     key: topic.id,
     label: isSearch ? path : topic.name,
     detail: topic.total ? countOf(topic.total, "pair") : "",
     depth: isSearch ? 0 : depth,
-    isChosen: topic.id === value,
+    isChosen: topic.id === current,
     run: () => pick(topic.id),
   }));
-  const none = { key: "none", label: "No topic", detail: "", depth: 0, isChosen: value === "", run: () => pick("") };
+  const none = { key: "none", label: "No topic", detail: "", depth: 0, isChosen: current === "", run: () => pick("") };
   const made = isSearch ? topicToCreate(rows, text) : null;
   const making = made
     ? [

@@ -12,6 +12,7 @@ import { attempt, toast } from "../../kit/toast.js";
 import { h, html, useRef, useState } from "../../vendor/preact.js";
 import { inChat } from "./chats.js";
 import { formatBytes } from "./core/attachments.js";
+import { view, viewId } from "./feed.js";
 
 /** @typedef {import("../../api-types.d.ts").ImportShown} Counted */
 /**
@@ -188,15 +189,16 @@ const KINDS = /** @type {const} */ ([
   ["jsonl", "JSONL", "For fine-tuning: one conversation per line.", "jsonl"],
 ]);
 
-/** `filter` is the one that the chat shows now. @param {{ view: string, filter: string, onClose: () => void }} props */
-export function ExportDialog({ view, filter, onClose }) {
+/** @param {{ onClose: () => void }} props */
+export function ExportDialog({ onClose }) {
+  const filter = view.value?.filter ?? "";
   const [kind, setKind] = useState(/** @type {string} */ ("markdown"));
   const [isAll, setAll] = useState(filter.trim() === "");
   const [isWhole, setWhole] = useState(false);
   const [isSaving, setSaving] = useState(false);
   const save = async () => {
     const query = new URLSearchParams({
-      view,
+      view: viewId,
       as: kind,
       filter: isAll ? "" : filter,
       whole_topics: isWhole ? "1" : "0",

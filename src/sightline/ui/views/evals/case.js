@@ -2,6 +2,7 @@
 /** One case on one target: the request, the answer, and the results of every grader. */
 
 import { AnswerBody, Ending } from "../../kit/answer.js";
+import { post } from "../../kit/api.js";
 import { button, iconButton } from "../../kit/button.js";
 import { CopyButton } from "../../kit/copy.js";
 import { countOf, duration, money, whole } from "../../kit/core/format.js";
@@ -15,10 +16,10 @@ import { segmentControl } from "../../kit/segmented.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useLayoutEffect, useMemo, useState } from "../../vendor/preact.js";
 import { canHold } from "../interception/feed.js";
-import { exchangeOf, noteKind, turnMessages, verdictStanding } from "./core/case.js";
-import { neighbour, formatScore, filterRows, trialStanding, trialToOpen } from "./core/evals.js";
+import { exchangeOf, noteKind, turnMessages } from "./core/case.js";
+import { neighbour, formatScore, filterRows, trialStanding, trialToOpen, verdictStanding } from "./core/evals.js";
 import { NotThere } from "./eval.js";
-import { adoptInSuite, mediaOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
+import { mediaOf, pathOf, rerun, rerunHeld, useEval, useEvalCase } from "./feed.js";
 import { Mark } from "./marks.js";
 import { rememberCell } from "./matrix.js";
 import { SaveDialog, Source, useSaving } from "./saving.js";
@@ -73,6 +74,7 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
       },
     });
   };
+  const exchange = shown ? exchangeOf(shown) : "";
   const ownCells = run?.matrix.find((each) => each.case === name)?.cells ?? [];
   const trials = ownCells.find((cell) => cell.target === target)?.trials ?? [];
   useShortcuts(
@@ -82,20 +84,12 @@ export function EvalCase({ id, name, target, trial, filter = "", order = "" }) {
       { keys: "n", also: ["]"], label: "Next case", run: () => step(1) },
       { keys: "p", also: ["["], label: "Case before", run: () => step(-1) },
       { keys: "r", label: "Run the case again", run: () => void runAgain() },
-      {
-        keys: "e",
-        label: "Open the request in the editor",
-        run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "sections" }),
-      },
-      {
-        keys: "w",
-        label: "Exact wire",
-        run: () => shown && exchangeOf(shown) && go({ view: "request", id: exchangeOf(shown), tab: "wire" }),
-      },
+      { keys: "e", label: "Open the request in the editor", run: () => exchange && toExchange(exchange) },
+      { keys: "w", label: "Exact wire", run: () => exchange && toExchange(exchange, "wire") },
       {
         keys: "E",
         label: "Edit the request and run the case again",
-        run: () => shown && exchangeOf(shown) && canHold.value && void editAgain(),
+        run: () => exchange && canHold.value && void editAgain(),
       },
       {
         keys: "t",
@@ -269,7 +263,7 @@ function EditNote({ id, shown, saving }) {
   const adopt = () =>
     void saving.propose({
       words: `the input of ${name}`,
-      write: (dry) => adoptInSuite(id, { case: name, target, trial, sha256, dry }),
+      write: (dry) => post(`${pathOf(id)}/case/adopt`, { case: name, target, trial, sha256, dry }),
     });
   return html`<p class="note" role="note">
     ${h(Icon, { name: "edit" })} A person changed the request on its way

@@ -124,6 +124,9 @@ function Side({ letter, run, target, onTarget }) {
   </div>`;
 }
 
+/** @param {string} name @param {any} value */
+const fact = (name, value) => html`<div><dt>${name}</dt><dd class="number">${value}</dd></div>`;
+
 /** @param {{ comparison: Comparison }} props */
 function Verdict({ comparison }) {
   const { passing } = comparison;
@@ -139,40 +142,26 @@ function Verdict({ comparison }) {
     ${comparison.said.length ? html`<p class="compare-sentence">${comparison.said[0]}</p>` : null}
     <div class="compare-numbers stacked">
       <dl class="spendings">
-        <div><dt>mean A</dt><dd class="number">${formatScore(comparison.mean_a) || "–"}</dd></div>
-        <div><dt>mean B</dt><dd class="number">${formatScore(comparison.mean_b) || "–"}</dd></div>
-        <div>
-          <dt>difference</dt>
-          <dd class="number">
-            <b>${formatDifference(comparison.difference) || "–"}</b>
+        ${fact("mean A", formatScore(comparison.mean_a) || "–")}
+        ${fact("mean B", formatScore(comparison.mean_b) || "–")}
+        ${fact(
+          "difference",
+          html`<b>${formatDifference(difference) || "–"}</b>
             ${
-              comparison.low !== null &&
-              comparison.high !== null &&
-              html`<span class="soft"> (${formatDifference(comparison.low)} to ${formatDifference(comparison.high)})
-              </span>`
-            }
-          </dd>
-        </div>
-        <div>
-          <dt>B better / worse / same</dt>
-          <dd class="number">${comparison.wins} / ${comparison.losses} / ${comparison.ties}</dd>
-        </div>
-        ${
-          comparison.p === null
-            ? null
-            : html`<div>
-          <dt>${comparison.test}</dt><dd class="number">${formatChance(comparison.p)}</dd>
-        </div>`
-        }
+              low !== null &&
+              high !== null &&
+              html`<span class="soft"> (${formatDifference(low)} to ${formatDifference(high)})</span>`
+            }`,
+        )}
+        ${fact("B better / worse / same", `${comparison.wins} / ${comparison.losses} / ${comparison.ties}`)}
+        ${comparison.p === null ? null : fact(comparison.test, formatChance(comparison.p))}
         ${
           passing &&
-          html`<div>
-            <dt>passes</dt>
-            <dd class="number">
-              ${formatDifference(passing.difference)}
-              <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${formatChance(passing.p)}</span>
-            </dd>
-          </div>`
+          fact(
+            "passes",
+            html`${formatDifference(passing.difference)}
+              <span class="soft">, ${passing.wins} more, ${passing.losses} fewer, ${formatChance(passing.p)}</span>`,
+          )
         }
       </dl>
       ${

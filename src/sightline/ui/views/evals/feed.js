@@ -8,10 +8,8 @@ import { useEffect } from "../../vendor/preact.js";
 import { mode, setMode } from "../interception/feed.js";
 import { held, onHeld } from "../traffic/feed.js";
 
+/** @import { SuiteChecked, SuiteOpened } from "../../api-types.d.ts" */
 /** @import { Eval } from "./core/evals.js" */
-
-/** What a recorded exchange would be as a case. @typedef {import("../../api-types.d.ts").MadeShown} Made */
-/** What was written into a suite, or would be. @typedef {import("../../api-types.d.ts").SavedShown} Saved */
 
 /** What has changed is asked for at most this often: a run of many cases tells of each. */
 const OFTEN_MS = 400;
@@ -19,7 +17,7 @@ const OFTEN_MS = 400;
 const LOOK_MS = 2000;
 
 /** @param {string} run @returns {`/api/evals/${string}`} */
-function pathOf(run) {
+export function pathOf(run) {
   return `/api/evals/${encodeURIComponent(run)}`;
 }
 
@@ -165,29 +163,18 @@ export async function rerunHeld(run, name, target, opened) {
   return now;
 }
 
-/** One suite with its text, and the targets for it. @typedef {import("../../api-types.d.ts").SuiteOpened} Suite */
-/** A suite in the list. @typedef {import("../../api-types.d.ts").SuiteShown} SuiteRow */
-/** What is wrong in a suite, and where. @typedef {import("../../api-types.d.ts").SuiteProblem} SuiteProblem */
-
 /** The suites of the configured folder. */
 export const useSuites = () => useResource("/api/evals/suites");
 
-/** @param {string} file @returns {Promise<Suite>} */
+/** One suite with its text, and the targets for it. @param {string} file @returns {Promise<SuiteOpened>} */
 export const openSuite = (file) => get(withQuery("/api/evals/suite", { file }));
 
 /**
  * Write a whole suite; with `dry` only check it. One with problems is not written.
  * @param {{ file: string, yaml: string, sha256?: string, dry?: boolean }} suite
- * @returns {Promise<import("../../api-types.d.ts").SuiteChecked>}
+ * @returns {Promise<SuiteChecked>}
  */
 export const writeSuite = (suite) => put("/api/evals/suite", suite);
-
-/**
- * Start a run of a suite.
- * @param {{ file: string, targets: readonly string[], trials?: number }} wanted
- * @returns {Promise<Eval>}
- */
-export const runSuite = (wanted) => post("/api/evals", wanted);
 
 /** What is under way is finished. @param {string} run */
 export const stopEval = (run) => tell(`${pathOf(run)}/stop`, {});
@@ -206,43 +193,3 @@ export const mediaOf = (run, shown, turn) =>
     trial: String(shown.trial),
     turn: turn === undefined ? "" : String(turn),
   });
-
-/**
- * Write a value back into the suite's file; with `dry` only tell what would change.
- * @param {string} run
- * @param {{ case: string, path: readonly (string | number)[], value: unknown, sha256: string, dry?: boolean }} change
- */
-export const saveInSuite = (run, change) => post(`${pathOf(run)}/case/save`, change);
-
-/**
- * Write what a person changed in the request of a try into its case.
- * @param {string} run
- * @param {{ case: string, target: string, trial: number, sha256: string, dry?: boolean }} change
- */
-export const adoptInSuite = (run, change) => post(`${pathOf(run)}/case/adopt`, change);
-
-/**
- * Take a change back: the file as it was, byte for byte.
- * @param {string} run
- * @param {{ case: string, sha256: string }} change
- */
-export const undoInSuite = (run, change) => post(`${pathOf(run)}/case/undo`, change);
-
-/**
- * Propose a case of what is on record; from turn k on it is held live. Without k, a good answer contains these words.
- * @param {readonly string[]} exchanges
- * @param {number | null} fromTurn
- * @param {string} contains
- */
-export const makeCase = (exchanges, fromTurn, contains) =>
-  post("/api/evals/make", { exchanges, contains, ...(fromTurn !== null && { from_turn: fromTurn }) });
-
-/**
- * Append it to a suite.
- * @param {string} file
- * @param {string} yaml
- * @param {readonly string[]} exchanges
- * @param {number | null} fromTurn
- */
-export const saveMade = (file, yaml, exchanges, fromTurn) =>
-  post("/api/evals/save", { file, yaml, exchanges, ...(fromTurn !== null && { from_turn: fromTurn }) });

@@ -1,6 +1,7 @@
 // @ts-check
 /** “Make a case of this”: proposes a recorded exchange as a case, which the user edits and saves in a suite. */
 
+import { post } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
@@ -10,10 +11,9 @@ import { foldBlock } from "../../kit/fold-block.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { fileNamed } from "./core/case.js";
-import { makeCase, saveMade } from "./feed.js";
 import { FileNameField, RunDialog } from "./suites.js";
 
-/** @import { Made } from "./feed.js" */
+/** @import { MadeShown } from "../../api-types.d.ts" */
 /** @typedef {{ message: string, hint?: string }} Refusal */
 
 const NEW = "\0new";
@@ -22,9 +22,12 @@ let lastFile = "";
 /** What a new file is called, unless the user has a better name. */
 const USUAL = "recorded.yaml";
 
+/** From this turn on a case is held live; without one, it is not. @param {number | null} turn */
+const liveFrom = (turn) => (turn === null ? {} : { from_turn: turn });
+
 /** @param {{ exchanges: readonly string[], onClose: () => void }} props */
 export function MakeCase({ exchanges, onClose }) {
-  const [made, setMade] = useState(/** @type {Made | null} */ (null));
+  const [made, setMade] = useState(/** @type {MadeShown | null} */ (null));
   const [text, setText] = useState("");
   const [fromTurn, setFromTurn] = useState(/** @type {number | null} */ (null));
   const [suite, setSuite] = useState("");
@@ -42,7 +45,7 @@ export function MakeCase({ exchanges, onClose }) {
   const propose = async (/** @type {number | null} */ turn, /** @type {string} */ words) => {
     const own = (latest.current += 1);
     try {
-      const response = await makeCase(exchanges, turn, words);
+      const response = await post("/api/evals/make", { exchanges, contains: words, ...liveFrom(turn) });
       if (own !== latest.current) return;
       if (made && text !== made.yaml) {
         const [before, beforeTurn] = [text, fromTurn];
@@ -76,7 +79,7 @@ export function MakeCase({ exchanges, onClose }) {
     setSaving(true);
     try {
       await proposing.current;
-      const saved = await saveMade(file, written.current, exchanges, fromTurn);
+      const saved = await post("/api/evals/save", { file, yaml: written.current, exchanges, ...liveFrom(fromTurn) });
       lastFile = saved.file;
       toast(`The case is in ${saved.file}.`, { hint: `At a terminal: sightline eval run ${saved.file}` });
       if (isRun) setToRun(saved.file);
@@ -197,7 +200,7 @@ function SuiteChoice({ suites, suite, name, onSuite, onName }) {
     ${suite === NEW && h(FileNameField, { name, onName })}`;
 }
 
-/** What was replaced, put beside, and left out. @param {{ made: Made }} props */
+/** What was replaced, put beside, and left out. @param {{ made: MadeShown }} props */
 function About({ made }) {
   const placeholders = Object.entries(made.placeholders);
   const { left } = made;

@@ -27,24 +27,18 @@ import {
 import { toneOf } from "./marks.js";
 
 /** @import { Cell } from "../../api-types.d.ts" */
-/** @import { Eval, MatrixRow, Standing } from "./core/evals.js" */
+/** @import { Eval, MatrixRow } from "./core/evals.js" */
 
 const PAGE = 200;
 /** Up to so many results show their answers without being asked to. */
 const FEW = 60;
+/** What can be looked at alone: the word of the filter, its name, and how such cells stand. */
 const CHOICES = /** @type {const} */ ([
-  ["", "All"],
-  ["is:failed", "Failed"],
-  ["is:error", "Errors"],
-  ["is:not-graded", "Not graded"],
-  ["is:passed", "Passed"],
+  ["is:failed", "Failed", "failed"],
+  ["is:error", "Errors", "error"],
+  ["is:not-graded", "Not graded", "not graded"],
+  ["is:passed", "Passed", "passed"],
 ]);
-const SHOWN = /** @type {Record<string, Standing>} */ ({
-  "is:failed": "failed",
-  "is:error": "error",
-  "is:not-graded": "not graded",
-  "is:passed": "passed",
-});
 
 /** The cell that was looked at last: who comes back is there again. */
 let lastOpened = { run: "", case: "", target: "" };
@@ -77,10 +71,9 @@ export function Matrix({ run, filter, order }) {
     column: Math.min(here.column, Math.max(targets.length - 1, 0)),
   };
   const among = useMemo(() => orderOf(filter, order), [filter, order]);
-  const write = (/** @type {string} */ text) =>
-    go({ view: "eval", id: run.run, ...orderOf(text, order) }, { isReplacing: true });
-  const setOrder = (/** @type {string} */ wanted) =>
-    go({ view: "eval", id: run.run, ...orderOf(filter, wanted) }, { isReplacing: true });
+  const show = (/** @type {Among} */ wanted) => go({ view: "eval", id: run.run, ...wanted }, { isReplacing: true });
+  const write = (/** @type {string} */ text) => show(orderOf(text, order));
+  const setOrder = (/** @type {string} */ wanted) => show(orderOf(filter, wanted));
   // It is drawn by then, and the next key finds it.
   const focusSoon = (/** @type {{ row: number, column: number }} */ to) =>
     queueMicrotask(() =>
@@ -126,9 +119,10 @@ export function Matrix({ run, filter, order }) {
     setHere(next);
     focusSoon(next);
   }, [filter, order]);
-  const standing = CHOICES.find(([words]) => words && filter.split(/\s+/).includes(words))?.[0] ?? "";
-  const choose = (/** @type {string} */ words) =>
-    write([...filter.split(/\s+/).filter((each) => each && !(each in SHOWN)), words].filter(Boolean).join(" "));
+  const filterWords = filter.split(/\s+/).filter(Boolean);
+  const standing = CHOICES.find(([words]) => filterWords.includes(words))?.[0] ?? "";
+  const others = filterWords.filter((each) => CHOICES.every(([words]) => words !== each));
+  const choose = (/** @type {string} */ words) => write([...others, words].filter(Boolean).join(" "));
   return html`<section class="eval-matrix" aria-label="Cases">
     <div class="matrix-tools in-row">
       <span class="matrix-filter">
@@ -155,12 +149,13 @@ export function Matrix({ run, filter, order }) {
       ${segmentControl({
         label: "Which cases",
         value: standing,
-        choices: CHOICES.filter(([words]) => !words || words === standing || counts[SHOWN[words]]).map(
-          ([words, label]) => ({
-            value: words,
-            label: words ? html`${label} <span class="number">${counts[SHOWN[words]]}</span>` : label,
-          }),
-        ),
+        choices: [
+          { value: "", label: "All" },
+          ...CHOICES.filter(([words, , shown]) => words === standing || counts[shown]).map(([value, label, shown]) => ({
+            value,
+            label: html`${label} <span class="number">${counts[shown]}</span>`,
+          })),
+        ],
         onChange: choose,
       })}
       <span class="shell-gap"></span>

@@ -4,7 +4,7 @@
  * file.
  */
 
-import { ApiError } from "../../kit/api.js";
+import { ApiError, post } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { Dialog } from "../../kit/dialog.js";
 import { Icon } from "../../kit/icon.js";
@@ -12,27 +12,21 @@ import { JsonView } from "../../kit/json-view.js";
 import { LineDiff } from "../../kit/line-diff.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { h, html, useMemo, useState } from "../../vendor/preact.js";
-import { pathOf, pathWords } from "./core/case.js";
-import { saveInSuite, undoInSuite } from "./feed.js";
+import { pathFrom, pathWords } from "./core/case.js";
+import { pathOf } from "./feed.js";
 
 /** @import { Case } from "./core/case.js" */
-/** @import { Saved } from "./feed.js" */
+/** @import { SavedShown as Saved } from "../../api-types.d.ts" */
 /**
  * `words` name what is changed; `write` writes it, or tells what it would write.
  * @typedef {{ words: string, write: (dry: boolean) => Promise<Saved> }} Proposal
  */
-/**
- * @typedef {{ propose: (proposal: Proposal) => Promise<void>, undo: () => Promise<void>, accept: () => Promise<void>,
- *   refuse:
- * () => void, reload: () => void, asked: { proposal: Proposal, saved: Saved } | null, done: { words: string, saved:
- * Saved } |
- *   null, isStale: boolean, isBusy: boolean }} Saving
- */
+/** @typedef {ReturnType<typeof useSaving>} Saving */
 
-/** @param {string} run @param {string} name @param {() => void} onReload @returns {Saving} */
+/** @param {string} run @param {string} name @param {() => void} onReload */
 export function useSaving(run, name, onReload) {
-  const [asked, setAsked] = useState(/** @type {Saving["asked"]} */ (null));
-  const [done, setDone] = useState(/** @type {Saving["done"]} */ (null));
+  const [asked, setAsked] = useState(/** @type {{ proposal: Proposal, saved: Saved } | null} */ (null));
+  const [done, setDone] = useState(/** @type {{ words: string, saved: Saved } | null} */ (null));
   const [isStale, setStale] = useState(false);
   const [isBusy, setBusy] = useState(false);
   /** @template T @param {() => Promise<T>} what @returns {Promise<T | null>} */
@@ -52,10 +46,11 @@ export function useSaving(run, name, onReload) {
     const saved = await tried(() => proposal.write(true));
     if (saved) setAsked({ proposal, saved });
   };
-  const undoing = async (/** @type {Saved} */ saved) => {
-    if (!(await tried(() => undoInSuite(run, { case: name, sha256: saved.sha256 })))) return;
+  const undo = async () => {
+    const { file, sha256 } = done?.saved ?? {};
+    if (!sha256 || !(await tried(() => post(`${pathOf(run)}/case/undo`, { case: name, sha256 })))) return;
     setDone(null);
-    toast(`${saved.file} is as it was.`);
+    toast(`${file} is as it was.`);
     onReload();
   };
   const accept = async () => {
@@ -71,14 +66,12 @@ export function useSaving(run, name, onReload) {
   return {
     propose,
     accept,
+    undo,
     asked,
     done,
     isStale,
     isBusy,
     refuse: () => setAsked(null),
-    undo: async () => {
-      if (done) await undoing(done.saved);
-    },
     reload: () => {
       setStale(false);
       onReload();
@@ -150,10 +143,11 @@ export function Source({ run, shown, saving, onRerun }) {
   const place = shown.place.file ? `${shown.place.file}${shown.place.line ? `:${shown.place.line}` : ""}` : "";
   /** @param {string} pointer @param {unknown} value */
   const save = (pointer, value) => {
-    const path = pathOf(shown.source, pointer);
+    const path = pathFrom(shown.source, pointer);
     void saving.propose({
       words: pathWords(path),
-      write: (dry) => saveInSuite(run, { case: shown.case, path, value, sha256: shown.source_sha256, dry }),
+      write: (dry) =>
+        post(`${pathOf(run)}/case/save`, { case: shown.case, path, value, sha256: shown.source_sha256, dry }),
     });
   };
   if (!place && !text) return null;

@@ -3,8 +3,8 @@
 
 import { JsonView } from "../../kit/json-view.js";
 import { h, html, useState } from "../../vendor/preact.js";
-import { isNoteworthy, scoreFacts, verdictStanding } from "./core/case.js";
-import { formatScore } from "./core/evals.js";
+import { isNoteworthy, scoreFacts } from "./core/case.js";
+import { formatScore, verdictStanding } from "./core/evals.js";
 import { Mark } from "./marks.js";
 
 /** @import { Check, Score } from "../../api-types.d.ts" */

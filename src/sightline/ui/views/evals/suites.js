@@ -2,6 +2,7 @@
 /** The suites of the configured folder: write one, see what is wrong in which line, pick targets and run it. */
 
 import { about } from "../../kit/about.js";
+import { post } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
 import { Dialog } from "../../kit/dialog.js";
@@ -11,9 +12,9 @@ import { go } from "../../kit/navigation.js";
 import { toast } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { fileNamed } from "./core/case.js";
-import { openSuite, runSuite, useSuites, writeSuite } from "./feed.js";
+import { openSuite, useSuites, writeSuite } from "./feed.js";
 
-/** @import { Suite, SuiteProblem, SuiteRow } from "./feed.js" */
+/** @import { SuiteOpened, SuiteProblem, SuiteShown } from "../../api-types.d.ts" */
 /** @typedef {{ message: string, hint?: string }} Refusal */
 /** What is open: the list, a suite to edit (none is a new one), or one to run. */
 /** @typedef {{ kind: "list" } | { kind: "edit", file: string } | { kind: "run", file: string }} Opened */
@@ -61,7 +62,7 @@ function SuiteList({ onOpen, onClose }) {
   });
 }
 
-/** @param {{ suite: SuiteRow, onOpen: (opened: Opened) => void, key?: string }} props */
+/** @param {{ suite: SuiteShown, onOpen: (opened: Opened) => void, key?: string }} props */
 function SuiteLine({ suite, onOpen }) {
   const wrong = suite.problems.filter((each) => (each.severity ?? "error") === "error");
   return html`<li class="in-row">
@@ -88,7 +89,7 @@ function problemLine(problem) {
 
 /** @param {{ file: string, onClose: () => void, onRun: (file: string) => void, key?: string }} props */
 function SuiteEditor({ file, onClose, onRun }) {
-  const [suite, setSuite] = useState(/** @type {Suite | null} */ (null));
+  const [suite, setSuite] = useState(/** @type {SuiteOpened | null} */ (null));
   const [name, setName] = useState("");
   const [text, setText] = useState(file ? "" : FIRST);
   const [problems, setProblems] = useState(/** @type {readonly SuiteProblem[]} */ ([]));
@@ -192,7 +193,7 @@ function SuiteEditor({ file, onClose, onRun }) {
 
 /** @param {{ file: string, onClose: () => void, onDone: () => void, key?: string }} props */
 export function RunDialog({ file, onClose, onDone }) {
-  const [suite, setSuite] = useState(/** @type {Suite | null} */ (null));
+  const [suite, setSuite] = useState(/** @type {SuiteOpened | null} */ (null));
   const [names, setNames] = useState(/** @type {readonly string[]} */ ([]));
   const [picked, setPicked] = useState(/** @type {readonly string[]} */ ([]));
   const [model, setModel] = useState("");
@@ -221,7 +222,7 @@ export function RunDialog({ file, onClose, onDone }) {
     if (model.trim()) return add();
     setBusy(true);
     try {
-      const run = await runSuite({ file, targets: picked, ...(trials && { trials: Number(trials) }) });
+      const run = await post("/api/evals", { file, targets: picked, ...(trials && { trials: Number(trials) }) });
       onDone();
       go({ view: "eval", id: run.run });
     } catch (error) {

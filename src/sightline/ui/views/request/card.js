@@ -9,12 +9,11 @@ import { memo } from "../../kit/memo.js";
 import { Menu } from "../../kit/menu.js";
 import { toExchange } from "../../kit/navigation.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
-import { edit, insert } from "./actions.js";
+import { edit, insert, Problems } from "./actions.js";
 import { band, predictTokens, short, toolSizes } from "./core/budget.js";
 import { isProse, isText, placeOf } from "./core/exchange.js";
 import { JsonPane, TextPane } from "./editing.js";
 import { PartBody, partName } from "./part.js";
-import { Problems } from "./problems.js";
 
 /** @import { Section, SectionPart } from "../../api-types.d.ts" */
 /** @import { Problem } from "./core/exchange.js" */

@@ -2,7 +2,7 @@
 /** Replay: send the request again, as it was, edited, or to several models, and compare the answers. */
 
 import { about } from "../../kit/about.js";
-import { bytes, onAnnounced, onFact, stopAll } from "../../kit/api.js";
+import { bytes } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { countOf, duration, money } from "../../kit/core/format.js";
 import { Editor } from "../../kit/editor.js";
@@ -11,16 +11,14 @@ import { Icon } from "../../kit/icon.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { PanelHead } from "../../kit/notices.js";
-import { followTogether, useResource } from "../../kit/resource.js";
+import { useResource } from "../../kit/resource.js";
 import { attempt } from "../../kit/toast.js";
 import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { short } from "./core/budget.js";
+import { followExchange } from "./reply.js";
 
 /** @import { Desk } from "./desk.js" */
 /** @typedef {{ id: string, label: string, isOwn: boolean }} Column */
-
-/** What arrives within so many milliseconds is asked for together. */
-const TOGETHER = 300;
 
 /** @param {{ desk: Desk, onClose: () => void }} props */
 export function Compare({ desk, onClose }) {
@@ -161,14 +159,7 @@ function Models({ models, own, chosen, onChange, onSend }) {
 /** @param {{ column: Column, key?: string }} props */
 function Result({ column }) {
   const path = /** @type {const} */ (`/api/exchanges/${encodeURIComponent(column.id)}`);
-  const follow = followTogether(
-    (changed) =>
-      stopAll(
-        onFact((fact) => fact.exchange === column.id && changed()),
-        onAnnounced("more", changed),
-      ),
-    TOGETHER,
-  );
+  const follow = followExchange(column.id);
   const { value: line, trouble } = useResource(`${path}?frames=0`, follow);
   const reply = /** @type {any} */ (useResource(`${path}/reply`, follow).value?.reply);
   const usage = reply?.usage ?? line?.tokens ?? {};

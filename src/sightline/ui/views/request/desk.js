@@ -1,8 +1,9 @@
 // @ts-check
 /** The state of one open exchange: the server's view of it, pending edits, and the actions on it. */
 
-import { get, onAnnounced, onFact, onReconnect, post } from "../../kit/api.js";
+import { get, onAnnounced, onFact, onReconnect, post, stopAll } from "../../kit/api.js";
 import { Edits, nameOf } from "../../kit/core/edits.js";
+import { countOf } from "../../kit/core/format.js";
 import { toast, toastError } from "../../kit/toast.js";
 import { batch, computed, signal } from "../../vendor/preact.js";
 import { refreshMasks } from "../interception/kept-edits.js";
@@ -82,30 +83,26 @@ export class Desk {
     });
     /** One value of a tool or an option. @type {(pointer: string, value: unknown) => void} */
     this.setLeaf = (pointer, value) => void this.apply({ op: "set", pointer, value });
-    /** @type {(() => void)[]} */
-    this._stops = [];
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this._timer = undefined;
+    this._stop = () => {};
     this._isClosed = false;
     /** @type {Fact[]} */
     this._arrived = [];
   }
 
   open() {
-    this._stops = [
+    this._stop = stopAll(
       onFact((fact) => this._heardOf(fact)),
       onAnnounced("more", () => this._loadAgain()),
       onReconnect(() => void this.load()),
-    ];
+    );
     void this.load();
   }
 
   close() {
     void this._edits.flush();
     this._isClosed = true;
-    clearTimeout(this._timer);
     clearTimeout(this._again);
-    for (const stop of this._stops) stop();
+    this._stop();
   }
 
   async load() {
@@ -248,7 +245,7 @@ export class Desk {
       return;
     }
     this._next = run;
-    this._timer = setTimeout(() => {
+    setTimeout(() => {
       const next = this._next;
       this._next = null;
       if (!this._isClosed) next?.();
@@ -280,14 +277,11 @@ export class Desk {
   /** @param {View} answer @param {Operation} operation */
   _answered(answer, operation) {
     const name = String(operation.part ?? operation.section ?? "");
+    const kept = answer.kept?.length ?? 0;
     if (this.refusals.value.has(name)) this._tellRefusal(name, "");
     this._answers++;
     if (operation.op === "keep")
-      toast(
-        answer.kept?.length === 1
-          ? "1 edit is kept for later requests."
-          : `${answer.kept?.length ?? 0} edits are kept for later requests.`,
-      );
+      toast(`${countOf(kept, "edit")} ${kept === 1 ? "is" : "are"} kept for later requests.`);
     // A mask was made, taken away or brought back without any fact that would tell.
     if (["keep", "undo", "redo", "reset"].includes(operation.op) || this.keep.peek()) refreshMasks();
     if (!answer.order) this._isForeign = true;
@@ -455,14 +449,6 @@ export class Desk {
   async replay(change) {
     const { id } = await post(`${this.path}/replay`, change);
     return id;
-  }
-
-  get isEditable() {
-    return isHeld(this.view.value);
-  }
-
-  get isOver() {
-    return isOver(this.view.value);
   }
 }
 

@@ -19,13 +19,15 @@ import { MakeCase } from "../evals/make.js";
 import { held } from "../traffic/feed.js";
 import { Forget, ofSession } from "../traffic/forget.js";
 import { Share } from "../traffic/share.js";
-import { holdClock, isHeld, nameOf, proof, sendable } from "./core/exchange.js";
+import { holdClock, isHeld, nameOf, proof, whyNotSendable } from "./core/exchange.js";
 
 /** @import { View } from "./core/exchange.js" */
 /** @import { Desk } from "./desk.js" */
 /** @import { Selection } from "../traffic/forget.js" */
 
+/** @import { Choice } from "../../kit/menu.js" */
 /** @typedef {"" | "answer" | "compare" | "masks"} Panel */
+/** What a dialog is about. @typedef {{ wanted: Selection, what: string }} Chosen */
 
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 export function Header({ desk, view, panel, onPanel }) {
@@ -93,7 +95,6 @@ function Queue({ view }) {
   const waiting = held.value;
   if (waiting.length < 2) return null;
   const at = waiting.findIndex((line) => line.id === view.id);
-  const next = waiting[(at + 1) % waiting.length];
   return html`<span class="queue">
     ${h(Menu, {
       label: `${waiting.length} requests are held`,
@@ -106,7 +107,7 @@ function Queue({ view }) {
         run: () => toExchange(line.id),
       })),
     })}
-    ${button("Next", () => toExchange(next.id), { kind: "quiet", keys: "n", title: "Next held request (n)" })}
+    ${button("Next", () => nextHeld(view.id), { kind: "quiet", keys: "n", title: "Next held request (n)" })}
   </span>`;
 }
 
@@ -136,7 +137,7 @@ const SEND_CHOICES = /** @type {const} */ ([
 
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function HoldActions({ desk, view, panel, onPanel }) {
-  const may = sendable(view);
+  const why = whyNotSendable(view);
   const doing = desk.doing.value;
   const isCalls = view.hold?.phase === "tool_calls";
   const send = () => void desk.send();
@@ -172,8 +173,8 @@ function HoldActions({ desk, view, panel, onPanel }) {
       kind: "primary send",
       icon: "send",
       keys: panel === "answer" ? "" : "ctrl+enter",
-      title: may.why || "Send exactly what is shown",
-      isDisabled: !may.ok || doing !== "",
+      title: why || "Send exactly what is shown",
+      isDisabled: why !== "" || doing !== "",
     })}
     ${
       view.dirty && !isCalls && !view.raw
@@ -273,22 +274,31 @@ function Countdown({ view }) {
 
 /** @param {{ desk: Desk, view: View, panel: Panel, onPanel: (panel: Panel) => void }} props */
 function AfterActions({ desk, view, panel, onPanel }) {
-  const [isMaking, setMaking] = useState(false);
+  const [dialog, setDialog] = useState(/** @type {any} */ (null));
   const isRaw = Boolean(view.raw);
   const canReplay = !isRaw || view.transport !== "websocket";
   const replay = () => (isRaw ? void sendAgain(desk) : onPanel(panel === "compare" ? "" : "compare"));
   const hasEvals = !isRaw && (about.value.places?.includes("evals") ?? false);
-  const [deleting, setDeleting] = useState(/** @type {{ wanted: Selection, what: string } | null} */ (null));
-  const [sharing, setSharing] = useState(/** @type {{ wanted: Selection, what: string } | null} */ (null));
+  const onClose = () => setDialog(null);
+  const makeCase = () => setDialog(h(MakeCase, { exchanges: [view.id], onClose }));
+  const share = (/** @type {Chosen} */ chosen) => setDialog(h(Share, { ...chosen, onClose }));
+  const forget = (/** @type {Chosen} */ chosen) => setDialog(h(Forget, { ...chosen, onClose, onGone: toTraffic }));
   const one = { wanted: { exchanges: [view.id] }, what: "this request" };
   const session = { wanted: ofSession(view.session ?? ""), what: `session ${view.session}` };
+  /** @type {(verb: string, keys: string, run: (chosen: Chosen) => void, isDanger?: boolean) => Choice[]} */
+  const oneOrSession = (verb, keys, run, isDanger) => [
+    { label: `${verb} this request…`, keys, isDanger, run: () => run(one) },
+    ...(view.session
+      ? [{ label: `${verb} its session…`, detail: view.session, isDanger, run: () => run(session) }]
+      : []),
+  ];
   useShortcuts(
     "Request",
     [
       ...(canReplay ? [{ keys: "r", label: isRaw ? "Send again" : "Replay and compare", run: replay }] : []),
-      ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: () => setMaking(true) }] : []),
-      { keys: "S", label: "Share this request", run: () => setSharing(one) },
-      { keys: "delete", label: "Delete this request", run: () => setDeleting(one) },
+      ...(hasEvals ? [{ keys: "M", label: "Make a case of this", run: makeCase }] : []),
+      { keys: "S", label: "Share this request", run: () => share(one) },
+      { keys: "delete", label: "Delete this request", run: () => forget(one) },
     ],
     [view.id, panel, hasEvals],
   );
@@ -308,7 +318,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
     ${
       hasEvals &&
       view.state !== "sending" &&
-      button("Make a case of this", () => setMaking(true), {
+      button("Make a case of this", makeCase, {
         kind: "quiet",
         title: "Put it into a suite of evals (Shift+M)",
       })
@@ -317,30 +327,18 @@ function AfterActions({ desk, view, panel, onPanel }) {
       label: "Share",
       align: "left",
       children: h(Icon, { name: "share" }),
-      choices: [
-        { label: "Share this request…", keys: "S", run: () => setSharing(one) },
-        ...(view.session
-          ? [{ label: "Share its session…", detail: view.session, run: () => setSharing(session) }]
-          : []),
-      ],
+      choices: oneOrSession("Share", "S", share),
     })}
-    ${sharing ? h(Share, { ...sharing, onClose: () => setSharing(null) }) : null}
     ${
       view.state !== "sending" &&
       h(Menu, {
         label: "Delete",
         align: "left",
         children: h(Icon, { name: "trash" }),
-        choices: [
-          { label: "Delete this request…", isDanger: true, keys: "delete", run: () => setDeleting(one) },
-          ...(view.session
-            ? [{ label: "Delete its session…", detail: view.session, isDanger: true, run: () => setDeleting(session) }]
-            : []),
-        ],
+        choices: oneOrSession("Delete", "delete", forget, true),
       })
     }
-    ${deleting ? h(Forget, { ...deleting, onClose: () => setDeleting(null), onGone: toTraffic }) : null}
-    ${isMaking ? h(MakeCase, { exchanges: [view.id], onClose: () => setMaking(false) }) : null}
+    ${dialog}
     ${
       view.origin &&
       html`<a class="button quiet" href=${`#/x/${encodeURIComponent(view.origin)}`}>
@@ -370,9 +368,7 @@ function AfterActions({ desk, view, panel, onPanel }) {
 }
 
 /** Send what passed as it was once more, and look at that. @param {Desk} desk */
-async function sendAgain(desk) {
-  await attempt(async () => toExchange(await desk.replay({})));
-}
+const sendAgain = (desk) => attempt(async () => toExchange(await desk.replay({})));
 
 /** The promise of the product, in one line. @param {{ view: View }} props */
 function Proof({ view }) {

@@ -1,15 +1,16 @@
 // @ts-check
 /** The reply, assembled as it arrives, and its raw frames. */
 
-import { get } from "../../kit/api.js";
+import { onAnnounced, onFact, stopAll } from "../../kit/api.js";
 import { button } from "../../kit/button.js";
 import { copyText } from "../../kit/copy.js";
 import { duration, whole } from "../../kit/core/format.js";
 import { JsonView } from "../../kit/json-view.js";
 import { LongText, looksLikeJson } from "../../kit/long-text.js";
 import { FaultNote } from "../../kit/notices.js";
+import { followTogether, useResource } from "../../kit/resource.js";
 import { segmentControl } from "../../kit/segmented.js";
-import { h, html, useEffect, useRef, useState } from "../../vendor/preact.js";
+import { h, html, useState } from "../../vendor/preact.js";
 import { isHeld } from "./core/exchange.js";
 
 /** @import { Desk } from "./desk.js" */
@@ -21,51 +22,30 @@ import { isHeld } from "./core/exchange.js";
  * @typedef {{ parts?: ReplyPart[], finish?: string, usage?: Record<string, number>, model?: string, id?: string,
  *   fault?: { code: string, message: string } }} Folded
  */
-/** @typedef {{ reply: Folded | null, raw: string, events: number, by_hand?: boolean }} Answer */
 
-const PAUSE = 200;
+/** What arrives within so many milliseconds is asked for together. */
+const TOGETHER = 300;
 
-/** @param {Desk} desk */
-function useReply(desk) {
-  const [answer, setAnswer] = useState(/** @type {Answer | null} */ (null));
-  const [problem, setProblem] = useState("");
-  const isAsking = useRef(false);
-  const isMissed = useRef(false);
-  const [again, setAgain] = useState(0);
-  const stream = desk.heard.value;
-  const state = desk.view.value?.state;
-  useEffect(() => {
-    // One question at a time: the next follows the answer, however fast pieces arrive.
-    const timer = setTimeout(
-      async () => {
-        isMissed.current = isAsking.current;
-        if (isAsking.current) return;
-        isAsking.current = true;
-        try {
-          setAnswer(await get(`${desk.path}/reply`));
-          setProblem("");
-        } catch (error) {
-          setProblem(/** @type {Error} */ (error).message);
-        } finally {
-          isAsking.current = false;
-          if (isMissed.current) setAgain((count) => count + 1);
-        }
-      },
-      answer ? PAUSE : 0,
-    );
-    return () => clearTimeout(timer);
-  }, [desk, stream, state, again]);
-  return { answer, problem };
-}
+/** Follows what arrives of an exchange. @param {string} id */
+export const followExchange = (id) =>
+  followTogether(
+    (changed) =>
+      stopAll(
+        onFact((fact) => fact.exchange === id && changed()),
+        onAnnounced("more", changed),
+      ),
+    TOGETHER,
+  );
 
 /** @param {{ desk: Desk }} props */
 export function Reply({ desk }) {
   const view = desk.view.value;
-  const { answer, problem } = useReply(desk);
+  const { value: answer, trouble } = useResource(`${desk.path}/reply`, followExchange(desk.id));
+  const folded = /** @type {Folded | null | undefined} */ (answer?.reply);
   const [isRaw, setRaw] = useState(false);
   const isLive = view?.state === "sending";
   // What is still arriving has no end yet, so that it has none is no fault.
-  const reply = isLive && answer?.reply ? { ...answer.reply, finish: undefined, fault: undefined } : answer?.reply;
+  const reply = isLive && folded ? { ...folded, finish: undefined, fault: undefined } : folded;
   const parts = reply?.parts ?? [];
   const hasNothing = !parts.length && !answer?.raw && !reply?.fault;
   return html`<div class="reply">
@@ -109,7 +89,7 @@ export function Reply({ desk }) {
       )}
     </div>
     <div class="reply-body" aria-live=${isLive ? "polite" : null} aria-busy=${isLive}>
-      ${problem ? html`<div class="empty"><p class="soft">${problem}</p></div>` : null}
+      ${trouble ? html`<div class="empty"><p class="soft">${trouble.message}</p></div>` : null}
       ${
         answer &&
         isRaw &&

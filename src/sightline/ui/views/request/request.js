@@ -18,12 +18,11 @@ import { Answer } from "./answer.js";
 import { CacheLine } from "./cache-line.js";
 import { Compare } from "./compare.js";
 import { short } from "./core/budget.js";
-import { isHeld, nameOf } from "./core/exchange.js";
+import { errorsOf, isHeld, nameOf } from "./core/exchange.js";
 import { Desk } from "./desk.js";
 import { Diff } from "./diff.js";
 import { Header } from "./header.js";
 import { Headers } from "./headers.js";
-import { Losses } from "./losses.js";
 import { Masks } from "./masks.js";
 import { Meter } from "./meter.js";
 import { PluginPanel } from "./plugin-panel.js";
@@ -35,31 +34,30 @@ import { Wire } from "./wire.js";
 
 /** @import { View } from "./core/exchange.js" */
 /** @import { Panel } from "./header.js" */
+/** @typedef {{ pointer: string, what: string, why: string, severity?: string }} LossOrAddition */
 
-const NAMES = /** @type {Record<string, string>} */ ({
-  sections: "Sections",
-  wire: "Wire",
-  diff: "Diff",
-  reply: "Reply",
-  timeline: "Timeline",
-  losses: "Losses",
-  headers: "Headers",
-});
-const PANELS = /** @type {Record<Panel, string>} */ ({
-  "": "",
-  answer: "Answer by hand",
-  compare: "Replay and compare",
-  masks: "Kept edits",
-});
-const VIEWS = /** @type {Record<string, (props: { desk: Desk, against?: string }) => any>} */ ({
-  sections: Sections,
-  wire: Wire,
-  diff: Diff,
-  reply: Reply,
-  timeline: Timeline,
-  losses: Losses,
-  headers: Headers,
-});
+/**
+ * What each tab is called and shows.
+ * @type {Record<string, [string, (props: { desk: Desk, against?: string }) => any]>}
+ */
+const VIEWS = {
+  sections: ["Sections", Sections],
+  wire: ["Wire", Wire],
+  diff: ["Diff", Diff],
+  reply: ["Reply", Reply],
+  timeline: ["Timeline", Timeline],
+  losses: ["Losses", Losses],
+  headers: ["Headers", Headers],
+};
+/**
+ * The same for what can stand in place of the tabs.
+ * @type {Record<Exclude<Panel, "">, [string, (props: { desk: Desk, onClose: () => void }) => any]>}
+ */
+const PANELS = {
+  answer: ["Answer by hand", Answer],
+  compare: ["Replay and compare", Compare],
+  masks: ["Kept edits", Masks],
+};
 
 /** The tabs of an exchange that passed as it was: it has no conversation. */
 const RAW_TABS = ["sections", "timeline"];
@@ -72,7 +70,7 @@ function tabsOf(view) {
 
 /** What a tab is called. @param {string} tab */
 function nameOfTab(tab) {
-  return NAMES[tab] ?? panelOf(tab)?.title ?? tab;
+  return VIEWS[tab]?.[0] ?? panelOf(tab)?.title ?? tab;
 }
 
 /** The panel of a plug-in that a tab shows. @param {string} tab */
@@ -102,7 +100,11 @@ export function RequestView({ id, tab, against }) {
   useShortcuts(
     "Request",
     [
-      ...TABS.map((name, index) => ({ keys: String(index + 1), label: `Show ${NAMES[name]}`, run: () => show(name) })),
+      ...TABS.map((name, index) => ({
+        keys: String(index + 1),
+        label: `Show ${nameOfTab(name)}`,
+        run: () => show(name),
+      })),
       {
         keys: "escape",
         label: "Back",
@@ -135,17 +137,12 @@ export function RequestView({ id, tab, against }) {
       }
     </main>`;
   }
-  const added = panelOf(tab);
-  const panels = {
-    "": () =>
-      added
-        ? h(PluginPanel, { key: tab, panel: added, view })
-        : view.raw && !isWaiting && tab !== "timeline"
-          ? h(Raw, { key: tab, desk })
-          : h(VIEWS[tab] ?? Sections, { key: `${tab} ${against ?? ""}`, desk, against }),
-    answer: () => h(Answer, { desk, onClose: () => setPanel("") }),
-    compare: () => h(Compare, { desk, onClose: () => setPanel("") }),
-    masks: () => h(Masks, { desk, onClose: () => setPanel("") }),
+  const inside = () => {
+    if (panel) return h(PANELS[panel][1], { desk, onClose: () => setPanel("") });
+    const added = panelOf(tab);
+    if (added) return h(PluginPanel, { key: tab, panel: added, view });
+    if (view.raw && !isWaiting && tab !== "timeline") return h(Raw, { key: tab, desk });
+    return h(VIEWS[tab]?.[1] ?? Sections, { key: `${tab} ${against ?? ""}`, desk, against });
   };
   return html`<main class="request-view" aria-label=${`Request ${nameOf(view)}`}>
     ${h(Header, { desk, view, panel, onPanel: setPanel })}
@@ -170,9 +167,9 @@ export function RequestView({ id, tab, against }) {
       role=${panel ? "region" : "tabpanel"}
       id="request-panel"
       tabindex=${panel || tab === "sections" ? null : 0}
-      aria-label=${PANELS[panel] || nameOfTab(tab)}
+      aria-label=${panel ? PANELS[panel][0] : nameOfTab(tab)}
     >
-      ${panels[panel]()}
+      ${inside()}
     </div>
   </main>`;
 }
@@ -180,7 +177,7 @@ export function RequestView({ id, tab, against }) {
 /** @param {{ view: View, tab: string, onTab: (tab: string) => void }} props */
 function Tabs({ view, tab, onTab }) {
   const tabs = tabsOf(view);
-  const errors = (view.validity?.problems ?? []).filter((problem) => problem.severity === "error").length;
+  const errors = errorsOf(view).length;
   const warnings = (view.validity?.problems ?? []).length - errors;
   const badges = /** @type {Record<string, any>} */ ({
     sections: errors
@@ -308,4 +305,65 @@ function Find({ desk, tab, panel }) {
     }
     ${iconButton("close", "Stop marking", () => (words.value = []), { title: "Stop marking" })}
   </div>`;
+}
+
+const MEANINGS = /** @type {Record<string, string>} */ ({
+  content: "The model or the reader would have seen it",
+  option: "A setting",
+  identity: "An id or bookkeeping that means nothing elsewhere",
+});
+
+/** What a translation could not carry over, and what it had to add. @param {{ desk: Desk }} props */
+function Losses({ desk }) {
+  const view = desk.view.value;
+  const losses = view?.losses ?? [];
+  const additions =
+    view?.additions ??
+    (view?.facts ?? []).filter((fact) => fact.kind === "translated").flatMap((fact) => fact.additions ?? []);
+  const translated = (view?.facts ?? []).find((fact) => fact.kind === "translated");
+  if (!losses.length && !additions.length) {
+    return html`<div class="empty">
+      <p>Nothing was lost.</p>
+      <p class="soft">
+        ${
+          translated
+            ? `Everything could be expressed in ${translated.dialect}.`
+            : "The request was not translated: the provider gets it in the client's own dialect."
+        }
+      </p>
+    </div>`;
+  }
+  return html`<div class="losses">
+    ${translated && html`<p class="soft">Translated from <b>${view?.dialect}</b> to <b>${translated.dialect}</b>.</p>`}
+    ${losses.length ? h(Changes, { title: `${losses.length} not carried over`, rows: losses }) : null}
+    ${additions.length ? h(Changes, { title: `${additions.length} added`, rows: additions }) : null}
+  </div>`;
+}
+
+/** @param {{ title: string, rows: readonly LossOrAddition[] }} props */
+function Changes({ title, rows }) {
+  return html`<section aria-label=${title}>
+    <h2>${title}</h2>
+    <div class="table-scroll boxed">
+      <table class="loss-table">
+        <thead>
+          <tr><th scope="col">Kind</th><th scope="col">What</th><th scope="col">Why</th><th scope="col">Where</th></tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            (row, index) => html`<tr key=${index}>
+              <td>
+                <span class=${`chip severity ${row.severity ?? ""}`} title=${MEANINGS[row.severity ?? ""] ?? ""}>
+                  ${row.severity ?? ""}
+                </span>
+              </td>
+              <td>${row.what}</td>
+              <td class="soft">${row.why}</td>
+              <td><code>${row.pointer || "/"}</code></td>
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
 }

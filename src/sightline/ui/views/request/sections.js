@@ -9,13 +9,12 @@ import { LongText } from "../../kit/long-text.js";
 import { memo } from "../../kit/memo.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact.js";
-import { edit, insert } from "./actions.js";
+import { edit, insert, Problems } from "./actions.js";
 import { Card } from "./card.js";
 import { short } from "./core/budget.js";
 import { problemsOf } from "./core/exchange.js";
 import { rangeOf } from "./core/selection.js";
 import { wireDialect } from "./desk.js";
-import { Problems } from "./problems.js";
 import { Selection } from "./selection.js";
 
 /** @import { Section } from "../../api-types.d.ts" */

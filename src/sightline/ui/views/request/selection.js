@@ -3,6 +3,7 @@
 
 import { button } from "../../kit/button.js";
 import { countOf } from "../../kit/core/format.js";
+import { textField } from "../../kit/fields.js";
 import { Icon } from "../../kit/icon.js";
 import { useShortcuts } from "../../kit/keyboard.js";
 import { Menu } from "../../kit/menu.js";
@@ -53,14 +54,7 @@ export function Selection({ desk, sections, here }) {
       ],
     })}
     <form onSubmit=${onSubmit}>
-      <input
-        class="field"
-        type="search"
-        aria-label="Select by words"
-        placeholder="Select by words"
-        value=${words}
-        onInput=${(/** @type {Event} */ event) => setWords(/** @type {HTMLInputElement} */ (event.target).value)}
-      />
+      ${textField(words, setWords, { label: "Select by words", type: "search", placeholder: "Select by words" })}
     </form>
     ${
       picked.length

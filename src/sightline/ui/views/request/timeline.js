@@ -4,6 +4,7 @@
 import { linkButton } from "../../kit/button.js";
 import { useNow } from "../../kit/clock.js";
 import { countOf, whole } from "../../kit/core/format.js";
+import { checkbox } from "../../kit/fields.js";
 import { h, html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js";
 import { columnsOf, duration, sinceRelease, ticks, timeline } from "./core/timeline.js";
 
@@ -33,13 +34,7 @@ export function Timeline({ desk }) {
   useEffect(() => setOpen(drawn?.isOpen ?? false), [drawn?.isOpen]);
   if (!drawn) return html`<div class="empty"><p>Nothing has happened yet.</p></div>`;
   return html`<div class="timeline">
-    ${
-      after.length < facts.length &&
-      html`<label class="check">
-        <input type="checkbox" checked=${isWhole} onChange=${() => setWhole(!isWhole)} /> With the time that it
-        was held
-      </label>`
-    }
+    ${after.length < facts.length && checkbox("With the time that it was held", isWhole, setWhole)}
     ${h(Chart, { drawn })}
     ${h(Log, { drawn })}
   </div>`;
@@ -141,7 +136,7 @@ function Log({ drawn }) {
   const [isOpen, setOpen] = useState(false);
   const pieces = drawn.pieces;
   const rows = [
-    ...drawn.moments.map((moment) => ({ at: moment.at, kind: moment.kind, label: moment.label })),
+    ...drawn.moments,
     ...drawn.stretches
       .filter((each) => each.kind === "attempt")
       .map((each) => ({

@@ -75,17 +75,17 @@ export function Wire({ desk }) {
     [body, original, of],
   );
   const choices = [
-    ["sent", isHeld(view) ? "To be sent" : "Sent"],
-    ["received", "From the client"],
-    ["reply", "Reply"],
-    ...(isCalls ? [["held", "Held tool calls"]] : []),
+    { value: "sent", label: isHeld(view) ? "To be sent" : "Sent" },
+    { value: "received", label: "From the client" },
+    { value: "reply", label: "Reply" },
+    ...(isCalls ? [{ value: "held", label: "Held tool calls" }] : []),
   ];
   return html`<div class="wire">
     <div class="toolbar">
       ${segmentControl({
         label: "Which body",
         value: of,
-        choices: choices.map(([value, label]) => ({ value, label })),
+        choices,
         onChange: (value) => (setBody(null), setOf(value)),
       })}
       ${checkbox("Indent", isIndented, setIndented)}
@@ -192,7 +192,16 @@ export function Bytes({ desk, body, marks, isIndented }) {
       : place && marks.length
         ? marks[(place - 1) % marks.length][0]
         : -1;
-  const active = useMemo(() => (target < 0 ? -1 : rowOf(rows, target)), [rows, target]);
+  const active = useMemo(
+    () =>
+      target < 0
+        ? -1
+        : Math.max(
+            rows.findLastIndex((row) => row.from <= target),
+            0,
+          ),
+    [rows, target],
+  );
   const heights = useMemo(() => new Heights(rows.length, ROW), [rows]);
   const list = useRef(/** @type {import("../../kit/virtual-list.js").ListHandle | null} */ (null));
   useLayoutEffect(() => {
@@ -263,18 +272,6 @@ function findAll(text, wanted) {
   return hits;
 }
 
-/** @param {Row[]} rows @param {number} offset */
-function rowOf(rows, offset) {
-  let low = 0;
-  let high = rows.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (rows[middle].from <= offset) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
 /** Signs that are not seen, or that turn what is seen, are written out. */
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
@@ -323,7 +320,7 @@ function within(ranges, row, name) {
   }
   for (let at = low; at < ranges.length && ranges[at][0] <= row.to; at++) {
     const [from, to] = ranges[at];
-    if (from < row.to || (from === to && from < row.to)) inside.push({ from, to, name });
+    if (from < row.to) inside.push({ from, to, name });
   }
   return inside;
 }

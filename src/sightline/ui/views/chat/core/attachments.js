@@ -91,33 +91,23 @@ export function sortFiles(files, already = []) {
   const refused = [];
   for (const file of files) {
     const known = kindOf(file);
-    const name = file.name || "What was pasted";
+    const refuse = (/** @type {string} */ why, /** @type {string} */ hint) =>
+      refused.push({ name: file.name || "What was pasted", why, hint });
     if (!known)
-      refused.push({
-        name,
-        why: `is of a kind that models do not accept${file.type ? ` (${file.type})` : ""}.`,
-        hint: "Pictures (PNG, JPEG, GIF, WebP), PDF, audio and text can be attached.",
-      });
-    else if (!file.size)
-      refused.push({ name, why: "is empty.", hint: "Attach a file with content, or the files of a folder." });
+      refuse(
+        `is of a kind that models do not accept${file.type ? ` (${file.type})` : ""}.`,
+        "Pictures (PNG, JPEG, GIF, WebP), PDF, audio and text can be attached.",
+      );
+    else if (!file.size) refuse("is empty.", "Attach a file with content, or the files of a folder.");
     else if (file.size > LARGEST)
-      refused.push({
-        name,
-        why: `has ${formatBytes(file.size)}; ${formatBytes(LARGEST)} are the most.`,
-        hint: "Make it smaller, or attach a part of it.",
-      });
+      refuse(
+        `has ${formatBytes(file.size)}; ${formatBytes(LARGEST)} are the most.`,
+        "Make it smaller, or attach a part of it.",
+      );
     else if (already.length + taken.length >= MOST)
-      refused.push({
-        name,
-        why: `is one too many: ${countOf(MOST, "attachment")} are the most.`,
-        hint: "Remove others first.",
-      });
+      refuse(`is one too many: ${countOf(MOST, "attachment")} are the most.`, "Remove others first.");
     else if (total + file.size > LARGEST_TOGETHER)
-      refused.push({
-        name,
-        why: `makes it more than ${formatBytes(LARGEST_TOGETHER)} together.`,
-        hint: "Send some with the next question.",
-      });
+      refuse(`makes it more than ${formatBytes(LARGEST_TOGETHER)} together.`, "Send some with the next question.");
     else {
       taken.push({ file, ...known });
       total += file.size;

@@ -120,13 +120,7 @@ export const FIELDS = [
  * @returns {{ value: unknown } | { problem: string }}
  */
 export function read(field, text) {
-  if (field.kind === "lines")
-    return {
-      value: text
-        .split("\n")
-        .map((line) => line.trim())
-        .filter(Boolean),
-    };
+  if (field.kind === "lines") return { value: linesOf(text) };
   if (field.kind === "choice")
     return field.choices.some(([value]) => value === text) ? { value: text } : { problem: "Choose one of them." };
   if (field.kind === "switch") return { value: text === "true" };
@@ -136,6 +130,12 @@ export function read(field, text) {
   const kind = field.isWhole ? "A whole number" : "A number";
   const [least, most] = [field.least.toLocaleString("en-US"), field.most.toLocaleString("en-US")];
   return isIn ? { value: number } : { problem: `${kind} from ${least} to ${most}.` };
+}
+
+/** The lines of a text that say something. @param {string} text */
+export function linesOf(text) {
+  const lines = text.split("\n");
+  return lines.map((line) => line.trim()).filter(Boolean);
 }
 
 /** A value as its field shows it. @param {unknown} value */

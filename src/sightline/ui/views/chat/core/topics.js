@@ -2,6 +2,7 @@
 /** The tree of topics: ordered, searched, and with what each topic inherits. */
 
 import { countOf } from "../../../kit/core/format.js";
+import { linesOf } from "./settings.js";
 
 /** @typedef {Partial<import("../../../api-types.d.ts").TopicParameters>} Parameters */
 /**
@@ -209,13 +210,7 @@ export function bodyOf(form) {
     system_prompt: form.system_prompt,
     instructions: form.instructions,
     model: form.model,
-    style_directives:
-      form.directives === null
-        ? null
-        : form.directives
-            .split("\n")
-            .map((line) => line.trim())
-            .filter(Boolean),
+    style_directives: form.directives === null ? null : linesOf(form.directives),
     toolsets: form.toolsets,
     parameters,
   };

@@ -5,22 +5,9 @@ import { countOf, duration, money } from "../../../kit/core/format.js";
 import { formatScore } from "./evals.js";
 
 /** @import { Note, Score } from "../../../api-types.d.ts" */
-/** @import { Standing, Verdict } from "./evals.js" */
 /** @typedef {import("../../../api-types.d.ts").MessageShown} Message */
 /** @typedef {import("../../../api-types.d.ts").TurnShown} Turn */
 /** @typedef {import("../../../api-types.d.ts").CaseShown} Case */
-
-const STANDING = /** @type {Record<Verdict, Standing>} */ ({
-  pass: "passed",
-  fail: "failed",
-  not_graded: "not graded",
-  skip: "skipped",
-});
-
-/** @param {Verdict | null} verdict @returns {Standing} */
-export function verdictStanding(verdict) {
-  return verdict === null ? "open" : STANDING[verdict];
-}
 
 /**
  * Whether a grader, or one inside it, has something that a person should see at once.
@@ -71,7 +58,7 @@ export function noteKind(note) {
  * @param {string} pointer
  * @returns {(string | number)[]}
  */
-export function pathOf(source, pointer) {
+export function pathFrom(source, pointer) {
   /** @type {any} */
   let here = source;
   return pointer

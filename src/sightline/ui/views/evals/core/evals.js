@@ -4,8 +4,7 @@
 import { countOf, duration, money, short } from "../../../kit/core/format.js";
 import { lineSpans } from "../../../kit/core/text-diff.js";
 
-/** @import { Cell, EvalBrief } from "../../../api-types.d.ts" */
-/** @typedef {import("../../../api-types.d.ts").Score["verdict"]} Verdict */
+/** @import { Cell, EvalBrief, Score } from "../../../api-types.d.ts" */
 /** @typedef {import("../../../api-types.d.ts").TargetFigures} TargetLine */
 /** @typedef {import("../../../api-types.d.ts").TrialShown} Trial */
 /** @typedef {import("../../../api-types.d.ts").CaseRow} MatrixRow */
@@ -16,6 +15,13 @@ import { lineSpans } from "../../../kit/core/text-diff.js";
  * How a cell stands: the worst of its tries, for that is what a person has to look at.
  * @typedef {"error" | "failed" | "not graded" | "running" | "open" | "skipped" | "passed"} Standing
  */
+
+const STANDING_OF = /** @type {const} */ ({
+  pass: "passed",
+  fail: "failed",
+  not_graded: "not graded",
+  skip: "skipped",
+});
 
 /** From the worst to the best. @type {readonly Standing[]} */
 export const STANDINGS = ["error", "failed", "not graded", "running", "open", "skipped", "passed"];
@@ -29,9 +35,12 @@ export function trialStanding(trial) {
   if (trial.status === "waiting") return "open";
   if (trial.status === "execution_error") return "error";
   if (trial.status === "skipped") return "skipped";
-  return /** @type {const} */ ({ pass: "passed", fail: "failed", not_graded: "not graded", skip: "skipped" })[
-    trial.verdict ?? "not_graded"
-  ];
+  return verdictStanding(trial.verdict ?? "not_graded");
+}
+
+/** @param {Score["verdict"] | null} verdict @returns {Standing} */
+export function verdictStanding(verdict) {
+  return verdict === null ? "open" : STANDING_OF[verdict];
 }
 
 /** @param {Cell | undefined} cell @returns {Standing} */
@@ -106,10 +115,7 @@ export function formatDifference(value) {
   return size === "0" ? "0" : `${value < 0 ? "−" : "+"}${size}`;
 }
 
-/**
- * @typedef {{ words: readonly string[], not: readonly string[], fields: readonly { name: "tag" | "group" | "target" |
- *   "is", value: string }[] }} Wanted
- */
+/** @typedef {{ words: string[], not: string[], fields: { name: string, value: string }[] }} Wanted */
 
 /**
  * What a filter over cases asks for: words that the id, the group or a tag has, `tag:`, `group:`, `target:` and `is:`,
@@ -118,15 +124,12 @@ export function formatDifference(value) {
  * @returns {Wanted}
  */
 export function parseCaseFilter(text) {
-  /**
-   * @type {{ words: string[], not: string[], fields: { name: "tag" | "group" | "target" | "is", value: string }[] }}
-   */
-  const found = { words: [], not: [], fields: [] };
+  const found = /** @type {Wanted} */ ({ words: [], not: [], fields: [] });
   for (const [, sign, key, quoted, bare] of text
     .toLowerCase()
     .matchAll(/(-?)(?:(tag|group|target|is):)?(?:"([^"]*)"|(\S+))/g)) {
     const value = quoted ?? bare ?? "";
-    if (key) found.fields.push({ name: /** @type {"tag" | "group" | "target" | "is"} */ (key), value: sign + value });
+    if (key) found.fields.push({ name: key, value: sign + value });
     else if (sign && value) found.not.push(value);
     else if (value) found.words.push(value);
   }
@@ -179,13 +182,12 @@ export function filterRows(matrix, filter, order) {
   const asked = parseCaseFilter(filter);
   const rows = matrix.filter((row) => isWanted(row, asked));
   if (order === "suite") return rows;
-  const placed = rows.map((row, place) => ({
+  const placed = rows.map((row) => ({
     row,
-    place,
     worst: Math.min(...row.cells.map((cell) => rank(cellStanding(cell))), STANDINGS.length),
     score: lowest(row),
   }));
-  return placed.sort((a, b) => a.worst - b.worst || a.score - b.score || a.place - b.place).map(({ row }) => row);
+  return placed.sort((a, b) => a.worst - b.worst || a.score - b.score).map(({ row }) => row);
 }
 
 /** @param {MatrixRow} row */

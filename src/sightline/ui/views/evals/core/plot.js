@@ -106,10 +106,7 @@ export function intervalWords(what, mean, low, high, level = 0.95) {
   return `${what}: ${formatScore(mean)}, ${interval}.`;
 }
 
-/**
- * @typedef {{ run: string, at: number, place: number, mean: number, low: number | null, high: number | null, pass_rate:
- *   number | null, change: string, finding: TrendPoint["finding"] }} Placed
- */
+/** `place` is that of its run. @typedef {TrendPoint & { mean: number, place: number }} Placed */
 /** @typedef {{ target: string, points: readonly Placed[] }} Line */
 /** @typedef {{ runs: readonly { run: string, at: number }[], lines: readonly Line[] }} Trend */
 
@@ -127,17 +124,7 @@ export function trendOf(points) {
     target,
     points: points
       .filter((point) => point.target === target && point.mean !== null)
-      .map((point) => ({
-        run: point.run,
-        at: point.at,
-        place: places.get(point.run) ?? 0,
-        mean: point.mean ?? 0,
-        low: point.low,
-        high: point.high,
-        pass_rate: point.pass_rate,
-        change: point.change,
-        finding: point.finding,
-      }))
+      .map((point) => ({ ...point, mean: point.mean ?? 0, place: places.get(point.run) ?? 0 }))
       .sort((a, b) => a.place - b.place),
   }));
   return { runs, lines };

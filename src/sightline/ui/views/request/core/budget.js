@@ -21,10 +21,9 @@ const USUAL_RATE = 0.27;
  * @property {number} high
  * @property {number | null} window
  * @property {number} reserve
- * @property {number | null} share used + reserve of the window, 0…1 and more
  */
 
-export const CATEGORIES = ["system", "tools", "history", "results", "user", "attachments", "options"];
+/** What categories are called, in their order. */
 const LABELS = /** @type {Record<string, string>} */ ({
   system: "System",
   tools: "Tools",
@@ -35,6 +34,7 @@ const LABELS = /** @type {Record<string, string>} */ ({
   options: "Options",
   reserve: "Reply reserve",
 });
+const ORDER = Object.keys(LABELS);
 /** From this share of the window on, a request is called near its end. */
 const NEAR = 0.85;
 
@@ -51,32 +51,13 @@ export function bar(tokens) {
   // Without a window the bar shows shares only; with one it shows how much is left.
   const full = Math.max(window ?? 0, used + reserve, high, 1);
   const percent = (/** @type {number} */ count) => (count / full) * 100;
-  /** @type {Segment[]} */
-  const segments = [];
+  const parts = reserve ? [...sorted, { name: "reserve", tokens: reserve, low: reserve, high: reserve }] : sorted;
   let at = 0;
-  for (const { name, tokens: count, low: least, high: most } of sorted) {
-    segments.push({
-      name,
-      label: LABELS[name] ?? name,
-      tokens: count,
-      low: least,
-      high: most,
-      start: percent(at),
-      width: percent(count),
-    });
-    at += count;
-  }
-  if (reserve) {
-    segments.push({
-      name: "reserve",
-      label: LABELS.reserve,
-      tokens: reserve,
-      low: reserve,
-      high: reserve,
-      start: percent(at),
-      width: percent(reserve),
-    });
-  }
+  const segments = parts.map((part) => {
+    const start = percent(at);
+    at += part.tokens;
+    return { ...part, label: LABELS[part.name] ?? part.name, start, width: percent(part.tokens) };
+  });
   return {
     segments,
     band: high > low ? { start: percent(low), width: percent(high - low) } : null,
@@ -87,14 +68,13 @@ export function bar(tokens) {
     high,
     window,
     reserve,
-    share: window ? (used + reserve) / window : null,
   };
 }
 
 /** @param {string} name */
 function rank(name) {
-  const at = CATEGORIES.indexOf(name);
-  return at < 0 ? CATEGORIES.length : at;
+  const at = ORDER.indexOf(name);
+  return at < 0 ? ORDER.length : at;
 }
 
 /**

@@ -120,20 +120,10 @@ export function errorsOf(view) {
   return (view?.validity?.problems ?? []).filter((problem) => problem.severity === "error");
 }
 
-/**
- * Whether it may be sent as it stands, and if not, why.
- * @param {View | null} view
- * @returns {{ ok: boolean, why: string }}
- */
-export function sendable(view) {
-  if (!view || !isHeld(view)) return { ok: false, why: "It is not held." };
+/** Why a held request may not be sent as it stands; empty where it may. @param {View} view */
+export function whyNotSendable(view) {
   const errors = errorsOf(view);
-  if (errors.length)
-    return {
-      ok: false,
-      why: errors.length === 1 ? errors[0].message : `${errors.length} problems must be fixed first.`,
-    };
-  return { ok: true, why: "" };
+  return errors.length > 1 ? `${errors.length} problems must be fixed first.` : (errors[0]?.message ?? "");
 }
 
 /**
@@ -156,25 +146,20 @@ export function proof(view) {
 
 /**
  * How long a hold lasts still.
- * @param {HoldShown | null | undefined} hold
+ * @param {HoldShown} hold
  * @param {number} now in seconds
- * @returns {{ text: string, left: number | null, waited: string, isUrgent: boolean }}
+ * @returns {{ text: string, waited: string, isUrgent: boolean }}
  */
 export function holdClock(hold, now) {
-  const waited = hold ? formatRunning(now - hold.since) : "";
-  if (!hold?.deadline) {
-    const patience = hold?.client_deadline ? Math.max(0, hold.client_deadline - now) : null;
-    const isNear = patience !== null && patience < 120;
-    return {
-      text: isNear ? `the client may give up in ${formatRunning(patience)}` : "",
-      left: null,
-      waited,
-      isUrgent: isNear && patience < 15,
-    };
+  const waited = formatRunning(now - hold.since);
+  if (hold.deadline) {
+    const left = Math.max(0, hold.deadline - now);
+    const then = hold.on_timeout === "drop" ? "drops" : "sends as shown";
+    return { text: `${then} in ${formatRunning(left)}`, waited, isUrgent: left < 15 };
   }
-  const left = Math.max(0, hold.deadline - now);
-  const then = hold.on_timeout === "drop" ? "drops" : "sends as shown";
-  return { text: `${then} in ${formatRunning(left)}`, left, waited, isUrgent: left < 15 };
+  const patience = hold.client_deadline ? Math.max(0, hold.client_deadline - now) : Infinity;
+  const text = patience < 120 ? `the client may give up in ${formatRunning(patience)}` : "";
+  return { text, waited, isUrgent: patience < 15 };
 }
 
 /** Kinds of which a text is best read as Markdown. */

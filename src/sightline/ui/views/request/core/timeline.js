@@ -9,22 +9,24 @@
 /** @typedef {{ at: number, kind: string, label: string }} Moment */
 /** @typedef {{ at: number, size: number }} Piece */
 /**
- * @typedef {{ start: number, span: number, stretches: Stretch[], moments: Moment[], pieces: Piece[], bytes: number,
- *   isOpen: boolean }} Timeline times in seconds since `start`
+ * @typedef {{ span: number, stretches: Stretch[], moments: Moment[], pieces: Piece[], bytes: number,
+ *   isOpen: boolean }} Timeline times in seconds since the first fact
  */
 
 const ENDS = new Set(["finished", "failed", "dropped", "cancelled", "answered"]);
-const MOMENTS = new Set([
-  "received",
-  "translated",
-  "edited",
-  "released",
-  "dropped",
-  "answered",
-  "finished",
-  "failed",
-  "cancelled",
-]);
+/** What is a moment, and how it is called. @type {Record<string, (fact: Fact) => string>} */
+const MOMENTS = {
+  received: () => "Received",
+  translated: ({ dialect }) => `Translated to ${dialect}`,
+  edited: ({ operation }) =>
+    operation === "mask" ? "Changed by a kept edit" : `Edited (${String(operation).split(/[\s{(:]/)[0]})`,
+  released: () => "Released",
+  dropped: ({ reason }) => (reason ? `Dropped: ${reason}` : "Dropped"),
+  answered: () => "Answered by hand",
+  finished: ({ finish }) => (finish ? `Finished (${finish})` : "Finished"),
+  failed: ({ code, fault }) => `Failed (${code ?? fault?.code ?? ""})`,
+  cancelled: () => "Cancelled",
+};
 
 /**
  * The frames that one event tells of: what came since the last one.
@@ -66,62 +68,47 @@ export function timeline(facts, now) {
     if (open) open.to = at;
     open = null;
   };
+  /**
+   * A stretch lasts until it is closed, else until `to`.
+   * @type {(kind: Stretch["kind"], from: number, label: string, detail?: string, to?: number) => Stretch}
+   */
+  const begin = (kind, from, label, detail = "", to = since(end)) => {
+    const stretch = { kind, from, to, label, detail, isFailed: false };
+    stretches.push(stretch);
+    return stretch;
+  };
   for (const fact of facts) {
     const at = since(fact.at);
     if (fact.kind === "frame") {
       const moment = fact.after !== undefined && attemptAt ? attemptAt + fact.after : at;
-      const size = fact.size ?? sizeOf(fact.data);
       if (!pieces.length || open?.kind === "attempt") {
         close(moment);
-        open = { kind: "reply", from: moment, to: since(end), label: "Reply", detail: "", isFailed: false };
-        stretches.push(open);
+        open = begin("reply", moment, "Reply");
       }
-      pieces.push({ at: moment, size });
-      bytes += size;
+      pieces.push({ at: moment, size: fact.size });
+      bytes += fact.size;
       continue;
     }
-    if (MOMENTS.has(fact.kind)) moments.push({ at, kind: fact.kind, label: labelOf(fact) });
+    const label = MOMENTS[fact.kind]?.(fact);
+    if (label) moments.push({ at, kind: fact.kind, label });
     if (fact.kind === "held") {
       close(at);
-      open = {
-        kind: "held",
-        from: at,
-        to: since(end),
-        label: fact.phase === "tool_calls" ? "Held (tool calls)" : "Held",
-        detail: "",
-        isFailed: false,
-      };
-      stretches.push(open);
+      open = begin("held", at, fact.phase === "tool_calls" ? "Held (tool calls)" : "Held");
     } else if (fact.kind === "attempt") {
-      const waited = fact.waited ?? 0;
+      const left = Math.max(0, at - (fact.waited ?? 0));
       if (open?.kind === "attempt") open.isFailed = true;
-      close(Math.max(0, at - waited));
-      if (waited > 0)
-        stretches.push({
-          kind: "wait",
-          from: Math.max(0, at - waited),
-          to: at,
-          label: "Waiting",
-          detail: fact.reason ?? "",
-          isFailed: false,
-        });
+      close(left);
+      if (fact.waited > 0) begin("wait", left, "Waiting", fact.reason ?? "", at);
       attemptAt = at;
-      open = {
-        kind: "attempt",
-        from: at,
-        to: since(end),
-        label: `Attempt ${fact.number ?? ""}`.trim(),
-        detail: [fact.provider, fact.reason && `after ${fact.reason}`].filter(Boolean).join(" · "),
-        isFailed: false,
-      };
-      stretches.push(open);
+      const detail = [fact.provider, fact.reason && `after ${fact.reason}`].filter(Boolean).join(" · ");
+      open = begin("attempt", at, `Attempt ${fact.number ?? ""}`.trim(), detail);
     } else if (fact.kind === "released" || ENDS.has(fact.kind)) {
       if (open && fact.kind === "failed") open.isFailed = true;
       close(at);
     }
   }
   const last = pieces.length ? pieces[pieces.length - 1].at : 0;
-  return { start, span: Math.max(since(end), last, 0.001), stretches, moments, pieces, bytes, isOpen };
+  return { span: Math.max(since(end), last, 0.001), stretches, moments, pieces, bytes, isOpen };
 }
 
 /**
@@ -132,39 +119,6 @@ export function timeline(facts, now) {
 export function sinceRelease(facts) {
   const at = facts.findLastIndex((fact) => fact.kind === "released");
   return at < 0 ? facts : facts.slice(at);
-}
-
-/** @param {unknown} data @returns {number} how many bytes a text in base64 stands for */
-function sizeOf(data) {
-  if (typeof data !== "string") return 0;
-  const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
-  return Math.max(0, Math.floor((data.length * 3) / 4) - padding);
-}
-
-/** @param {Fact} fact @returns {string} */
-function labelOf(fact) {
-  switch (fact.kind) {
-    case "received":
-      return "Received";
-    case "translated":
-      return `Translated to ${fact.dialect}`;
-    case "edited":
-      return fact.operation === "mask"
-        ? "Changed by a kept edit"
-        : `Edited (${String(fact.operation).split(/[\s{(:]/)[0]})`;
-    case "released":
-      return "Released";
-    case "dropped":
-      return fact.reason ? `Dropped: ${fact.reason}` : "Dropped";
-    case "answered":
-      return "Answered by hand";
-    case "finished":
-      return fact.finish ? `Finished (${fact.finish})` : "Finished";
-    case "failed":
-      return `Failed (${fact.code ?? fact.fault?.code ?? ""})`;
-    default:
-      return "Cancelled";
-  }
 }
 
 /**
