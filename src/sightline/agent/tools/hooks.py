@@ -100,6 +100,17 @@ class HookVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     has_failed: bool = False
 
+    def fault(self, what: str) -> Fault:
+        """The fault of a run that the hooks do not let continue with this."""
+        hint = "Look at the hooks of this run."
+        if self.has_failed:
+            return Fault(Code.PERMISSION, f"a hook could not judge {what}: {'; '.join(self.warnings)}", hint=hint)
+        return Fault(Code.PERMISSION, f"a hook refused {what}: {self.reason or 'it gave no reason'}", hint=hint)
+
+
+AskHooks: TypeAlias = Callable[..., Awaitable[HookVerdict | None]]
+"""Asks the hooks of a run: gets the event, the number of the round, and what the hooks get about it, by name."""
+
 
 class _HookAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A hook's answer. `block` is an alias of `deny`."""

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import contextvars
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from inspect import signature
@@ -86,6 +86,44 @@ class CombinedTools:
         async with asyncio.TaskGroup() as group:
             for source in self._sources:
                 group.create_task(source.close())
+
+
+class ToolChanges:
+    """Reports how the available tools change. `toolbox` has the tools of the run; `there` are those that were available
+    when this process began to drive it."""
+
+    def __init__(self, toolbox: Toolbox, there: Sequence[Definition]) -> None:
+        enabled = [each for each in toolbox.definitions if each.is_enabled]
+        self._enabled = {each.name for each in enabled}
+        self._known = {each.name: each for each in (*there, *enabled)}
+        self._looked: Sequence[Definition] = ()
+
+    def changes(self, now: Sequence[Definition]) -> str:
+        """Describe what has changed since the last call of this method; empty if nothing has."""
+        if now == self._looked:
+            return ""
+        self._looked = now
+        found = {each.name: each for each in now}
+        gone = [name for name in self._known if name in self._enabled and name not in found]
+        other = [
+            name
+            for name, each in found.items()
+            if (old := self._known.get(name)) and (old.description, old.schema) != (each.description, each.schema)
+        ]
+        fresh = [name for name in found if name not in self._known]
+        self._known = {name: each for name, each in self._known.items() if name not in gone} | found
+        words = [
+            *_words("gone", gone),
+            *_words("changed", other),
+            *_words("there again", (name for name in fresh if name in self._enabled)),
+            *_words("new, for the next run", (name for name in fresh if name not in self._enabled)),
+        ]
+        return f"the tools are not as they were: {'; '.join(words)}" if words else ""
+
+
+def _words(what: str, names: Iterable[str]) -> list[str]:
+    listed = ", ".join(names)
+    return [f"{listed} {what}"] if listed else []
 
 
 def convert_arguments(function: Callable[..., object], arguments: Mapping[str, Json] | str) -> dict[str, object]:
