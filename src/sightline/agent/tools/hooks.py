@@ -173,21 +173,15 @@ class Hooks:
         except (OSError, ValueError) as error:
             return _failure_verdict(hook, str(error.strerror if isinstance(error, OSError) else error))
         if finished.code == 0:
-            return _from_output(hook, finished.output)
+            output = finished.output.strip()
+            try:
+                return _parse_answer(hook, decode(output) if output.startswith("{") else output)
+            except Fault as fault:
+                return _failure_verdict(hook, f"what it printed is no JSON: {fault.message}")
         words = (finished.complaints.strip() or finished.output.strip())[:_LONGEST_WORDS]
         if finished.code == _REFUSED:
             return _verdict_from(hook, _HookAnswer("deny", words))
         return _failure_verdict(hook, ": ".join(filter(None, (finished.in_words, words))))
-
-
-def _from_output(hook: Hook, output: str) -> HookVerdict:
-    output = output.strip()
-    if not output.startswith("{"):
-        return _parse_answer(hook, output)
-    try:
-        return _parse_answer(hook, decode(output))
-    except Fault as fault:
-        return _failure_verdict(hook, f"what it printed is no JSON: {fault.message}")
 
 
 def _parse_answer(hook: Hook, answer: object) -> HookVerdict:

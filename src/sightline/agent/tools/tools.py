@@ -10,7 +10,7 @@ import base64
 import contextvars
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
 from functools import partial
 from inspect import signature
 from pathlib import Path, PurePath
@@ -282,32 +282,20 @@ async def call_function(function: Callable[[], object]) -> object:
 
 async def _in_thread(function: Callable[[], object]) -> object:
     """Like asyncio.to_thread, in a daemon thread: the program's exit does not wait for it."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[object] = loop.create_future()
+    result: Future[object] = Future()
+    result.set_running_or_notify_cancel()  # the thread cannot be stopped, even if its result is not wanted any more
     context = contextvars.copy_context()
 
-    def settle(value: object, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
     def work() -> None:
-        value: object = None
-        problem: Exception | None = None
         try:
-            value = context.run(function)
-        except StopIteration as error:  # a future cannot hold a StopIteration
-            problem = RuntimeError(f"StopIteration: {error}")
+            result.set_result(context.run(function))
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - raised where it is awaited
-            problem = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-        with suppress(RuntimeError):  # the loop is closed, so no one waits for the result
-            loop.call_soon_threadsafe(settle, value, problem)
+            # Raised as they are, the others would end the program, or the task that awaits.
+            is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            result.set_exception(error if is_plain else RuntimeError(f"{type(error).__name__}: {error}"))
 
     Thread(target=work, name="tool", daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(result)
 
 
 def _file(function: Callable[..., object]) -> str:

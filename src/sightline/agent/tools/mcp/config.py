@@ -65,18 +65,14 @@ def _system_context() -> ssl.SSLContext:
     return context
 
 
-def _no_proxy(_url: str) -> None:
-    """The default: no proxy. The environment's proxy settings are not used, because they would also divert servers on
-    this machine."""
-
-
 @dataclass(frozen=True, slots=True)
 class McpNetwork:
     """How remote servers are reached. `context` returns the TLS context of a connection. `proxy` returns the URL of the
-    proxy for an address and its authorization header, which may be empty; None for a direct connection."""
+    proxy for an address and its authorization header, which may be empty; None for a direct connection. The default is
+    no proxy, whatever the environment says, because its settings would also divert servers on this machine."""
 
     context: Callable[[], ssl.SSLContext] = _system_context
-    proxy: Callable[[str], tuple[str, str] | None] = _no_proxy
+    proxy: Callable[[str], tuple[str, str] | None] = lambda _url: None
 
 
 @dataclass(frozen=True, slots=True)
