@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from sightline.agent.core.limits import Quota
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
-from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, trouble_of
 from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.core.sizing import TokenBand, question
@@ -203,7 +203,7 @@ class Sends:
 
     def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendJob:
         toolsets = looking.view.inherited.toolsets
-        return SendJob(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
+        return SendJob(looking, plan, choice, prepare(plan.first_prompt, choice), hold, step, toolsets)
 
     def _first(self, order: SendJob, request: QuotaPolicy) -> tuple[Steps, Step]:
         """Advance the send to its first step. Raises a fault if it does not get that far."""
@@ -261,15 +261,6 @@ class Sends:
             await self._chat.heartbeats.end()
 
 
-def first_trim(plan: SendPlan) -> int:
-    """How many of the oldest pairs a plan's first attempt leaves out."""
-    return plan.preflight_count if plan.settings.preflight_trimming else 0
-
-
-def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
-    return prepare(plan.prompt_without(first_trim(plan)), choice)
-
-
 @dataclass(frozen=True, slots=True)
 class SendPreview:
     """A preview of the next send. `prepared` is the first attempt, if there can be one; `included` is the number of
@@ -309,24 +300,16 @@ class Previews:
         text, attachments = self.views.mask_question(text, attachments)
         try:
             plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces, is_draft=True)
-            ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
+            ready = self.engine.final(prepare(plan.first_prompt, looking.choice), session=self.views.session)
         except Fault as fault:
             return SendPreview(trouble=trouble_of(fault))
-        left_out = first_trim(plan)
-        included = len(plan.items) - left_out
-        trouble, room = looking.trouble, plan.room
+        left_out, trouble = plan.preflight_count, looking.trouble
         if trouble is None and question(text, attachments) is None:
             hint = "Write something, or attach a file."
             trouble = Fault(Code.INVALID_REQUEST, "there is nothing to send", hint=hint)
-        if trouble is None and plan.is_too_large:
-            trouble = prompt_too_large(plan.prompt.tokens, room.limit, room.system + room.tools)
-        return SendPreview(
-            ready,
-            included,
-            left_out,
-            await measure(self.engine, ready),
-            None if trouble is None else trouble_of(trouble),
-        )
+        trouble = trouble or plan.too_large
+        shown = None if trouble is None else trouble_of(trouble)
+        return SendPreview(ready, len(plan.items) - left_out, left_out, await measure(self.engine, ready), shown)
 
     async def estimate(
         self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = ""
@@ -339,15 +322,15 @@ class Previews:
             return EstimateShown(0, 0, 0, limit, True, "0", 0)
         plan = plan_of(looking.view, text, attachments, replaces=replaces)
         try:
-            ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
+            ready = self.engine.final(prepare(plan.first_prompt, looking.choice), session=self.views.session)
             estimate = await measure(self.engine, ready)
         except Fault:  # it cannot be written for this model, which the send will report
             estimate = plan.size
-        figures, sent = looking.view.figures, plan.items[first_trim(plan) :]
+        figures, sent = looking.view.figures, plan.items[plan.preflight_count :]
         is_whole = [item.id for item in sent] == list(figures.pairs)
         asked = max(0, estimate.tokens - figures.total if is_whole else plan.size.tokens)
         return EstimateShown(
-            estimate.tokens, estimate.low, estimate.high, limit, not plan.is_too_large, _line(estimate), asked
+            estimate.tokens, estimate.low, estimate.high, limit, plan.too_large is None, _line(estimate), asked
         )
 
 
