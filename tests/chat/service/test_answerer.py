@@ -222,7 +222,7 @@ async def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> No
 @played()
 async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatStage) -> None:
     await stage.begin(script=[answering_says("ok")])
-    prepared = (await stage.service.previews.preview("v", "hello")).prepared
+    prepared = (await stage.service.sends.preview("v", "hello")).prepared
     heard, noted = list[StreamEvent](), list[FactEntry]()
     wanted = AnswerRequest("p", prepared, Opening(waits=False, budgeted=({"stage": "attempt"},)))
     given = await stage.answering.answer(wanted, heard.append, noted.append)

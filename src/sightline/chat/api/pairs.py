@@ -232,12 +232,12 @@ async def find_place(chat: OneChat, view: str, query: Query) -> shapes.PlaceShow
 
 async def estimate_question(chat: OneChat, wanted: requests.QuestionWanted) -> EstimateShown:
     parts = parts_from_uploads(wanted.attachments)
-    return await chat.service.previews.estimate(wanted.view, wanted.text, parts, replaces=wanted.replaces)
+    return await chat.service.sends.estimate(wanted.view, wanted.text, parts, replaces=wanted.replaces)
 
 
 async def preview_send(chat: OneChat, wanted: requests.PreviewWanted) -> shapes.PreviewShown:
     """The exact body of the next send."""
-    preview = await chat.service.previews.preview(
+    preview = await chat.service.sends.preview(
         wanted.view,
         wanted.text,
         parts_from_uploads(wanted.attachments),

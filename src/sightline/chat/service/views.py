@@ -186,11 +186,6 @@ class Views:
         self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
         chat.listen(self._on_change)
 
-    @property
-    def session(self) -> str:
-        """The label of the chat's exchanges."""
-        return self._chat.session
-
     async def set_view(
         self,
         view: str,
@@ -277,7 +272,7 @@ class Views:
         while True:
             try:
                 plan = plan_of(view, "", is_draft=True)
-                ready = self._engine.final(prepare(plan.prompt_without(0), looking.choice), session=self.session)
+                ready = self._engine.final(prepare(plan.prompt_without(0), looking.choice), session=self._chat.session)
             except Fault:  # it cannot be written for this model, which the send will report
                 view.forget_measure()
                 looking.measured = None
