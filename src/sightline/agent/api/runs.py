@@ -17,7 +17,7 @@ from sightline.agent.service.run_view import ApprovePending, MidFlightPending, R
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.opening import OpenToolsets, Toolsets
 from sightline.errors import Code, Fault
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import Json
 from sightline.model.parts import Text
 from sightline.transport.waiting import wait_started
 from sightline.web.bodies import Query, read_body
@@ -150,7 +150,8 @@ class Runs:
             raise Fault(Code.USAGE, f"the run {shown.id} is under way", hint=hint, status=409)
         self._runner.questions.tell(shown.id, body.mid_flight)
         try:
-            if not await self._join_chat_pair(shown.id, shown.origin):
+            pair, chat = shown.origin.get("pair"), str(shown.origin.get("chat", MAIN_CHAT))
+            if not (isinstance(pair, str) and await self._joining(chat, pair, shown.id)):
                 await self._resume_in_background(shown.id, tools)
         except Fault:
             self._runner.questions.tell(shown.id, {})
@@ -173,12 +174,6 @@ class Runs:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._runner.leave_all()
-
-    async def _join_chat_pair(self, run: str, origin: JsonObject) -> bool:
-        """Resume the run for a pair of a chat. Returns False if it does not belong to one, or if the pair cannot take
-        it."""
-        pair = origin.get("pair")
-        return isinstance(pair, str) and await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
 
     async def _resume_in_background(self, run: str, tools: OpenToolsets) -> None:
         """Resume the run in a task, and return once it is in progress."""

@@ -119,8 +119,11 @@ class Runner:
         tools that were running. `begun` is called once the run is in progress."""
         known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
+        if state == "ended":
+            raise Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
         if state != "interrupted":
-            raise _not_resumable(run, state)
+            hint = "Only a run whose process has ended can be resumed."
+            raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
         standing = run_state_of([each.fact for each in known])
         log = self._log(run, company.on_fact, known)
         choice = self._choice(standing.began)
@@ -275,10 +278,3 @@ def _complete_plan(plan: RunPlan, choice: ModelChoice, tools: Tools, *, is_hooke
 
 def _state(drive: RunDriver) -> State:
     return "waiting" if drive.waits_for is not None or drive.held else "running"
-
-
-def _not_resumable(run: str, state: State) -> Fault:
-    if state == "ended":
-        return Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
-    hint = "Only a run whose process has ended can be resumed."
-    return Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)

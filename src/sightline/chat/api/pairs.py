@@ -69,7 +69,10 @@ def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None) -> dict[st
     topics = chat.service.chat.history.topics
     return {name: getattr(pair, name) for name in _PAIR_FIELDS} | {
         "topic_path": topics.path(pair.topic) if pair.topic in topics else (),
-        "attachments": tuple(_attachment(n, part) for n, part in enumerate(pair.attachments)),
+        "attachments": tuple(
+            shapes.AttachmentShown(n, kind_of(part), name_of(part), *size_of(part))
+            for n, part in enumerate(pair.attachments)
+        ),
         "answer": None if answer is None else show_answer(chat, answer, model),
         "earlier": len(earlier_answers(pair)),
         "trouble": trouble(pair.trouble),
@@ -82,11 +85,6 @@ def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None) -> dict[st
 def trouble(cause: Trouble | None) -> shapes.TroubleShown | None:
     """The trouble that is shown instead of an answer."""
     return None if cause is None else msgspec.convert(cause, shapes.TroubleShown, from_attributes=True)
-
-
-def _attachment(n: int, part: Part) -> shapes.AttachmentShown:
-    media_type, size = size_of(part)
-    return shapes.AttachmentShown(n, kind_of(part), name_of(part), media_type, size)
 
 
 _MARKS: Mapping[str, Callable[..., facts.ChatFact]] = {

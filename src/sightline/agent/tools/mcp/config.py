@@ -5,7 +5,7 @@ import ipaddress
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -139,23 +139,17 @@ EXAMPLE = 'Write it as {"mcpServers": {"NAME": {"command": "…", "args": ["…"
 class CommandServer:
     """A server that is a local process."""
 
-    words: tuple[str, ...]
-    environment: Mapping[str, str]
-    folder: Path
-
-    def __repr__(self) -> str:
-        return "Command()"
+    words: tuple[str, ...] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+    folder: Path = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
     """A server that is reached over HTTP."""
 
-    url: str
-    headers: Mapping[str, str]
-
-    def __repr__(self) -> str:
-        return "Address()"
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +159,8 @@ class ServerSpec:
 
     name: str
     reached: CommandServer | HttpServer
-    hidden: frozenset[str] = frozenset()
-    secret: frozenset[str] = frozenset()
-
-    def __repr__(self) -> str:
-        return f"ServerSpec({self.name!r})"
+    hidden: frozenset[str] = field(default=frozenset(), repr=False)
+    secret: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
