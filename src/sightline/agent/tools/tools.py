@@ -9,7 +9,7 @@ import asyncio
 import base64
 import contextvars
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from inspect import signature
@@ -112,18 +112,14 @@ class ToolChanges:
         ]
         fresh = [name for name in found if name not in self._known]
         self._known = {name: each for name, each in self._known.items() if name not in gone} | found
-        words = [
-            *_words("gone", gone),
-            *_words("changed", other),
-            *_words("there again", (name for name in fresh if name in self._enabled)),
-            *_words("new, for the next run", (name for name in fresh if name not in self._enabled)),
-        ]
-        return f"the tools are not as they were: {'; '.join(words)}" if words else ""
-
-
-def _words(what: str, names: Iterable[str]) -> list[str]:
-    listed = ", ".join(names)
-    return [f"{listed} {what}"] if listed else []
+        changes = {
+            "gone": gone,
+            "changed": other,
+            "there again": [name for name in fresh if name in self._enabled],
+            "new, for the next run": [name for name in fresh if name not in self._enabled],
+        }
+        words = "; ".join(f"{', '.join(names)} {what}" for what, names in changes.items() if names)
+        return f"the tools are not as they were: {words}" if words else ""
 
 
 def convert_arguments(function: Callable[..., object], arguments: Mapping[str, Json] | str) -> dict[str, object]:
