@@ -373,8 +373,6 @@ class ToolLoop:
         """Run as many of the calls as the limit allows. Returns the text for the model in addition to the results."""
         room = None if short is None else int(short.limit) - self.spent.tool_calls
         chosen = _open(pending)[:room]
-        if not chosen:
-            return ""
         self.spent = msgspec.structs.replace(self.spent, tool_calls=self.spent.tool_calls + len(chosen))
         step = Use(number, tuple(call for _, call in chosen))
         try:
