@@ -7,8 +7,7 @@ from functools import partial
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, run_state_of
-from sightline.agent.core.facts import begin_run as at_first
+from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, begin_run, run_state_of
 from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import AskModel
@@ -104,7 +103,7 @@ class Runner:
         if isinstance(request, Prompt):
             request = compose_request(replace(request, tools=plan.toolbox.tools_for(request.tools)), choice)
         began = RunBegan(request, plan, choice.provider_name, new.session, dict(new.origin), choice.route)
-        standing, log = at_first(began), self._log(new.id or self.make_id(), company.on_fact)
+        standing, log = begin_run(began), self._log(new.id or self.make_id(), company.on_fact)
         if isinstance(standing.step, AskModel):
             write_prepared(standing.step.request, choice, stream=bool(request.options.stream))
         around = self.surroundings
