@@ -12,10 +12,12 @@ from sightline.agent.core.tool import (
     ToolOutcome,
     cap_outcome,
     definition_problems,
+    replace_refused_parts,
     text_outcome,
     truncate,
     words_of,
 )
+from sightline.catalog.facts import Facts, Modality
 from sightline.errors import Code, Fault
 from sightline.model.parts import Audio, Image, Inline, Link, Text
 from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool
@@ -140,3 +142,14 @@ def test_an_outcome_in_words_is_its_text_or_its_json() -> None:
     assert words_of(ToolOutcome((Text("a"), Text("b")), structured={"n": 1})) == "a\nb"
     assert words_of(ToolOutcome(structured={"n": 1})) == '{"n":1}'
     assert words_of(ToolOutcome()) == ""
+
+
+@pytest.mark.parametrize(("modalities", "is_kept"), [(None, True), (("text", "image"), True), (("text",), False)])
+def test_a_picture_is_replaced_for_a_model_that_cannot_see(
+    modalities: tuple[Modality, ...] | None, *, is_kept: bool
+) -> None:
+    picture = Image(Inline("image/png", "aGk="))
+    first, second = replace_refused_parts(ToolOutcome((Text("Here:"), picture)), Facts(input=modalities)).parts
+    assert first == Text("Here:")
+    assert (second == picture) is is_kept
+    assert is_kept or "cannot take an image" in str(second)

@@ -13,9 +13,8 @@ from sightline.agent.core.rounds import FinishedRun
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import Approve, RunnableCall
 from sightline.agent.service.approvers import FunctionApprover
-from sightline.agent.service.driver import RunParticipants
+from sightline.agent.service.driver import CallApproval, RunParticipants
 from sightline.agent.service.run_view import RunShown
-from sightline.agent.service.tool_calls import CallApproval
 from sightline.agent.tools.hooks import Event, Hook, Hooks, HookVerdict
 from sightline.errors import Code
 from sightline.model.parts import Text
@@ -196,7 +195,7 @@ class Desk:
         self.shown: list[Approve] = []
         self.approving = CallApproval(self.look, self.decide, policy)
 
-    async def look(self, _number: int, call: RunnableCall) -> HookVerdict | None:
+    async def look(self, _event: Event, _number: int, call: RunnableCall) -> HookVerdict | None:
         return self.verdicts.get(call.key) if self.verdicts else None
 
     async def decide(self, step: Approve) -> Mapping[str, Decision]:

@@ -266,11 +266,11 @@ async def test_a_tool_that_takes_too_long_is_ended_and_the_next_call_gets_anothe
 
     async with loaded(tmp_path, source) as tools:
         before = words_of(await tools.use(call("live"), ignored))
-        tools._timeout = 0.05
+        tools.timeout = 0.05
         outcome = await tools.use(call("hang"), ignored)
         assert outcome.is_error
         assert words_of(outcome) == "hang was stopped: it took longer than 0.05 s."
-        tools._timeout = 60
+        tools.timeout = 60
         assert is_gone(int(before))
         assert words_of(await tools.use(call("live"), ignored)) != before
 

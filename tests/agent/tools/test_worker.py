@@ -19,7 +19,9 @@ from sightline.agent.tools.worker import (
     Load,
     Ran,
     RunFunction,
-    load,
+    Tool,
+    execute_module,
+    tools_in,
 )
 from tests.agent.tools.processes import environment, wait_for_end
 
@@ -31,6 +33,11 @@ def _same_modules_afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for name in set(sys.modules) - before:
         del sys.modules[name]
+
+
+def load(file: Path, source: str) -> dict[str, Tool] | FileBroken:
+    module = execute_module(file, source)
+    return module if isinstance(module, FileBroken) else tools_in(module)
 
 
 def test_functions_that_a_file_only_imports_are_no_tools_of_it(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@ import msgspec
 import pytest
 
 from sightline.chat.core.facts import (
+    INTERRUPTED,
     ChatFact,
     ChatImported,
     CompactionUndone,
     PairAnswered,
     PairAsked,
     PairCancelled,
+    PairFailed,
     PairReasked,
     PairsCompacted,
     PairsDeleted,
@@ -80,10 +82,8 @@ def test_a_run_that_is_taken_up_is_the_one_answer_on_its_way() -> None:
 
 def test_what_was_on_its_way_when_the_program_ended_has_failed() -> None:
     history = history_of(answered("a"))
-    assert history.interruption() is None
     history.apply(PairAsked(answered("b")))
-    fact = history.interruption()
-    history.apply(fact)
+    history.apply(PairFailed("b", INTERRUPTED))
     assert (history.get("b").state, history.sending) == ("error", "")
 
 

@@ -74,8 +74,10 @@ def test_a_long_prompt_takes_the_room_of_the_oldest() -> None:
     assert planned(view, "x" * 20).preflight_count == 0
     assert planned(view, "x" * 21).preflight_count == 1
     assert planned(view, "x" * 99).preflight_count == 4
-    assert not planned(view, "x" * 100).is_too_large
-    assert planned(view, "x" * 101).is_too_large
+    plan = planned(view, "x" * 21)
+    assert plan.first_prompt == plan.prompt_without(1) != plan.prompt_without(0)
+    assert planned(view, "x" * 100).too_large is None
+    assert "the prompt has about" in planned(view, "x" * 101).too_large.message
     assert ids(view.included) == "bcde", "the boundary on screen does not jump"
 
 

@@ -19,6 +19,7 @@ from sightline.errors import Fault
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import Budgeted
 from sightline.model.reply import Usage
+from sightline.model.request import Message
 from sightline.settings import ChatSettings
 from sightline.store.entries import FactEntry
 from tests.chat.service.chat_stage import ChatStage, overflows, played
@@ -219,12 +220,21 @@ async def test_call_allowed_for_all_runs_needs_no_approval(tmp_path: Path) -> No
         await stage.service.sends.cancel()
 
 
+async def no_run(_run: str) -> None:
+    raise AssertionError
+
+
+def no_rounds(_messages: tuple[Message, ...]) -> None:
+    raise AssertionError
+
+
 @played()
 async def test_an_answer_is_one_request_with_the_label_of_the_chat(stage: ChatStage) -> None:
     await stage.begin(script=[answering_says("ok")])
-    prepared = (await stage.service.previews.preview("v", "hello")).prepared
+    prepared = (await stage.service.sends.preview("v", "hello")).prepared
     heard, noted = list[StreamEvent](), list[FactEntry]()
-    wanted = AnswerRequest("p", prepared, Opening(waits=False, budgeted=({"stage": "attempt"},)))
+    opening = Opening(waits=False, budgeted=({"stage": "attempt"},))
+    wanted = AnswerRequest("p", prepared, opening, "main", "chat", False, (), no_run, no_rounds, "")
     given = await stage.answering.answer(wanted, heard.append, noted.append)
     assert (given.rounds, given.run, given.reply.choice.finish) == ((), "", "stop")
     assert stage.relays.kinds() == ["received", "budgeted", "attempt", "finished"]

@@ -20,7 +20,7 @@ PICTURE = Image(Inline("image/png", "aGk="))
 @played()
 async def test_law_6_the_preview_is_the_very_body_of_the_next_send(stage: ChatStage) -> None:
     await stage.begin(*(answered(name) for name in "abcd"), script=[says("ok")])
-    preview = await stage.service.previews.preview("v", "x" * 35)
+    preview = await stage.service.sends.preview("v", "x" * 35)
     assert (preview.included, preview.left_out_preflight, preview.trouble) == (3, 1, None)
     assert preview.estimate == stage.engine.estimate(preview.prepared)
     await stage.ask("x" * 35)
@@ -31,7 +31,7 @@ async def test_law_6_the_preview_is_the_very_body_of_the_next_send(stage: ChatSt
 @played()
 async def test_reask_and_replace_can_be_previewed(stage: ChatStage) -> None:
     await stage.begin(*(answered(name) for name in "abc"))
-    previews = stage.service.previews
+    previews = stage.service.sends
     for wanted, count in (({}, 7), ({"before": "b"}, 3), ({"replaces": "a"}, 5)):
         prepared = (await previews.preview("v", "why", **wanted)).prepared
         assert len(json.loads(prepared.body)["messages"]) == count
@@ -40,7 +40,7 @@ async def test_reask_and_replace_can_be_previewed(stage: ChatStage) -> None:
 @played()
 async def test_what_would_not_be_sent_says_why(stage: ChatStage) -> None:
     await stage.begin()
-    preview = stage.service.previews.preview
+    preview = stage.service.sends.preview
     nothing = await preview("v", "  ")
     assert json.loads(nothing.prepared.body)["messages"] == [{"role": "user", "content": "…"}], "what is there so far"
     assert nothing.trouble.message == "there is nothing to send"
@@ -56,9 +56,9 @@ async def test_what_would_not_be_sent_says_why(stage: ChatStage) -> None:
 @played()
 async def test_a_prompt_is_sized_with_its_band_and_says_whether_it_fits(stage: ChatStage) -> None:
     await stage.begin()
-    estimate = stage.service.previews.estimate
+    estimate = stage.service.sends.estimate
     sized = await estimate("v", "hello")
-    preview = await stage.service.previews.preview("v", "hello")
+    preview = await stage.service.sends.preview("v", "hello")
     assert band(sized) == band(preview.estimate)
     figures = (await stage.service.views.get("v")).view.figures
     assert (sized.prompt + figures.total, sized.limit, sized.fits) == (sized.tokens, 100, True)
@@ -77,7 +77,7 @@ async def test_the_estimate_at_send_is_the_previews_with_history_and_after_the_p
 ) -> None:
     await stage.begin(model="large", script=[says("ok"), says("ok")])
     await stage.ask("some words of a prompt")
-    previews = stage.service.previews
+    previews = stage.service.sends
     preview = await previews.preview("v", "and more")
     sized = await previews.estimate("v", "and more")
     assert preview.estimate is not None
@@ -100,7 +100,7 @@ async def test_one_odd_count_locks_no_model(stage: ChatStage) -> None:
     first = await stage.ask("what is this", attachments=(PICTURE,))
     assert first.answer.usage.input_tokens == 51_890
     assert (await stage.service.views.get("v")).view.room.learned <= 2
-    assert (await stage.service.previews.estimate("v", "and now")).tokens < 5_000
+    assert (await stage.service.sends.estimate("v", "and now")).tokens < 5_000
     assert (await stage.ask("and now")).state == "complete"
 
 
@@ -113,6 +113,6 @@ async def test_a_lesson_alone_refuses_nothing(stage: ChatStage) -> None:
     lesson = stage.relays.memory.ratio("acme", "large", tools=False)
     assert lesson.added > 90_000
     stage.upstream.script = [says("ok")]
-    assert (await stage.service.previews.estimate("v", "hello")).fits
-    assert (await stage.service.previews.preview("v", "hello")).trouble is None
+    assert (await stage.service.sends.estimate("v", "hello")).fits
+    assert (await stage.service.sends.preview("v", "hello")).trouble is None
     assert (await stage.ask("hello")).state == "complete"

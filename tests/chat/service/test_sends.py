@@ -238,7 +238,7 @@ async def test_7_6_a_prompt_that_cannot_fit_is_not_sent_and_there_is_no_pair(sta
 @played()
 async def test_what_was_looked_at_is_what_is_sent_or_nothing_is(stage: ChatStage) -> None:
     await stage.begin(*pairs(2), script=[says("ok")])
-    shown = (await stage.service.previews.preview("v", "hello")).prepared
+    shown = (await stage.service.sends.preview("v", "hello")).prepared
     await stage.happen(PairsStarred(("a",), 1))
     await stage.service.views.set_view("v", filter="s0")
     fault = await failing(stage, expect_sha256=shown.sha256)
@@ -267,7 +267,7 @@ async def test_next_question_can_be_sent_as_soon_as_the_answer_is_announced(stag
 async def test_a_key_that_a_person_writes_is_neither_sent_nor_on_record(stage: ChatStage) -> None:
     await stage.begin(script=[says("I see stars.")])
     words, files = f"my key is {KEY}", (Text(f"File: a.txt\n```\n{KEY}\n```\n"),)
-    preview = await stage.service.previews.preview("v", words, files)
+    preview = await stage.service.sends.preview("v", words, files)
     await stage.service.sends.send("v", words, files, expect_sha256=preview.prepared.sha256)
     await stage.service.sends.wait_until_idle()
     body = stage.upstream.seen[0].body.decode()

@@ -17,7 +17,7 @@ from sightline.agent.service.run_view import ApprovePending, MidFlightPending, R
 from sightline.agent.service.runner import Runner
 from sightline.agent.tools.opening import OpenToolsets, Toolsets
 from sightline.errors import Code, Fault
-from sightline.model.json import Json, JsonObject
+from sightline.model.json import Json
 from sightline.model.parts import Text
 from sightline.transport.waiting import wait_started
 from sightline.web.bodies import Query, read_body
@@ -107,7 +107,7 @@ MAIN_CHAT = "main"
 class Runs:
     """Answers the calls below `/api/runs`, and those below `/api/approvals`, which manage the same file of rules as the
     command line. Runs that are resumed here run in the background; a run that was started for a pair of a chat is
-    resumed there, through `joining`."""
+    resumed there, through `joining`. A call that changes a run gets the run as it is shown now."""
 
     def __init__(self, runner: Runner, toolsets: Toolsets, joining: ResumeForChat, kept: SavedRules) -> None:
         self._runner = runner
@@ -122,48 +122,40 @@ class Runs:
     async def show(self, run: str) -> RunShown:
         return await self._runner.show(run)
 
-    async def decide(self, run: str, body: DecisionsWanted) -> RunShown:
+    async def decide(self, shown: RunShown, body: DecisionsWanted) -> None:
         """Decide about some or all of the calls that wait."""
-        await self._store_rules(await self._runner.show(run), body)
-        self._runner.questions.decide(run, {key: _decision(each) for key, each in body.decisions.items()})
-        return await self._runner.show(run)
+        await self._store_rules(shown, body)
+        self._runner.questions.decide(shown.id, {key: _decision(each) for key, each in body.decisions.items()})
 
-    async def confirm(self, run: str, body: ConfirmWanted) -> RunShown:
+    async def confirm(self, shown: RunShown, body: ConfirmWanted) -> None:
         """Raise a limit, or let it end the run."""
-        await self._runner.show(run)
-        self._runner.questions.confirm_with(run, goes_on=body.goes_on)
-        return await self._runner.show(run)
+        self._runner.questions.confirm_with(shown.id, goes_on=body.goes_on)
 
-    async def stop(self, run: str, body: StopWanted) -> RunShown:
+    async def stop(self, shown: RunShown, body: StopWanted) -> None:
         """Interrupt a run, so that it can be resumed."""
-        await self._runner.show(run)
-        self._runner.leave(run, now=body.now)
-        return await self._runner.show(run)
+        self._runner.leave(shown.id, now=body.now)
 
-    async def step(self, run: str, body: StepWanted) -> RunShown:
+    async def step(self, shown: RunShown, body: StepWanted) -> None:
         """Hold each request from now on, or stop holding them."""
-        await self._runner.show(run)
-        self._runner.step(run, is_on=body.on)
-        return await self._runner.show(run)
+        self._runner.step(shown.id, is_on=body.on)
 
-    async def resume(self, run: str, body: RunResumeWanted) -> RunShown:
+    async def resume(self, shown: RunShown, body: RunResumeWanted) -> None:
         """Resume a run that its process has left, or answer its question about interrupted calls."""
-        now = await self._runner.show(run)
-        if now.state == "waiting" and isinstance(now.pending, MidFlightPending):
-            self._runner.questions.tell(run, body.mid_flight)
-            return await self._runner.show(run)
-        tools = await self._toolsets.open_toolsets(await self._toolset_names(run))
-        if now.state in ("running", "waiting"):
+        if shown.state == "waiting" and isinstance(shown.pending, MidFlightPending):
+            self._runner.questions.tell(shown.id, body.mid_flight)
+            return
+        tools = await self._toolsets.open_toolsets(await self._toolset_names(shown.id))
+        if shown.state in ("running", "waiting"):
             hint = "Only an interrupted run can be resumed."
-            raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
-        self._runner.questions.tell(run, body.mid_flight)
+            raise Fault(Code.USAGE, f"the run {shown.id} is under way", hint=hint, status=409)
+        self._runner.questions.tell(shown.id, body.mid_flight)
         try:
-            if not await self._join_chat_pair(run, now.origin):
-                await self._resume_in_background(run, tools)
+            pair, chat = shown.origin.get("pair"), str(shown.origin.get("chat", MAIN_CHAT))
+            if not (isinstance(pair, str) and await self._joining(chat, pair, shown.id)):
+                await self._resume_in_background(shown.id, tools)
         except Fault:
-            self._runner.questions.tell(run, {})
+            self._runner.questions.tell(shown.id, {})
             raise
-        return await self._runner.show(run)
 
     async def list_approvals(self) -> list[ApprovalShown]:
         """What the user has allowed for all runs."""
@@ -182,12 +174,6 @@ class Runs:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._runner.leave_all()
-
-    async def _join_chat_pair(self, run: str, origin: JsonObject) -> bool:
-        """Resume the run for a pair of a chat. Returns False if it does not belong to one, or if the pair cannot take
-        it."""
-        pair = origin.get("pair")
-        return isinstance(pair, str) and await self._joining(str(origin.get("chat", MAIN_CHAT)), pair, run)
 
     async def _resume_in_background(self, run: str, tools: OpenToolsets) -> None:
         """Resume the run in a task, and return once it is in progress."""
@@ -240,11 +226,11 @@ def run_calls(runs: Runs) -> Calls:
     return {
         "runs": {"GET": lambda call: runs.list_runs(Query(call.query))},
         "runs/*": {"GET": lambda call: runs.show(_run(call))},
-        "runs/*/decide": {"POST": _post_handler(DecisionsWanted, runs.decide)},
-        "runs/*/confirm": {"POST": _post_handler(ConfirmWanted, runs.confirm)},
-        "runs/*/stop": {"POST": _post_handler(StopWanted, runs.stop)},
-        "runs/*/step": {"POST": _post_handler(StepWanted, runs.step)},
-        "runs/*/resume": {"POST": _post_handler(RunResumeWanted, runs.resume)},
+        "runs/*/decide": {"POST": _post_handler(DecisionsWanted, runs.decide, runs.show)},
+        "runs/*/confirm": {"POST": _post_handler(ConfirmWanted, runs.confirm, runs.show)},
+        "runs/*/stop": {"POST": _post_handler(StopWanted, runs.stop, runs.show)},
+        "runs/*/step": {"POST": _post_handler(StepWanted, runs.step, runs.show)},
+        "runs/*/resume": {"POST": _post_handler(RunResumeWanted, runs.resume, runs.show)},
         "approvals": {"GET": lambda _call: runs.list_approvals()},
         "approvals/forget": {"POST": forget_approval},
     }
@@ -254,9 +240,15 @@ def _run(call: ApiCall) -> str:
     return unquote(call.name)
 
 
-def _post_handler(kind: type[W], does: Callable[[str, W], Awaitable[object]]) -> Handler:
-    async def handle(call: ApiCall) -> object:
-        return await does(_run(call), await read_body(call.receive, kind))
+def _post_handler(
+    kind: type[W], change: Callable[[RunShown, W], Awaitable[None]], show: Callable[[str], Awaitable[RunShown]]
+) -> Handler:
+    """Change a run by a body of this kind, and answer with what it is then."""
+
+    async def handle(call: ApiCall) -> RunShown:
+        run, body = _run(call), await read_body(call.receive, kind)
+        await change(await show(run), body)
+        return await show(run)
 
     return handle
 

@@ -12,7 +12,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -272,14 +272,6 @@ _ANY_FIELD = re.compile(r"^:\w+")
 _RULE = re.compile(r"^-{3,}$")
 
 
-@dataclass(slots=True)
-class _Doc:
-    """A docstring, split into its summary and the descriptions of parameters."""
-
-    summary: list[str] = field(default_factory=list)
-    parameters: dict[str, list[str]] = field(default_factory=dict)
-
-
 def definition_of(function: Callable[..., object], *, is_parallel: bool = False) -> Definition:
     """The tool definition of this function. Raises a fault if the function cannot be a tool."""
     name = getattr(function, "__name__", "")
@@ -289,11 +281,11 @@ def definition_of(function: Callable[..., object], *, is_parallel: bool = False)
     hints = _hints(function, name)
     if freeform := getattr(function, "freeform", False):
         return _freeform(function, name, list(parameters), hints, freeform)
-    doc = _read_doc(inspect.getdoc(function) or "")
+    description, words = _read_doc(inspect.getdoc(function) or "")
     schemas, definitions = _schemas({each: hints.get(each, Any) for each in parameters}, name)
     properties: JsonObject = {}
     for key, parameter in parameters.items():
-        described = _describe(schemas[key], hints.get(key), doc.parameters.get(key))
+        described = _describe(schemas[key], hints.get(key), words.get(key))
         properties[key] = described | _default(parameter)
     schema: JsonObject = {"type": "object", "properties": properties}
     required: list[Json] = [key for key, each in parameters.items() if each.default is inspect.Parameter.empty]
@@ -303,7 +295,6 @@ def definition_of(function: Callable[..., object], *, is_parallel: bool = False)
     schema["additionalProperties"] = inspect.Parameter.VAR_KEYWORD in kinds
     if definitions:
         schema["$defs"] = definitions
-    description = "\n".join(doc.summary).strip()
     strict = True if getattr(function, "strict", False) else None
     return Definition(name=name, description=description, schema=schema, is_parallel=is_parallel, strict=strict)
 
@@ -321,7 +312,7 @@ def _freeform(
         except msgspec.ValidationError as error:
             hint = 'Write freeform = True, or freeform = {"syntax": "lark", "definition": "…"}.'
             raise _unusable(name, f"its grammar cannot be read: {error}", hint) from None
-    description = "\n".join(_read_doc(inspect.getdoc(function) or "").summary).strip()
+    description, _ = _read_doc(inspect.getdoc(function) or "")
     return Definition(name=name, description=description, kind="custom", grammar=grammar)
 
 
@@ -393,16 +384,18 @@ def _unusable(name: str, why: str, hint: str) -> Fault:
     return Fault(Code.CONFIG, f"{name} cannot be a tool: {why}", hint=hint)
 
 
-def _read_doc(text: str) -> _Doc:
-    """Parse a docstring in any of the three usual styles (Google, NumPy, reStructuredText)."""
-    doc = _Doc()
+def _read_doc(text: str) -> tuple[str, dict[str, list[str]]]:
+    """Parse a docstring in any of the three usual styles (Google, NumPy, reStructuredText) into its summary and the
+    descriptions of parameters."""
+    summary: list[str] = []
+    parameters: dict[str, list[str]] = {}
     section = "summary"
     margin = 0
     current: list[str] = []
     for line in text.splitlines():
         bare, indent = line.strip(), len(line) - len(line.lstrip())
         if found := _FIELD.match(bare):
-            section, current = "fields", doc.parameters.setdefault(found[1], [found[2]])
+            section, current = "fields", parameters.setdefault(found[1], [found[2]])
         elif _SECTION.match(bare) and not indent:
             section, margin = "parameters", -1
         elif _OTHER_SECTION.match(bare) and not indent:
@@ -412,11 +405,11 @@ def _read_doc(text: str) -> _Doc:
             entry = (_GOOGLE if margin else _NUMPY).match(bare) if indent <= margin else None
             if entry:
                 words = [entry[2]] if margin else []
-                current = doc.parameters.setdefault(entry[1].lstrip("*"), words)
+                current = parameters.setdefault(entry[1].lstrip("*"), words)
             else:
                 current.append(bare)
         elif section == "fields" and not _ANY_FIELD.match(bare):
             current.append(bare)
         elif section == "summary":
-            doc.summary.append(line)
-    return doc
+            summary.append(line)
+    return "\n".join(summary).strip(), parameters

@@ -163,15 +163,17 @@ def next_limit(limit: float) -> float:
     return (3 * limit + 1) // 2 if isinstance(limit, int) else limit * 1.5
 
 
-def find_reached_limit(limits: RunLimits, spent: RunUsage, names: tuple[LimitName, ...]) -> Reached | None:
-    """The first of these limits that has been reached; None if none has."""
+def find_reached_limit(
+    limits: RunLimits, spent: RunUsage, names: tuple[LimitName, ...], calls: int = 0
+) -> Reached | None:
+    """The first of these limits that has been reached, or that this many more calls would exceed; None if none has."""
     for name in names:
         most = limits.most(name)
         if most is None:
             continue
         if name in spent.unmeasured:
             return Reached(name, most, spent.of(name), is_unmeasured=True)
-        if spent.of(name) >= most:
+        if spent.of(name) >= most or (name == "tool_calls" and spent.tool_calls + calls > most):
             more = next_limit(most)
             can_grow = limits.behaviour == "confirm" and more > most
             return Reached(name, most, spent.of(name), more if can_grow else None)

@@ -23,7 +23,6 @@ from sightline.agent.core.limits import (
     RunUsage,
     charge,
     find_reached_limit,
-    next_limit,
     usage_of,
 )
 from sightline.agent.core.rounds import CallRecord, FinishedRun, Pending, Round, RunPolicy, Why
@@ -231,18 +230,10 @@ class ToolLoop:
 
     # --- limits ---------------------------------------------------------------------------------------
 
-    def _check_limits(self, names: tuple[LimitName, ...]) -> Generator[Step, Answer, Reached | None]:
-        """The limit that ends the run here; None if there is none, or if a person has raised it."""
-        while (found := find_reached_limit(self.limits, self.spent, names)) is not None:
-            if not (yield from self._confirm_limit(found)):
-                return found
-        return None
-
-    def _check_call_limit(self, count: int) -> Generator[Step, Answer, Reached | None]:
-        """The limit of tool calls, if this many more would exceed it and no one raises it; otherwise None."""
-        while (most := self.limits.tool_calls) is not None and self.spent.tool_calls + count > most:
-            more = next_limit(most) if self.limits.behaviour == "confirm" else None
-            found = Reached("tool_calls", most, self.spent.tool_calls, more)
+    def _check_limits(self, names: tuple[LimitName, ...], calls: int = 0) -> Generator[Step, Answer, Reached | None]:
+        """The limit that ends the run here, or that this many calls would exceed; None if there is none, or if a person
+        has raised it."""
+        while (found := find_reached_limit(self.limits, self.spent, names, calls)) is not None:
             if not (yield from self._confirm_limit(found)):
                 return found
         return None
@@ -265,13 +256,13 @@ class ToolLoop:
     def _stop(self, reason: CancelReason | None) -> Why:
         """Why the run was stopped. The driver also stops a run whose time is up."""
         self._reason = reason or self._reason
-        late = self._reached_time_limit()
+        late = self._final_time_limit()
         if late is None:
             return "cancelled"
         self._reached = late
         return "limit"
 
-    def _reached_time_limit(self) -> Reached | None:
+    def _final_time_limit(self) -> Reached | None:
         """The time limit, if it is reached and cannot be raised."""
         found = find_reached_limit(self.limits, self.spent, ("seconds",))
         return None if found is None or found.raised is not None else found
@@ -348,8 +339,8 @@ class ToolLoop:
             yield from self._decide(number, pending)
         if found is None and _open(pending):  # people may take long to decide
             found = yield from self._check_limits(BEFORE_USE)
-        if found is None:
-            found = yield from self._check_call_limit(len(_open(pending)))
+        if found is None and _open(pending):
+            found = yield from self._check_limits(("tool_calls",), len(_open(pending)))
             context = yield from self._run(number, pending, found)
         if found is not None:
             for each, _ in _open(pending):
@@ -382,8 +373,6 @@ class ToolLoop:
         """Run as many of the calls as the limit allows. Returns the text for the model in addition to the results."""
         room = None if short is None else int(short.limit) - self.spent.tool_calls
         chosen = _open(pending)[:room]
-        if not chosen:
-            return ""
         self.spent = msgspec.structs.replace(self.spent, tool_calls=self.spent.tool_calls + len(chosen))
         step = Use(number, tuple(call for _, call in chosen))
         try:
@@ -395,7 +384,7 @@ class ToolLoop:
         return answer.context
 
     def _finish(self, pending: list[Pending], outcomes: Mapping[str, ToolOutcome]) -> None:
-        late = self._reached_time_limit()
+        late = self._final_time_limit()
         for each, _ in _open(pending):
             if each.key in outcomes:
                 each.settle("ran", outcomes[each.key], self._plan.cap)

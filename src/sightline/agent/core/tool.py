@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from sightline.catalog.fitting import HostedTool, make_native_tool
+from sightline.catalog.facts import Facts
+from sightline.catalog.fitting import HostedTool, make_native_tool, refusals
 from sightline.dialects.registry import kind_of_hosted_tool
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, Document, Image, Inline, Text, ToolKind, ToolResult
-from sightline.model.request import CustomTool, FunctionTool, Grammar, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, Grammar, Message, OpaqueTool, Request, Tool
 from sightline.wire import pointer
 from sightline.wire.jsontext import decode, encode
 
@@ -331,6 +332,16 @@ def cap_outcome(outcome: ToolOutcome, cap: Cap) -> ToolOutcome:
     if not parts and outcome.structured is None:
         parts = (Text(NOTHING),)
     return msgspec.structs.replace(outcome, parts=parts)
+
+
+def replace_refused_parts(outcome: ToolOutcome, facts: Facts) -> ToolOutcome:
+    """Put notes in place of the parts that the model is known not to accept, for which its provider would refuse the
+    whole request."""
+    parts: list[ResultPart] = []
+    for part in outcome.parts:
+        found = next(refusals(Request(messages=(Message("user", (part,)),)), facts), None)
+        parts.append(Text(f"[left out: of the model it is known that {found.message}]") if found else part)
+    return msgspec.structs.replace(outcome, parts=tuple(parts))
 
 
 def truncate(text: str, most: int) -> str:

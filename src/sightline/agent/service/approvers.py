@@ -4,9 +4,9 @@ that a person has set for all runs. The approver that asks at a terminal is in `
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -90,16 +90,17 @@ def _decision(verdict: Said) -> Decision:
             return Allowed(verdict)
 
 
-T = TypeVar("T")
+_Kind: TypeAlias = Literal["calls", "limit", "interrupted"]
 
 
 @dataclass
-class _OpenQuestion(Generic[T]):
-    """An open question: `keys` are still undecided, `answers` are the answers so far."""
+class _OpenQuestion:
+    """The open question of a run: `keys` are still undecided, `answers` are the answers so far."""
 
-    done: "asyncio.Future[T]"
-    keys: set[str] = field(default_factory=set)
-    answers: dict[str, Any] = field(default_factory=dict)
+    kind: _Kind
+    done: "asyncio.Future[Any]"
+    keys: set[str]
+    answers: dict[str, Any]
 
 
 class Questions:
@@ -112,51 +113,62 @@ class Questions:
 
     def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
-        self._calls: dict[str, _OpenQuestion[dict[str, Decision]]] = {}
-        self._limits: dict[str, _OpenQuestion[bool]] = {}
-        self._interrupted: dict[str, _OpenQuestion[dict[str, Interrupted]]] = {}
+        self._open: dict[str, _OpenQuestion] = {}
         self._early_answers: dict[str, dict[str, Interrupted]] = {}
 
     # --- asking ---
 
     async def approve(self, run: str, step: Approve) -> Mapping[str, Decision]:
-        return await _answer_question(self._calls, run, {call.key for call in step.calls}, {})
+        decisions: Mapping[str, Decision] = await self._ask(run, "calls", step.calls, {})
+        return decisions
 
     async def confirm(self, run: str, step: Confirm) -> bool:
-        return await _answer_question(self._limits, run, set(), {})
+        goes_on: bool = await self._ask(run, "limit", (), {})
+        return goes_on
 
     async def mid_flight(self, run: str, calls: Sequence[RunnableCall]) -> Mapping[str, Interrupted]:
-        answers = self._early_answers.pop(run, {})
-        return await _answer_question(self._interrupted, run, {call.key for call in calls}, answers)
+        early = self._early_answers.pop(run, {})
+        answers: Mapping[str, Interrupted] = await self._ask(run, "interrupted", calls, early)
+        return answers
 
     def open_keys(self, run: str) -> frozenset[str]:
         """The keys of calls with an open question."""
-        questions = (self._calls.get(run), self._interrupted.get(run))
-        return frozenset(key for each in questions if each is not None for key in each.keys)
+        return frozenset(self._open[run].keys if run in self._open else ())
+
+    async def _ask(self, run: str, kind: _Kind, calls: Sequence[RunnableCall], early: Mapping[str, Interrupted]) -> Any:
+        """The answer to a question. A run has one at a time, because it waits for each."""
+        keys = {call.key for call in calls}
+        known = {key: answer for key, answer in early.items() if key in keys}
+        question = _OpenQuestion(kind, asyncio.get_running_loop().create_future(), keys - set(known), known)
+        self._open[run] = question
+        if known and not question.keys:
+            question.done.set_result(known)
+        try:
+            return await question.done
+        finally:
+            del self._open[run]
 
     # --- answering ---
 
     def decide(self, run: str, decisions: Mapping[str, Decision]) -> None:
-        self._add(self._calls, run, decisions, "no call of this run waits for a decision")
+        self._add(run, "calls", decisions, "no call of this run waits for a decision")
 
     def confirm_with(self, run: str, *, goes_on: bool) -> None:
-        question = _open(self._limits, run, "no limit of this run waits to be confirmed")
+        question = self._question(run, "limit", "no limit of this run waits to be confirmed")
         question.done.set_result(goes_on)
         self._changed(run)
 
     def tell(self, run: str, answers: Mapping[str, Interrupted]) -> None:
         """Decide about interrupted calls: now, or when the run is resumed."""
-        if run in self._interrupted:
-            self._add(self._interrupted, run, answers, "")
+        if run in self._open and self._open[run].kind == "interrupted":
+            self._add(run, "interrupted", answers, "")
         else:
             self._early_answers.pop(run, None)
             if answers:
                 self._early_answers[run] = dict(answers)
 
-    def _add(
-        self, questions: dict[str, _OpenQuestion[dict[str, T]]], run: str, answers: Mapping[str, T], otherwise: str
-    ) -> None:
-        question = _open(questions, run, otherwise)
+    def _add(self, run: str, kind: _Kind, answers: Mapping[str, Any], otherwise: str) -> None:
+        question = self._question(run, kind, otherwise)
         unknown = sorted(set(answers) - question.keys - set(question.answers))
         if unknown:
             message = f"no call {', '.join(unknown)} waits for a decision"
@@ -167,26 +179,11 @@ class Questions:
             question.done.set_result(question.answers)
         self._changed(run)
 
-
-def _open(questions: "dict[str, _OpenQuestion[T]]", run: str, otherwise: str) -> "_OpenQuestion[T]":
-    question = questions.get(run)
-    if question is None or question.done.done():
-        raise Fault(Code.USAGE, otherwise, hint="GET /api/runs/{id} tells what is pending.", status=409)
-    return question
-
-
-async def _answer_question(
-    questions: "dict[str, _OpenQuestion[T]]", run: str, keys: set[str], answers: Mapping[str, Any]
-) -> T:
-    done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    known = {key: answer for key, answer in answers.items() if key in keys}
-    question = questions[run] = _OpenQuestion(done, keys - set(known), dict(known))
-    if known and not question.keys:
-        done.set_result(question.answers)  # type: ignore[arg-type] # only questions by key have answers beforehand
-    try:
-        return await done
-    finally:
-        del questions[run]
+    def _question(self, run: str, kind: _Kind, otherwise: str) -> _OpenQuestion:
+        question = self._open.get(run)
+        if question is None or question.kind != kind or question.done.done():
+            raise Fault(Code.USAGE, otherwise, hint="GET /api/runs/{id} tells what is pending.", status=409)
+        return question
 
 
 _APPROVALS_FILE = "approvals.json"

@@ -1,19 +1,30 @@
-"""Drives a run: carries out each step of the loop, and records its answer before the loop gets it."""
+"""Drives a run: carries out each step of the loop, and records its answer before the loop gets it. About calls, it asks
+hooks and lets people decide, and it runs those that may run."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, assert_never
 
 import msgspec
 
 from sightline.agent.core import steps
-from sightline.agent.core.approval import Decision
-from sightline.agent.core.facts import NO_PROCESS, Remarked, RequestStarted, RunEnded, RunState, RunTaken
+from sightline.agent.core.approval import Allowed, Decision, Denied, Policy
+from sightline.agent.core.facts import (
+    NO_PROCESS,
+    Remarked,
+    RequestStarted,
+    RunEnded,
+    RunState,
+    RunTaken,
+    ToolFinished,
+    ToolStarted,
+)
 from sightline.agent.core.limits import line_of
 from sightline.agent.core.rounds import FinishedRun
-from sightline.agent.core.tool import Definition, Toolbox, ToolOutcome
+from sightline.agent.core.steps import RunnableCall
+from sightline.agent.core.tool import Cap, ToolOutcome, cap_outcome, replace_refused_parts, text_outcome
 from sightline.agent.service.approvers import Approver, Question
 from sightline.agent.service.round_sender import (
     Opening,
@@ -25,15 +36,16 @@ from sightline.agent.service.round_sender import (
 )
 from sightline.agent.service.run_log import FactListener, RunLog, conversation_of
 from sightline.agent.service.run_view import RunPaused
-from sightline.agent.service.tool_calls import CallApproval, HookPoints, ToolRunner, refusal_fault
-from sightline.agent.tools.hooks import Hooks
-from sightline.agent.tools.tools import Tools
+from sightline.agent.tools.hooks import AskHooks, Event, Hooks, HookSubject, HookVerdict
+from sightline.agent.tools.tools import ToolChanges, Tools
 from sightline.catalog.choose import ModelChoice
+from sightline.catalog.facts import Facts
 from sightline.errors import CancelReason, Code, Fault
 from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.phase import Cancellation, cancel_reason, cancellation
 from sightline.exchange.recorder import FactObserver
 from sightline.journal.journal import StopSignal, drive
+from sightline.model.json import Json
 from sightline.model.parts import Text
 from sightline.model.reply import Reply
 from sightline.model.request import Message, Request
@@ -42,45 +54,6 @@ from sightline.tokens.cost import cost_of
 from sightline.tokens.ledger import Wait
 from sightline.transport.waiting import WorkInterrupted
 
-
-class ToolChanges:
-    """Reports how the available tools change. `toolbox` has the tools of the run; `there` are those that were available
-    when this process began to drive it."""
-
-    def __init__(self, toolbox: Toolbox, there: Sequence[Definition]) -> None:
-        enabled = [each for each in toolbox.definitions if each.is_enabled]
-        self._enabled = {each.name for each in enabled}
-        self._known = {each.name: each for each in (*there, *enabled)}
-        self._looked: Sequence[Definition] = ()
-
-    def changes(self, now: Sequence[Definition]) -> str:
-        """Describe what has changed since the last call of this method; empty if nothing has."""
-        if now == self._looked:
-            return ""
-        self._looked = now
-        found = {each.name: each for each in now}
-        gone = [name for name in self._known if name in self._enabled and name not in found]
-        other = [
-            name
-            for name, each in found.items()
-            if (old := self._known.get(name)) and (old.description, old.schema) != (each.description, each.schema)
-        ]
-        fresh = [name for name in found if name not in self._known]
-        self._known = {name: each for name, each in self._known.items() if name not in gone} | found
-        words = [
-            *_words("gone", gone),
-            *_words("changed", other),
-            *_words("there again", (name for name in fresh if name in self._enabled)),
-            *_words("new, for the next run", (name for name in fresh if name not in self._enabled)),
-        ]
-        return f"the tools are not as they were: {'; '.join(words)}" if words else ""
-
-
-def _words(what: str, names: Iterable[str]) -> list[str]:
-    listed = ", ".join(names)
-    return [f"{listed} {what}"] if listed else []
-
-
 T = TypeVar("T")
 
 _PAGE_INTERVAL = 0.1
@@ -88,6 +61,145 @@ _PAGE_INTERVAL = 0.1
 
 _LISTENER_INTERVAL = 1.0
 """The same for a listener that gets a line for each."""
+
+
+@dataclass
+class CallApproval:
+    """Decides about calls: by the hooks about each, and by `decide`, which asks a person about several. `contexts` has
+    the hooks' texts for the model, by the key of the call. `by_hook` has the arguments that hooks wrote; the person
+    sees them, and they are used unless the person changes them."""
+
+    ask_hooks: AskHooks
+    decide: Callable[[steps.Approve], Awaitable[Mapping[str, Decision]]]
+    policy: Policy
+    contexts: dict[str, str] = field(default_factory=dict)
+    by_hook: dict[str, dict[str, Json] | str] = field(default_factory=dict)
+
+    async def approve(self, step: steps.Approve) -> dict[str, Decision]:
+        """The decisions, by the key of the call. Calls about which no decision was made are left out."""
+        decisions: dict[str, Decision] = {}
+        shown: list[RunnableCall] = []
+        for call in step.calls:
+            objection = step.objections.get(call.key)
+            decision = (
+                self._hook_objection(call.key, objection) if objection else await self._automatic_decision(step, call)
+            )
+            if decision is not None:
+                decisions[call.key] = decision
+            else:
+                changed = self.by_hook.get(call.key)
+                shown.append(call if changed is None else msgspec.structs.replace(call, arguments=changed, repairs=()))
+        if shown:
+            objections = {call.key: step.objections[call.key] for call in shown if call.key in step.objections}
+            decided = await self.decide(steps.Approve(step.round, tuple(shown), objections))
+            decisions |= {
+                call.key: self._merge_hook_change(call.key, decided[call.key]) for call in shown if call.key in decided
+            }
+        return decisions
+
+    def _hook_objection(self, key: str, objection: str) -> Decision | None:
+        """Deny a call whose arguments a hook changed to invalid ones; None for invalid arguments of a person, who is
+        asked again."""
+        if self.by_hook.pop(key, None) is None:
+            return None
+        return Denied(f"It changed the arguments to some that cannot be used: {objection}", by="hook")
+
+    async def _automatic_decision(self, step: steps.Approve, call: RunnableCall) -> Decision | None:
+        """The decision of the hooks and the rules; None if a person has to decide."""
+        verdict = await self.ask_hooks("before_tool", step.round, call=call)
+        is_allowed = call.key in step.allowed
+        if verdict is None:
+            return Allowed() if is_allowed else None
+        self.contexts[call.key] = verdict.context
+        if verdict.decision == "deny":
+            return Denied(verdict.reason, by="hook")
+        if verdict.arguments is not None:
+            self.by_hook[call.key] = verdict.arguments
+            # A rule that allows the original arguments does not cover others.
+            is_allowed = self.policy.ruling(call.name, verdict.arguments).ruling == "allow"
+        if verdict.decision == "allow" or (is_allowed and verdict.decision != "ask"):
+            return Allowed(verdict.arguments)
+        return None
+
+    def _merge_hook_change(self, key: str, decision: Decision) -> Decision:
+        """Use the arguments that a hook wrote, unless the person has replaced them."""
+        if not isinstance(decision, Allowed):
+            return decision
+        if decision.arguments is not None:
+            self.by_hook.pop(key, None)
+            return decision
+        return msgspec.structs.replace(decision, arguments=self.by_hook.get(key))
+
+
+INTERRUPTED = "This call was interrupted, and it is not known how far it got. It was not run again."
+
+
+@dataclass
+class ToolRunner:
+    """Runs calls. `facts` describes the model that gets the results. `outcomes` and `contexts` are those of the current
+    round so far."""
+
+    tools: Tools
+    log: RunLog
+    stop_signal: StopSignal
+    cap: Cap
+    facts: Facts
+    ask_hooks: AskHooks
+    progress: Callable[[str, str], None]
+    outcomes: dict[str, ToolOutcome] = field(default_factory=dict)
+    contexts: dict[str, str] = field(default_factory=dict)
+
+    def begin(self, outcomes: dict[str, ToolOutcome], contexts: dict[str, str]) -> None:
+        """Start a round with the results that an earlier process has already recorded."""
+        self.outcomes, self.contexts = dict(outcomes), dict(contexts)
+
+    async def use(self, step: steps.Use) -> None:
+        """Run the calls that have no outcome yet. None is started once the run is to stop."""
+        for batch in steps.batches(step.calls):
+            todo = [call for call in batch if call.key not in self.outcomes]
+            if self.stop_signal.is_set:
+                return
+            failed: Fault | None = None
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for call in todo:
+                        group.create_task(self._run(step.round, call))
+            except* Fault as faults:
+                failed = _first_fault(faults)
+            if failed is not None:  # raising it above wraps it in a group again in early versions of Python 3.11
+                raise failed
+
+    async def skip(self, calls: tuple[RunnableCall, ...]) -> None:
+        """Do not run these interrupted calls, and tell the model so."""
+        for call in calls:
+            await self._finish(call.key, text_outcome(INTERRUPTED, is_error=True), "")
+
+    @property
+    def context(self) -> str:
+        """The text for the model in addition to the results."""
+        return "\n".join(words for words in self.contexts.values() if words)
+
+    async def _run(self, number: int, call: RunnableCall) -> None:
+        await self.log.note(ToolStarted(call.key))
+        began = self.log.now()
+        outcome = self.log.mask(await self.tools.use(call, lambda words: self.progress(call.key, words)))
+        self.log.observe_tool(call, began, outcome)
+        outcome = self.outcomes[call.key] = cap_outcome(replace_refused_parts(outcome, self.facts), self.cap)
+        verdict = await self.ask_hooks("after_tool", number, call=call, outcome=outcome)
+        context = [self.contexts.get(call.key, "")]
+        if verdict is not None:
+            context += [verdict.context, verdict.reason if verdict.decision == "deny" else ""]
+        await self._finish(call.key, outcome, "\n".join(filter(None, context)))
+
+    async def _finish(self, key: str, outcome: ToolOutcome, context: str) -> None:
+        self.outcomes[key] = outcome
+        self.contexts[key] = context
+        await self.log.note(ToolFinished(key, outcome, context))
+
+
+def _first_fault(faults: BaseExceptionGroup[Fault]) -> Fault:
+    found = faults.exceptions[0]
+    return _first_fault(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +246,14 @@ class RunDriver:
     def __post_init__(self) -> None:
         engine, plan, company = self.engine, self.standing.began.plan, self.company
         self._cancellation: Cancellation | None = None
-        is_stream = bool(self.standing.began.request.options.stream)
         self._started = engine.clock.monotonic()
-        self._progress_announced = self._started - _PAGE_INTERVAL
-        self._progress_watched = self._started - _LISTENER_INTERVAL
+        self._progress_announced = self._progress_watched = -math.inf
         self._tool_changes = ToolChanges(plan.toolbox, company.tools.definitions)
-        self._hook_points = HookPoints(company.hooks, self.log, self.stop_signal)
         self._sender = RoundSender(
             engine,
             self.choice,
             self.standing.began.session,
-            is_stream,
+            bool(self.standing.began.request.options.stream),
             company.on_event,
             self._hold,
             self._pause,
@@ -152,18 +261,13 @@ class RunDriver:
             company.gate,
             conversation_of(self.standing.began, self.log.run),
         )
-        ask_hooks = self._hook_points.ask
         self._approval = CallApproval(
-            lambda number, call: ask_hooks("before_tool", number, call=call), self._ask_approver, plan.policy
+            self._ask_hooks,
+            lambda step: self._ask_person(step, lambda: company.approver.approve(self.log.run, step)),
+            plan.policy,
         )
         self._tool_runner = ToolRunner(
-            company.tools,
-            self.log,
-            self.stop_signal,
-            plan.cap,
-            self.choice.facts,
-            lambda number, call, outcome: ask_hooks("after_tool", number, call=call, outcome=outcome),
-            self._report_progress,
+            company.tools, self.log, self.stop_signal, plan.cap, self.choice.facts, self._ask_hooks, self._on_progress
         )
 
     async def through(self) -> FinishedRun:
@@ -261,29 +365,26 @@ class RunDriver:
 
     async def _reply(self, step: steps.AskModel) -> steps.Replied | None:
         """The reply; None if no request is sent because the run is to stop."""
-        replied = await self._recall_reply() or await self._send_request(step)
+        exchange, self.standing.exchange = self.standing.exchange, ""
+        replied = None
+        if exchange and self.store is not None:  # an earlier process may have got the reply, and not recorded it
+            replied = await recall_reply(self.store, exchange, self.choice)
+        replied = replied or await self._send_request(step)
         if replied is None or replied.reply.fault is not None:
             return replied
-        verdict = await self._hook_points.ask("after_reply", step.round, reply=replied.reply)
+        verdict = await self._ask_hooks("after_reply", step.round, reply=replied.reply)
         if verdict is None or verdict.decision != "deny":
             return replied
-        reply = msgspec.structs.replace(replied.reply, fault=refusal_fault("a reply", verdict))
+        reply = msgspec.structs.replace(replied.reply, fault=verdict.fault("a reply"))
         return msgspec.structs.replace(replied, reply=reply)
-
-    async def _recall_reply(self) -> steps.Replied | None:
-        """The reply that an earlier process received but could not record any more."""
-        exchange, self.standing.exchange = self.standing.exchange, ""
-        if not exchange or self.store is None:
-            return None
-        return await recall_reply(self.store, exchange, self.choice)
 
     async def _send_request(self, step: steps.AskModel) -> steps.Replied | None:
         request = step.request
-        verdict = await self._hook_points.ask("before_request", step.round, request=request)
+        verdict = await self._ask_hooks("before_request", step.round, request=request)
         if self.stop_signal.is_set:
             return None
         if verdict is not None and verdict.decision == "deny":
-            return steps.Replied(Reply(fault=refusal_fault("a request", verdict), dialect=self.choice.dialect))
+            return steps.Replied(Reply(fault=verdict.fault("a request"), dialect=self.choice.dialect))
         if verdict is not None and verdict.context.strip():
             message = Message("user", (Text(verdict.context),))
             request = msgspec.structs.replace(request, messages=(*request.messages, message))
@@ -320,10 +421,6 @@ class RunDriver:
 
     # --- calls ---
 
-    async def _ask_approver(self, step: steps.Approve) -> Mapping[str, Decision]:
-        with self._waiting(step):
-            return await self.company.approver.approve(self.log.run, step)
-
     async def _run_tools(self, step: steps.Use) -> steps.Answer:
         standing, using = self.standing, self._tool_runner
         using.begin(standing.finished, {**self._approval.contexts, **standing.contexts})
@@ -341,7 +438,7 @@ class RunDriver:
             return self._stop_answer(using.outcomes)
         return steps.Used(using.outcomes, self._seconds_elapsed(), using.context)
 
-    def _report_progress(self, key: str, words: str) -> None:
+    def _on_progress(self, key: str, words: str) -> None:
         """Announce progress at intervals: a tool may report more than a page can show."""
         self.progress[key] = words
         now = self.engine.clock.monotonic()
@@ -352,37 +449,47 @@ class RunDriver:
             self._progress_watched = now
             self.company.on_progress(key, words)
 
-    # --- people and the end ---
+    # --- hooks, people and the end ---
+
+    async def _ask_hooks(self, event: Event, number: int, **subjects: HookSubject) -> HookVerdict | None:
+        """The verdict of the hooks on an event of this round; None if there are no hooks. Their problems are logged; a
+        hook that wants to end the run ends it like a person does."""
+        if self.company.hooks is None:
+            return None
+        verdict = await self.company.hooks.ask(event, self.log.run, number, **subjects)
+        remarks = list(verdict.warnings)
+        if verdict.stop is not None:
+            remarks.append(f"a hook ended the run: {verdict.stop}" if verdict.stop else "a hook ended the run")
+        if remarks:
+            await self.log.note(*(Remarked(words) for words in remarks))
+        if verdict.stop is not None:
+            self.stop_signal.stop(now=False)
+        return verdict
 
     async def _ask_person(self, question: Question, answering: Callable[[], Awaitable[T]]) -> T:
         """The answer of a person. Raises `WorkInterrupted` if the run is stopped meanwhile."""
 
         async def ask() -> T:
             # The question is open before it is announced: a watcher may answer at once.
-            with self._waiting(question):
+            self.waits_for = question
+            self.changed()
+            try:
                 return await answering()
+            finally:
+                self.waits_for = None
 
         return await self.stop_signal.unless_soon(ask())
-
-    @contextmanager
-    def _waiting(self, question: Question) -> Iterator[None]:
-        self.waits_for = question
-        self.changed()
-        try:
-            yield
-        finally:
-            self.waits_for = None
 
     async def _answer_rest(self, step: steps.Rest) -> steps.Rested:
         """Whether the run may end. If a hook fails, the run fails: the hook's verdict is unknown, and letting the model
         continue would ask the same hook again and again."""
         is_active = any(isinstance(fact, steps.Rested) and fact.words for fact in self.log.facts)
         reply = self.standing.run.rounds[-1].reply
-        verdict = await self._hook_points.ask("stop", step.round, reply=reply, is_active=is_active)
+        verdict = await self._ask_hooks("stop", step.round, reply=reply, is_active=is_active)
         words = failure = ""
         if verdict is not None and verdict.stop is None:
             if verdict.decision == "deny":
                 words = f"You were about to end, and a hook does not let you: {verdict.reason or 'it gave no reason'}"
             elif verdict.has_failed:
-                failure = refusal_fault("the end of the run", verdict).message
+                failure = verdict.fault("the end of the run").message
         return steps.Rested(words, self._seconds_elapsed(), failure)

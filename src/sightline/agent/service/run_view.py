@@ -28,7 +28,7 @@ from sightline.agent.service.approvers import Question
 from sightline.errors import CancelReason
 from sightline.model.json import Json
 from sightline.model.parts import Text, Thinking
-from sightline.model.reply import Reply, Usage
+from sightline.model.reply import Usage
 from sightline.web.replies import FaultShown
 
 State: TypeAlias = Literal["running", "waiting", "ended", "interrupted"]
@@ -201,27 +201,23 @@ class LiveState:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """Exchanges and seconds by round, and seconds and outcomes by call. `running` has the calls that have not
-    finished."""
+    """Exchanges and seconds by round, and seconds by call. `running` has the calls that have not finished."""
 
     exchanges: dict[int, str]
     rounds: dict[int, float]
     calls: dict[str, float]
-    outcomes: dict[str, ToolOutcome]
     running: frozenset[str]
 
 
 def show_run(run: str, facts: Sequence[TimedFact], standing: RunState, looked: LiveState) -> RunShown:
     began, ended = standing.began, standing.ended
-    rounds = ended.rounds if ended is not None else standing.run.rounds
-    times = _times(facts)
+    rounds, times = so_far(facts, standing), _times(facts)
     amendments = ended.amendments if ended is not None else tuple(each for done in rounds for each in done.amendments)
     whole = [_round(each, times) for each in rounds]
-    replies = _replies(facts)
-    if ended is None and len(replies) > len(rounds):
-        calls = tuple(_open_call(each, times, looked) for each in standing.run.pending)
-        shown = _show_reply(len(rounds) + 1, replies[len(rounds)], times)
-        whole.append(msgspec.structs.replace(shown, calls=calls))
+    if ended is None and len(rounds) > len(standing.run.rounds):
+        open_calls = zip(whole[-1].calls, standing.run.pending, strict=True)
+        calls = tuple(_open_call(shown, pending, times, looked) for shown, pending in open_calls)
+        whole[-1] = msgspec.structs.replace(whole[-1], calls=calls)
     return RunShown(
         id=run,
         version=len(facts),
@@ -278,7 +274,6 @@ def _times(facts: Sequence[TimedFact]) -> _Times:
     exchanges: dict[int, str] = {}
     rounds: dict[int, float] = {}
     calls: dict[str, float] = {}
-    outcomes: dict[str, ToolOutcome] = {}
     begun: dict[str, float] = {}
     requested_at = facts[0].at
     number = 0
@@ -291,33 +286,26 @@ def _times(facts: Sequence[TimedFact]) -> _Times:
                 rounds[number] = each.at - requested_at
             case ToolStarted(key):
                 begun[key] = each.at
-            case ToolFinished(key, outcome):
-                calls[key], outcomes[key] = each.at - begun.pop(key, each.at), outcome
+            case ToolFinished(key):
+                calls[key] = each.at - begun.pop(key, each.at)
             case _:
                 pass
-    return _Times(exchanges, rounds, calls, outcomes, frozenset(begun))
+    return _Times(exchanges, rounds, calls, frozenset(begun))
 
 
 def _round(done: Round, times: _Times) -> RoundShown:
-    return msgspec.structs.replace(
-        _show_reply(done.number, done.reply, times),
+    parts, fault = done.reply.choice.parts, done.reply.fault
+    return RoundShown(
+        number=done.number,
+        exchange=times.exchanges.get(done.number, ""),
+        text=done.text,
+        thinking="".join(part.text for part in parts if isinstance(part, Thinking)),
         calls=tuple(_call(each, times) for each in done.calls),
+        finish=done.finish,
         usage=done.usage,
         cost=done.cost,
+        seconds=times.rounds.get(done.number),
         context=done.context,
-    )
-
-
-def _show_reply(number: int, reply: Reply, times: _Times) -> RoundShown:
-    parts, fault = reply.choice.parts, reply.fault
-    return RoundShown(
-        number=number,
-        exchange=times.exchanges.get(number, ""),
-        text="".join(part.text for part in parts if isinstance(part, Text)),
-        thinking="".join(part.text for part in parts if isinstance(part, Thinking)),
-        finish=reply.choice.finish,
-        usage=reply.usage,
-        seconds=times.rounds.get(number),
         fault=None if fault is None else FaultShown(fault.code.value, fault.message, fault.hint),
     )
 
@@ -334,20 +322,14 @@ def _result(outcome: ToolOutcome | None) -> CallResult | None:
     return CallResult(text=words_of(outcome), is_error=outcome.is_error, structured=outcome.structured, media=media)
 
 
-def _replies(facts: Sequence[TimedFact]) -> list[Reply]:
-    """The replies so far. If there is one more than there are rounds, its round is not over."""
-    return [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
-
-
-def _open_call(pending: PendingOfLoop, times: _Times, looked: LiveState) -> CallShown:
-    key, outcome = pending.key, times.outcomes.get(pending.key)
-    shown = _call(pending.record_as("ran", outcome or pending.outcome), times)
+def _open_call(shown: CallShown, pending: PendingOfLoop, times: _Times, looked: LiveState) -> CallShown:
+    has_run, is_begun = shown.fate == "ran", shown.key in times.running
     return msgspec.structs.replace(
         shown,
-        ran=shown.ran if outcome is not None or key in times.running else None,
-        fate="ran" if outcome is not None else pending.fate,
-        is_running=key in times.running and looked.state in ("running", "waiting"),
-        progress=looked.progress.get(key, ""),
+        ran=shown.ran if has_run or is_begun else None,
+        fate="ran" if has_run else pending.fate,
+        is_running=is_begun and looked.state in ("running", "waiting"),
+        progress=looked.progress.get(shown.key, ""),
     )
 
 
@@ -375,9 +357,11 @@ def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
     """The rounds of a run, including the current one. Its calls without an outcome have none here either."""
     if standing.ended is not None:
         return standing.ended.rounds
-    rounds, replies = standing.run.rounds, _replies(facts)
+    rounds = standing.run.rounds
+    replies = [each.fact.reply for each in facts if isinstance(each.fact, Replied)]
     if len(replies) <= len(rounds):
         return rounds
+    reply = replies[len(rounds)]  # its round is not over
     outcomes = {each.fact.key: each.fact.outcome for each in facts if isinstance(each.fact, ToolFinished)}
     calls = tuple(
         each.record_as(
@@ -385,4 +369,4 @@ def so_far(facts: Sequence[TimedFact], standing: RunState) -> tuple[Round, ...]:
         )
         for each in standing.run.pending
     )
-    return (*rounds, Round(number=len(rounds) + 1, reply=replies[len(rounds)], calls=calls))
+    return (*rounds, Round(number=len(rounds) + 1, reply=reply, calls=calls, usage=reply.usage))

@@ -7,8 +7,7 @@ from functools import partial
 
 import msgspec
 
-from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, run_state_of
-from sightline.agent.core.facts import begin_run as at_first
+from sightline.agent.core.facts import RunBegan, RunTaken, TimedFact, begin_run, run_state_of
 from sightline.agent.core.rounds import FinishedRun, Round
 from sightline.agent.core.run import RunPlan
 from sightline.agent.core.steps import AskModel
@@ -104,7 +103,7 @@ class Runner:
         if isinstance(request, Prompt):
             request = compose_request(replace(request, tools=plan.toolbox.tools_for(request.tools)), choice)
         began = RunBegan(request, plan, choice.provider_name, new.session, dict(new.origin), choice.route)
-        standing, log = at_first(began), self._log(new.id or self.make_id(), company.on_fact)
+        standing, log = begin_run(began), self._log(new.id or self.make_id(), company.on_fact)
         if isinstance(standing.step, AskModel):
             write_prepared(standing.step.request, choice, stream=bool(request.options.stream))
         around = self.surroundings
@@ -119,8 +118,11 @@ class Runner:
         tools that were running. `begun` is called once the run is in progress."""
         known = await self._past.facts(run)
         state = "running" if run in self._drives else self._past.state(known)
+        if state == "ended":
+            raise Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
         if state != "interrupted":
-            raise _not_resumable(run, state)
+            hint = "Only a run whose process has ended can be resumed."
+            raise Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)
         standing = run_state_of([each.fact for each in known])
         log = self._log(run, company.on_fact, known)
         choice = self._choice(standing.began)
@@ -275,10 +277,3 @@ def _complete_plan(plan: RunPlan, choice: ModelChoice, tools: Tools, *, is_hooke
 
 def _state(drive: RunDriver) -> State:
     return "waiting" if drive.waits_for is not None or drive.held else "running"
-
-
-def _not_resumable(run: str, state: State) -> Fault:
-    if state == "ended":
-        return Fault(Code.USAGE, f"the run {run} has ended", hint="Begin another.", status=409)
-    hint = "Only a run whose process has ended can be resumed."
-    return Fault(Code.USAGE, f"the run {run} is under way", hint=hint, status=409)

@@ -100,6 +100,17 @@ class HookVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     has_failed: bool = False
 
+    def fault(self, what: str) -> Fault:
+        """The fault of a run that the hooks do not let continue with this."""
+        hint = "Look at the hooks of this run."
+        if self.has_failed:
+            return Fault(Code.PERMISSION, f"a hook could not judge {what}: {'; '.join(self.warnings)}", hint=hint)
+        return Fault(Code.PERMISSION, f"a hook refused {what}: {self.reason or 'it gave no reason'}", hint=hint)
+
+
+AskHooks: TypeAlias = Callable[..., Awaitable[HookVerdict | None]]
+"""Asks the hooks of a run: gets the event, the number of the round, and what the hooks get about it, by name."""
+
 
 class _HookAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A hook's answer. `block` is an alias of `deny`."""
@@ -162,21 +173,15 @@ class Hooks:
         except (OSError, ValueError) as error:
             return _failure_verdict(hook, str(error.strerror if isinstance(error, OSError) else error))
         if finished.code == 0:
-            return _from_output(hook, finished.output)
+            output = finished.output.strip()
+            try:
+                return _parse_answer(hook, decode(output) if output.startswith("{") else output)
+            except Fault as fault:
+                return _failure_verdict(hook, f"what it printed is no JSON: {fault.message}")
         words = (finished.complaints.strip() or finished.output.strip())[:_LONGEST_WORDS]
         if finished.code == _REFUSED:
             return _verdict_from(hook, _HookAnswer("deny", words))
         return _failure_verdict(hook, ": ".join(filter(None, (finished.in_words, words))))
-
-
-def _from_output(hook: Hook, output: str) -> HookVerdict:
-    output = output.strip()
-    if not output.startswith("{"):
-        return _parse_answer(hook, output)
-    try:
-        return _parse_answer(hook, decode(output))
-    except Fault as fault:
-        return _failure_verdict(hook, f"what it printed is no JSON: {fault.message}")
 
 
 def _parse_answer(hook: Hook, answer: object) -> HookVerdict:

@@ -7,6 +7,7 @@ worker. A worker whose call was not finished is killed.
 import asyncio
 import sys
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -128,38 +129,33 @@ _LONGEST_FILE = 4 << 20
 _BY_ITSELF = "Run the file with Python by itself to see what happens."
 
 
+@dataclass(eq=False, repr=False)
 class PythonFile:
     """The tools of one file. `folder` is the working directory; `kind` is what its functions are. `definitions` are as
     of loading the file."""
 
-    def __init__(
-        self,
-        file: Path,
-        *,
-        folder: Path,
-        environment: Mapping[str, str],
-        timeout: float = TIMEOUT,
-        kind: Kind = "tools",
-    ) -> None:
-        self._kind = kind
-        self._file = file.absolute()
-        self._shown = str(file)
-        self._folder = folder
-        self._environment = environment
-        self._timeout = timeout
-        self.definitions: tuple[Definition, ...] = ()
-        self._source = ""
-        self._idle: list[WorkerClient] = []
-        self._workers: set[WorkerClient] = set()
-        self._worker_slots = asyncio.Semaphore(MOST_WORKERS)
-        self._is_closed = False
+    file: Path
+    _: KW_ONLY
+    folder: Path
+    environment: Mapping[str, str]
+    timeout: float = TIMEOUT
+    kind: Kind = "tools"
+    definitions: tuple[Definition, ...] = ()
+    _source: str = ""
+    _idle: list[WorkerClient] = field(default_factory=list)
+    _workers: set[WorkerClient] = field(default_factory=set)
+    _worker_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_WORKERS))
+    _is_closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._path = self.file.absolute()  # workers are started later, when the working directory may be another
 
     def __str__(self) -> str:
-        return self._shown
+        return str(self.file)
 
     async def load(self) -> None:
         """Load the file and find its tools. Raises a fault with the line of the error."""
-        self._source = _text(self._file, self._shown)
+        self._source = _text(self.file)
         worker = await self._start_worker()
         self._idle.append(worker)
 
@@ -174,10 +170,10 @@ class PythonFile:
                 return text_outcome(fault.message, is_error=True)
             answer: Answer | None = None
             try:
-                async with asyncio.timeout(self._timeout):
+                async with asyncio.timeout(self.timeout):
                     answer = await worker.ask(RunFunction(call.name, call.arguments), progress)
             except TimeoutError:
-                return text_outcome(f"{call.name} was stopped: it took longer than {self._timeout:g} s.", is_error=True)
+                return text_outcome(f"{call.name} was stopped: it took longer than {self.timeout:g} s.", is_error=True)
             finally:
                 await self._return_worker(worker, is_whole=isinstance(answer, Ran))
         if isinstance(answer, Ran):
@@ -213,12 +209,12 @@ class PythonFile:
     async def _start_worker(self) -> WorkerClient:
         """Start a worker and load the file in it."""
         if self._is_closed:
-            raise Fault(Code.CANCELLED, f"the tools of {self._shown} have been closed")
-        worker = WorkerClient(self._kind)
+            raise Fault(Code.CANCELLED, f"the tools of {self.file} have been closed")
+        worker = WorkerClient(self.kind)
         self._workers.add(worker)
         answer: Answer | None = None
         try:
-            await worker.start(self._file, folder=self._folder, environment=self._environment)
+            await worker.start(self._path, folder=self.folder, environment=self.environment)
             async with asyncio.timeout(LOAD_TIMEOUT):
                 answer = await worker.ask(Load(self._source))
         except OSError as error:  # TimeoutError is an OSError
@@ -234,16 +230,16 @@ class PythonFile:
         return worker
 
     def _fault(self, broken: FileBroken) -> Fault:
-        place = f"{self._shown}:{broken.line}" if broken.line else self._shown
+        place = f"{self.file}:{broken.line}" if broken.line else self.file
         return Fault(Code.CONFIG, f"{place}: {broken.message}", hint=broken.hint)
 
 
-def _text(file: Path, shown: str) -> str:
+def _text(file: Path) -> str:
     try:
         with file.open(encoding="utf-8-sig") as opened:
             text = opened.read(_LONGEST_FILE + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(Path(shown), error) from None
+        raise unreadable(file, error) from None
     if len(text) > _LONGEST_FILE:
-        raise Fault(Code.CONFIG, f"{shown}: too long for a file of tools", hint="Check that it is the right file.")
+        raise Fault(Code.CONFIG, f"{file}: too long for a file of tools", hint="Check that it is the right file.")
     return text

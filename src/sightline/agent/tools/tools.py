@@ -10,7 +10,7 @@ import base64
 import contextvars
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
 from functools import partial
 from inspect import signature
 from pathlib import Path, PurePath
@@ -86,6 +86,40 @@ class CombinedTools:
         async with asyncio.TaskGroup() as group:
             for source in self._sources:
                 group.create_task(source.close())
+
+
+class ToolChanges:
+    """Reports how the available tools change. `toolbox` has the tools of the run; `there` are those that were available
+    when this process began to drive it."""
+
+    def __init__(self, toolbox: Toolbox, there: Sequence[Definition]) -> None:
+        enabled = [each for each in toolbox.definitions if each.is_enabled]
+        self._enabled = {each.name for each in enabled}
+        self._known = {each.name: each for each in (*there, *enabled)}
+        self._looked: Sequence[Definition] = ()
+
+    def changes(self, now: Sequence[Definition]) -> str:
+        """Describe what has changed since the last call of this method; empty if nothing has."""
+        if now == self._looked:
+            return ""
+        self._looked = now
+        found = {each.name: each for each in now}
+        gone = [name for name in self._known if name in self._enabled and name not in found]
+        other = [
+            name
+            for name, each in found.items()
+            if (old := self._known.get(name)) and (old.description, old.schema) != (each.description, each.schema)
+        ]
+        fresh = [name for name in found if name not in self._known]
+        self._known = {name: each for name, each in self._known.items() if name not in gone} | found
+        changes = {
+            "gone": gone,
+            "changed": other,
+            "there again": [name for name in fresh if name in self._enabled],
+            "new, for the next run": [name for name in fresh if name not in self._enabled],
+        }
+        words = "; ".join(f"{', '.join(names)} {what}" for what, names in changes.items() if names)
+        return f"the tools are not as they were: {words}" if words else ""
 
 
 def convert_arguments(function: Callable[..., object], arguments: Mapping[str, Json] | str) -> dict[str, object]:
@@ -244,32 +278,20 @@ async def call_function(function: Callable[[], object]) -> object:
 
 async def _in_thread(function: Callable[[], object]) -> object:
     """Like asyncio.to_thread, in a daemon thread: the program's exit does not wait for it."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[object] = loop.create_future()
+    result: Future[object] = Future()
+    result.set_running_or_notify_cancel()  # the thread cannot be stopped, even if its result is not wanted any more
     context = contextvars.copy_context()
 
-    def settle(value: object, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
     def work() -> None:
-        value: object = None
-        problem: Exception | None = None
         try:
-            value = context.run(function)
-        except StopIteration as error:  # a future cannot hold a StopIteration
-            problem = RuntimeError(f"StopIteration: {error}")
+            result.set_result(context.run(function))
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - raised where it is awaited
-            problem = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-        with suppress(RuntimeError):  # the loop is closed, so no one waits for the result
-            loop.call_soon_threadsafe(settle, value, problem)
+            # Raised as they are, the others would end the program, or the task that awaits.
+            is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            result.set_exception(error if is_plain else RuntimeError(f"{type(error).__name__}: {error}"))
 
     Thread(target=work, name="tool", daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(result)
 
 
 def _file(function: Callable[..., object]) -> str:

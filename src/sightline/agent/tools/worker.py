@@ -80,12 +80,6 @@ class Tool:
     definition: Definition
 
 
-def load(file: Path, source: str) -> dict[str, Tool] | FileBroken:
-    """Load the tools by name, or return the error."""
-    module = execute_module(file, source)
-    return module if isinstance(module, FileBroken) else _tools(module)
-
-
 def execute_module(file: Path, source: str) -> ModuleType | FileBroken:
     """Execute a file as a module, or return the error."""
     sys.path.insert(0, str(file.parent))
@@ -102,7 +96,8 @@ def execute_module(file: Path, source: str) -> ModuleType | FileBroken:
     return module
 
 
-def _tools(module: ModuleType) -> dict[str, Tool] | FileBroken:
+def tools_in(module: ModuleType) -> dict[str, Tool] | FileBroken:
+    """The tools of a module by name, or the error."""
     for name in _LISTS:
         listed = getattr(module, name, [])
         if not (isinstance(listed, list | tuple) and all(callable(each) for each in listed)):
@@ -184,14 +179,15 @@ class FunctionHost:
     def answer(self, order: Order) -> Answer:
         if isinstance(order, RunFunction):
             return Ran(cap_outcome(self._call(self._tools[order.name].function, order.arguments), MOST))
-        loaded = self._load(order.source)
+        module = execute_module(self._file, order.source)
+        loaded = module if isinstance(module, FileBroken) else self._tools_in(module)
         if isinstance(loaded, FileBroken):
             return loaded
         self._tools = loaded
         return FileLoaded(tuple(tool.definition for tool in loaded.values()))
 
-    def _load(self, source: str) -> dict[str, Tool] | FileBroken:
-        return load(self._file, source)
+    def _tools_in(self, module: ModuleType) -> dict[str, Tool] | FileBroken:
+        return tools_in(module)
 
     def _call(self, function: Function, arguments: JsonObject | str) -> ToolOutcome:
         try:
@@ -238,10 +234,7 @@ VALUE = "value"
 class GraderHost(FunctionHost):
     """Calls grading functions, which need no type hints: they take one payload and return a value."""
 
-    def _load(self, source: str) -> dict[str, Tool] | FileBroken:
-        module = execute_module(self._file, source)
-        if isinstance(module, FileBroken):
-            return module
+    def _tools_in(self, module: ModuleType) -> dict[str, Tool] | FileBroken:
         return {
             name: Tool(value, Definition(name=name, schema={"type": "object"}))
             for name, value in vars(module).items()

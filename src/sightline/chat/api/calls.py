@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, get_type_hints
 from urllib.parse import unquote
@@ -149,13 +149,13 @@ async def update_preferences(chat: OneChat, wanted: requests.PreferencesWanted) 
     settings = (
         before.settings
         if wanted.settings is None
-        else _changed_settings(wanted.settings, chat.parts.chats.context.settings)
+        else _settings_unlike(chat.parts.chats.context.settings, wanted.settings)
     )
     await chat.service.chat.prefer(Preferences(settings, saved))
     return await get_preferences(chat)
 
 
-def _changed_settings(settings: JsonObject, configured: ChatSettings) -> JsonObject:
+def _settings_unlike(configured: ChatSettings, settings: JsonObject) -> JsonObject:
     """The settings that differ from the configuration; the others follow later changes of it."""
     usual: JsonObject = msgspec.to_builtins(SettingsShown(**msgspec.structs.asdict(configured)))
     return {name: value for name, value in settings.items() if name not in usual or usual[name] != value}
@@ -212,42 +212,42 @@ class ForkWanted(ChatWanted, frozen=True):
     pair: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class ChatListCalls:
     """Lists, creates, renames, forks and deletes chats."""
 
-    def __init__(self, chats: Chats, records: Records) -> None:
-        self._chats = chats
-        self._records = records
+    chats: Chats
+    records: Records
 
     async def list_chats(self, query: Query) -> list[ChatBrief]:
         """All chats; with `text`, only those that contain these words."""
-        return await self._chats.list_chats(query.text("text"))
+        return await self.chats.list_chats(query.text("text"))
 
     async def get(self, chat: str) -> ChatBrief:
-        return await self._chats.describe(chat)
+        return await self.chats.describe(chat)
 
     async def create(self, wanted: ChatWanted) -> ChatBrief:
-        return await self.get(await self._chats.create(wanted.name))
+        return await self.get(await self.chats.create(wanted.name))
 
     async def fork(self, chat: str, wanted: ForkWanted) -> ChatBrief:
         """Create a chat with the pairs of another up to this one."""
-        return await self.get(await self._chats.fork(chat, wanted.pair, wanted.name))
+        return await self.get(await self.chats.fork(chat, wanted.pair, wanted.name))
 
     async def rename(self, chat: str, wanted: ChatWanted) -> ChatBrief:
-        await self._chats.rename(chat, wanted.name)
+        await self.chats.rename(chat, wanted.name)
         return await self.get(chat)
 
     async def delete(self, chat: str, query: Query) -> ForgetResult:
         """Delete a chat so that no file contains it any more; with `requests`, also its recorded requests and its
         runs."""
-        brief, store = await self._chats.describe(chat), self._records.store
-        await self._chats.delete(chat)
+        brief, store = await self.chats.describe(chat), self.records.store
+        await self.chats.delete(chat)
         if not query.is_set("requests"):
             await store.forget([])  # removes all traces of what was just deleted
             return ForgetResult(0, 0)
         wanted = TextTerm("session", literal(brief.session))
-        found, ids = await forget_exchanges(store, wanted, now=self._chats.context.now(), with_copies=True)
-        self._chats.context.hub.announce("forgotten", {"exchanges": list(ids)})
+        found, ids = await forget_exchanges(store, wanted, now=self.chats.context.now(), with_copies=True)
+        self.chats.context.hub.announce("forgotten", {"exchanges": list(ids)})
         return found
 
 

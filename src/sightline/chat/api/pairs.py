@@ -1,6 +1,7 @@
 """The calls for pairs and views: show them, preview the next send, and edit and mark pairs."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from sightline.chat.core import facts
 from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, kind_of, name_of
 from sightline.chat.core.plan import SendTelemetry
 from sightline.chat.core.sizing import TokenBand, band
-from sightline.chat.core.view import Standing, View
+from sightline.chat.core.view import View
 from sightline.chat.service.blocks import blocks_of, media_of
 from sightline.chat.service.sends import EstimateShown, SendPreview
 from sightline.chat.service.views import Looking, ViewSend
@@ -32,22 +33,6 @@ from sightline.wire.pointer import resolve
 _PAIR_FIELDS = frozenset(shapes.PairShown.__struct_fields__) & frozenset(MessagePair.__struct_fields__)
 _ANSWER_FIELDS = frozenset(shapes.AnswerShown.__struct_fields__) - {"blocks", "citations", "cost"}
 """Fields that are shown as they are in the pair and in the answer, unless they are replaced."""
-
-
-def show_row(chat: OneChat, pair: MessagePair, view: View) -> shapes.PairShown:
-    return shapes.PairShown(**_pair_fields(chat, pair, view, view.standing(pair.id)))  # type: ignore[arg-type]
-
-
-def show_details(
-    chat: OneChat, pair: MessagePair, view: View | None, telemetry: tuple[SendTelemetry, ...]
-) -> shapes.PairOpened:
-    standing: Standing = "hidden" if view is None else view.standing(pair.id)
-    fields = _pair_fields(chat, pair, view, standing)
-    return shapes.PairOpened(
-        **fields,  # type: ignore[arg-type]
-        earlier_answers=tuple(show_answer(chat, each, pair.model) for each in earlier_answers(pair)),
-        telemetry=telemetry,
-    )
 
 
 def answer_of(chat: OneChat, pair: MessagePair) -> ChatAnswer | None:
@@ -78,17 +63,20 @@ def earlier_answers(pair: MessagePair) -> tuple[ChatAnswer, ...]:
     return (*pair.earlier, pair.answer) if is_kept and pair.answer is not None else pair.earlier
 
 
-def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None, standing: Standing) -> dict[str, object]:
+def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None) -> dict[str, Any]:
     answer = answer_of(chat, pair)
     model = pair.asking or pair.model
     topics = chat.service.chat.history.topics
     return {name: getattr(pair, name) for name in _PAIR_FIELDS} | {
         "topic_path": topics.path(pair.topic) if pair.topic in topics else (),
-        "attachments": tuple(_attachment(n, part) for n, part in enumerate(pair.attachments)),
+        "attachments": tuple(
+            shapes.AttachmentShown(n, kind_of(part), name_of(part), *size_of(part))
+            for n, part in enumerate(pair.attachments)
+        ),
         "answer": None if answer is None else show_answer(chat, answer, model),
         "earlier": len(earlier_answers(pair)),
         "trouble": trouble(pair.trouble),
-        "standing": standing,
+        "standing": "hidden" if view is None else view.standing(pair.id),
         "tokens": TokenBand(0, 0, 0) if view is None else band(view.size(pair)),
         "run": pair.run or ("" if answer is None else answer.run),
     }
@@ -97,11 +85,6 @@ def _pair_fields(chat: OneChat, pair: MessagePair, view: View | None, standing: 
 def trouble(cause: Trouble | None) -> shapes.TroubleShown | None:
     """The trouble that is shown instead of an answer."""
     return None if cause is None else msgspec.convert(cause, shapes.TroubleShown, from_attributes=True)
-
-
-def _attachment(n: int, part: Part) -> shapes.AttachmentShown:
-    media_type, size = size_of(part)
-    return shapes.AttachmentShown(n, kind_of(part), name_of(part), media_type, size)
 
 
 _MARKS: Mapping[str, Callable[..., facts.ChatFact]] = {
@@ -116,7 +99,9 @@ async def get_pair(chat: OneChat, pair: str, query: Query) -> shapes.PairOpened:
     """A pair; with `view`, as it is in that view."""
     found = await _find(chat, pair)
     telemetry = chat.service.sends.telemetry(pair) or await _telemetry_of(chat, found.exchange)
-    return show_details(chat, found, await _view(chat, query), telemetry)
+    fields = _pair_fields(chat, found, await _view(chat, query))
+    earlier = tuple(show_answer(chat, each, found.model) for each in earlier_answers(found))
+    return shapes.PairOpened(**fields, earlier_answers=earlier, telemetry=telemetry)
 
 
 async def get_media(chat: OneChat, pair: str, number: str, query: Query) -> WebResponse:
@@ -233,8 +218,9 @@ async def get_rows(chat: OneChat, view: str, query: Query) -> shapes.RowsShown:
     first, limit = query.number("from", 0), min(query.number("limit", MOST_ROWS), MOST_ROWS)
     looking = await chat.service.views.get(view)
     rows = looking.rows
-    shown = tuple(show_row(chat, pair, looking.view) for pair in rows.slice(first, limit))
-    return shapes.RowsShown(chat.service.chat.version, rows.total, min(first, rows.total), shown)
+    pairs, total = rows.pairs[first : first + limit], len(rows.pairs)
+    shown = tuple(shapes.PairShown(**_pair_fields(chat, pair, looking.view)) for pair in pairs)
+    return shapes.RowsShown(chat.service.chat.version, total, min(first, total), shown)
 
 
 async def find_place(chat: OneChat, view: str, query: Query) -> shapes.PlaceShown:
@@ -244,12 +230,12 @@ async def find_place(chat: OneChat, view: str, query: Query) -> shapes.PlaceShow
 
 async def estimate_question(chat: OneChat, wanted: requests.QuestionWanted) -> EstimateShown:
     parts = parts_from_uploads(wanted.attachments)
-    return await chat.service.previews.estimate(wanted.view, wanted.text, parts, replaces=wanted.replaces)
+    return await chat.service.sends.estimate(wanted.view, wanted.text, parts, replaces=wanted.replaces)
 
 
 async def preview_send(chat: OneChat, wanted: requests.PreviewWanted) -> shapes.PreviewShown:
     """The exact body of the next send."""
-    preview = await chat.service.previews.preview(
+    preview = await chat.service.sends.preview(
         wanted.view,
         wanted.text,
         parts_from_uploads(wanted.attachments),
@@ -274,7 +260,7 @@ def _view_shown(chat: OneChat, looking: Looking, text_tokens: int | None = None)
         topic_path=history.topics.path(view.topic),
         inherited=msgspec.convert(view.inherited, shapes.InheritedShown, from_attributes=True),
         visible=len(view.visible),
-        rows=rows.total,
+        rows=len(rows.pairs),
         start=rows.start,
         newest_hidden=newest is not None and view.standing(newest.id) == "hidden",
         counter=looking.counter(text_tokens),

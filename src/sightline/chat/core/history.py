@@ -86,10 +86,6 @@ class ChatHistory:
         """These pairs, each once, oldest first."""
         return [self.get(each) for each in sorted({self.get(each).id for each in pairs}, key=self.key)]
 
-    def interruption(self) -> facts.PairFailed | None:
-        """The fact that ends a send which the end of the program interrupted; None if there is none."""
-        return facts.PairFailed(self.sending, facts.INTERRUPTED) if self.sending else None
-
     def apply(self, fact: facts.ChatFact) -> HistoryChange:
         return self.check(fact)()
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from sightline.catalog.compose import Prompt
-from sightline.chat.core.pair import MessagePair
+from sightline.chat.core.pair import MessagePair, prompt_too_large
 from sightline.chat.core.sizing import TokenBand, concatenate, question
 from sightline.chat.core.topics import Parameters
 from sightline.chat.core.view import View
@@ -155,13 +155,24 @@ class SendPlan:
 
     @property
     def preflight_count(self) -> int:
-        """How many of the oldest pairs must be left out because the prompt is larger than its allowance."""
+        """How many of the oldest pairs the first attempt leaves out because the prompt is larger than its allowance; 0
+        if the settings do not allow that."""
+        if not self.settings.preflight_trimming:
+            return 0
         return count_to_drop([item.tokens for item in self.items], self.room.beside(self.aut))
 
     @property
-    def is_too_large(self) -> bool:
-        """Whether the prompt probably does not fit even without any history."""
-        return not self.room.can_ever_hold(self.prompt.tokens)
+    def first_prompt(self) -> Prompt:
+        """The prompt of the first attempt."""
+        return self.prompt_without(self.preflight_count)
+
+    @property
+    def too_large(self) -> Fault | None:
+        """Why the prompt cannot be sent; None if it probably fits, at least without any history."""
+        room = self.room
+        if room.can_ever_hold(self.prompt.tokens):
+            return None
+        return prompt_too_large(self.prompt.tokens, room.limit, room.system + room.tools)
 
     def messages(self, trimmed: int) -> tuple[Message, ...]:
         """The messages without the oldest `trimmed` pairs, ending with the prompt."""

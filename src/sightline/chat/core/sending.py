@@ -13,7 +13,6 @@ from sightline.chat.core.pair import (
     Trouble,
     filter_changed,
     overflow_after_trimming,
-    prompt_too_large,
     trouble_of,
 )
 from sightline.chat.core.plan import Item, Selected, SendPlan, SendTelemetry, Stage, TelemetryBudget, summarize
@@ -122,12 +121,10 @@ class _Send:
 
     def steps(self) -> Generator[Step, Outcome, SendEnding]:
         plan = self.plan
-        if plan.is_too_large:
-            fault = prompt_too_large(plan.prompt.tokens, plan.room.limit, plan.room.system + plan.room.tools)
+        if (fault := plan.too_large) is not None:
             self._record_telemetry("user_prompt_too_large", error=fault)
             return self._end("failed", fault)
-        if plan.settings.preflight_trimming:
-            self.trimmed = self.preflight = plan.preflight_count
+        self.trimmed = self.preflight = plan.preflight_count
         if self.preflight:
             self._record_telemetry("preflight")
         while True:

@@ -17,7 +17,6 @@ from sightline.agent.service.driver import RunParticipants
 from sightline.agent.service.round_sender import Opening
 from sightline.agent.service.runner import NewRun, Runner
 from sightline.agent.tools.opening import OpenToolsets, ToolOpener
-from sightline.chat.service.chat import MAIN, SESSION
 from sightline.errors import Code, Fault
 from sightline.exchange.engine import Engine, EventObserver
 from sightline.exchange.outbound import Prepared
@@ -43,10 +42,6 @@ async def measure(engine: Engine, final: Prepared) -> Estimate:
         return engine.estimate(final)
 
 
-async def _ignore_run(_run: str) -> None:
-    """The caller does not need the id."""
-
-
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
     """One attempt to answer the pair `pair`. `opening` is how its first request is sent: it never waits for the
@@ -58,13 +53,13 @@ class AnswerRequest:
     pair: str
     prepared: Prepared
     opening: Opening
-    chat: str = MAIN
-    session: str = SESSION
-    step: bool = False
-    toolsets: tuple[str, ...] = ()
-    began: Callable[[str], Awaitable[None]] = _ignore_run
-    went: Going = lambda _messages: None
-    conversation: str = ""
+    chat: str
+    session: str
+    step: bool
+    toolsets: tuple[str, ...]
+    began: Callable[[str], Awaitable[None]]
+    went: Going
+    conversation: str
 
 
 @dataclass(frozen=True, slots=True)

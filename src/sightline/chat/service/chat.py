@@ -14,6 +14,7 @@ import msgspec
 
 from sightline.catalog.reading import read_value
 from sightline.chat.core.facts import (
+    INTERRUPTED,
     ChatFact,
     ChatImported,
     PairAnswered,
@@ -351,9 +352,9 @@ class Chat:
         async with self._lock:
             await self._catch_up()
             await self._preferences.catch_up()
-            interrupted = self.history.interruption()
-            if interrupted is not None and not await self.heartbeats.is_alive(interrupted.id):
-                await self._end(interrupted)
+            sending = self.history.sending
+            if sending and not await self.heartbeats.is_alive(sending):
+                await self._end(PairFailed(sending, INTERRUPTED))
         return self.history
 
     def follow(self) -> None:

@@ -26,7 +26,7 @@ from sightline.chat.service.chat import (
     session_of,
 )
 from sightline.chat.service.running_send import ending_of_interrupted_pair
-from sightline.chat.service.sends import Previews, Sends
+from sightline.chat.service.sends import Sends
 from sightline.chat.service.views import Models, Views
 from sightline.errors import Code, Fault
 from sightline.exchange.outbound import prepare
@@ -61,7 +61,6 @@ class ChatService:
     chat: Chat
     views: Views
     sends: Sends
-    previews: Previews
 
     @property
     def is_idle(self) -> bool:
@@ -76,7 +75,7 @@ class ChatService:
         prompt = drafting(pairs, sizer, instruction.strip() or INSTRUCTION)
         exchanges: list[str] = []
         with cancellation("user"):
-            reply = await self.previews.engine.ask(
+            reply = await self.sends.engine.ask(
                 prepare(prompt, looking.choice),
                 on_event=_ignore,
                 tried=_ignore,
@@ -108,7 +107,7 @@ def chat_service(context: ChatContext, models: Models, answering: Answerer, name
     """The chat `name` of a logbook, which is read when first needed."""
     chat = Chat(context, name, partial(ending_of_interrupted_pair, answering, context.now))
     views = Views(chat, models, answering)
-    return ChatService(chat, views, Sends(chat, views, models, answering), Previews(views, answering.engine))
+    return ChatService(chat, views, Sends(chat, views, models, answering))
 
 
 class ChatName(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from sightline.agent.core.limits import Quota
 from sightline.catalog.choose import ModelChoice
 from sightline.chat.core.facts import ChatFact, PairAsked, PairReasked, RunJoined
-from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, prompt_too_large, trouble_of
+from sightline.chat.core.pair import ChatAnswer, MessagePair, Trouble, trouble_of
 from sightline.chat.core.plan import SendPlan, SendTelemetry, plan_of
 from sightline.chat.core.sending import Pause, SendEnding, Step, sending
 from sightline.chat.core.sizing import TokenBand, question
@@ -19,7 +19,6 @@ from sightline.chat.service.chat import Chat
 from sightline.chat.service.running_send import ResumedRun, RunningSend, SendJob, Steps, quota_for
 from sightline.chat.service.views import Looking, Models, Views, ViewSend
 from sightline.errors import Code, Fault
-from sightline.exchange.engine import Engine
 from sightline.exchange.interception.kept_edits import refuse_other
 from sightline.exchange.outbound import Prepared, prepare
 from sightline.model.parts import Part
@@ -35,14 +34,38 @@ MOST_REMEMBERED = 64
 _LOG = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class SendPreview:
+    """A preview of the next send. `prepared` is the first attempt, if there can be one; `included` is the number of
+    pairs in it, and `left_out_preflight` the number of those that the prompt leaves no room for. `trouble` is why it
+    would not be sent, or not in this way."""
+
+    prepared: Prepared | None = None
+    included: int = 0
+    left_out_preflight: int = 0
+    estimate: Estimate | None = None
+    trouble: Trouble | None = None
+
+
+class EstimateShown(TokenBand, frozen=True):
+    """The size of the next request, and whether its question fits. `line` describes the size for the user; `prompt` is
+    planned for the question alone."""
+
+    limit: int
+    fits: bool
+    line: str
+    prompt: int
+
+
 class Sends:
-    """Starts sends, which continue in the background, and aborts them."""
+    """Starts sends, which continue in the background, and aborts them; and previews the next send by the same steps,
+    without sending anything."""
 
     def __init__(self, chat: Chat, views: Views, models: Models, answering: Answerer) -> None:
         self._chat = chat
         self._views = views
         self._models = models
-        self._engine = answering.engine
+        self.engine = answering.engine
         self._answerer = answering
         self._running: RunningSend | ResumedRun | None = None
         self._task: asyncio.Task[None] | None = None
@@ -103,7 +126,7 @@ class Sends:
             plan = plan_of(looking.view, text, attachments, replaces=replaces)
             order = self._order(looking, plan, looking.choice, hold=hold, step=step)
             if expect_sha256:
-                refuse_other(expect_sha256, self._engine.final(order.first, session=self._chat.session).sha256)
+                refuse_other(expect_sha256, self.engine.final(order.first, session=self._chat.session).sha256)
                 # Masks may change until it is sent, so the relay checks again.
                 order = replace(order, expect_sha256=expect_sha256)
             steps, first = self._first(order, quota)
@@ -185,6 +208,50 @@ class Sends:
             self._running.cancel("shutdown")
         await self.wait_until_idle()
 
+    # --- what would be sent ---
+
+    async def preview(
+        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
+    ) -> SendPreview:
+        """The body of the next send from this view, even before there is a question. `before` and `replaces` are as for
+        a send."""
+        looking = await self._views.get(view)
+        text, attachments = self._views.mask_question(text, attachments)
+        try:
+            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces, is_draft=True)
+            ready = self.engine.final(prepare(plan.first_prompt, looking.choice), session=self._chat.session)
+        except Fault as fault:
+            return SendPreview(trouble=trouble_of(fault))
+        left_out, trouble = plan.preflight_count, looking.trouble
+        if trouble is None and question(text, attachments) is None:
+            hint = "Write something, or attach a file."
+            trouble = Fault(Code.INVALID_REQUEST, "there is nothing to send", hint=hint)
+        trouble = trouble or plan.too_large
+        shown = None if trouble is None else trouble_of(trouble)
+        return SendPreview(ready, len(plan.items) - left_out, left_out, await measure(self.engine, ready), shown)
+
+    async def estimate(
+        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = ""
+    ) -> EstimateShown:
+        """The size of the request with this question: the same number as in the preview."""
+        looking = await self._views.get(view)
+        text, attachments = self._views.mask_question(text, attachments)
+        limit = looking.view.room.limit
+        if question(text, attachments) is None:
+            return EstimateShown(0, 0, 0, limit, True, "0", 0)
+        plan = plan_of(looking.view, text, attachments, replaces=replaces)
+        try:
+            ready = self.engine.final(prepare(plan.first_prompt, looking.choice), session=self._chat.session)
+            estimate = await measure(self.engine, ready)
+        except Fault:  # it cannot be written for this model, which the send will report
+            estimate = plan.size
+        figures, sent = looking.view.figures, plan.items[plan.preflight_count :]
+        is_whole = [item.id for item in sent] == list(figures.pairs)
+        asked = max(0, estimate.tokens - figures.total if is_whole else plan.size.tokens)
+        return EstimateShown(
+            estimate.tokens, estimate.low, estimate.high, limit, plan.too_large is None, _line(estimate), asked
+        )
+
     # --- how it begins ---
 
     async def _ready(self, view: str) -> Looking:
@@ -203,11 +270,11 @@ class Sends:
 
     def _order(self, looking: Looking, plan: SendPlan, choice: ModelChoice, *, hold: bool, step: bool) -> SendJob:
         toolsets = looking.view.inherited.toolsets
-        return SendJob(looking, plan, choice, first_request(plan, choice), hold, step, toolsets)
+        return SendJob(looking, plan, choice, prepare(plan.first_prompt, choice), hold, step, toolsets)
 
     def _first(self, order: SendJob, request: QuotaPolicy) -> tuple[Steps, Step]:
         """Advance the send to its first step. Raises a fault if it does not get that far."""
-        choice, ledger, clock = order.choice, self._engine.memory.ledger, self._engine.clock
+        choice, ledger, clock = order.choice, self.engine.memory.ledger, self.engine.clock
 
         def wait_for(tokens: int) -> Wait:
             if request == "anyway":
@@ -225,7 +292,7 @@ class Sends:
             fault = ending.fault
             raise Fault(fault.code, fault.message, hint=fault.hint, status=422, details=fault.details) from None
         if isinstance(step, Pause) and (request == "ask" or step.wait.is_endless):
-            limit = quota_for(step, choice, self._engine)
+            limit = quota_for(step, choice, self.engine)
             details = {"code": "quota_wait", "line": limit.line, "can_go_at": limit.can_go_at}
             hint = "Wait for it, or send it anyway."
             raise Fault(Code.RATE_LIMITED, limit.line, hint=hint, status=429, details=details)
@@ -259,96 +326,6 @@ class Sends:
         finally:
             self._running = None
             await self._chat.heartbeats.end()
-
-
-def first_trim(plan: SendPlan) -> int:
-    """How many of the oldest pairs a plan's first attempt leaves out."""
-    return plan.preflight_count if plan.settings.preflight_trimming else 0
-
-
-def first_request(plan: SendPlan, choice: ModelChoice) -> Prepared:
-    return prepare(plan.prompt_without(first_trim(plan)), choice)
-
-
-@dataclass(frozen=True, slots=True)
-class SendPreview:
-    """A preview of the next send. `prepared` is the first attempt, if there can be one; `included` is the number of
-    pairs in it, and `left_out_preflight` the number of those that the prompt leaves no room for. `trouble` is why it
-    would not be sent, or not in this way."""
-
-    prepared: Prepared | None = None
-    included: int = 0
-    left_out_preflight: int = 0
-    estimate: Estimate | None = None
-    trouble: Trouble | None = None
-
-
-class EstimateShown(TokenBand, frozen=True):
-    """The size of the next request, and whether its question fits. `line` describes the size for the user; `prompt` is
-    planned for the question alone."""
-
-    limit: int
-    fits: bool
-    line: str
-    prompt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Previews:
-    """Previews sends by the same steps that a send takes, without sending anything."""
-
-    views: Views
-    engine: Engine
-
-    async def preview(
-        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, before: str = "", replaces: str = ""
-    ) -> SendPreview:
-        """The body of the next send from this view, even before there is a question. `before` and `replaces` are as for
-        a send."""
-        looking = await self.views.get(view)
-        text, attachments = self.views.mask_question(text, attachments)
-        try:
-            plan = plan_of(looking.view, text, attachments, before=before, replaces=replaces, is_draft=True)
-            ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
-        except Fault as fault:
-            return SendPreview(trouble=trouble_of(fault))
-        left_out = first_trim(plan)
-        included = len(plan.items) - left_out
-        trouble, room = looking.trouble, plan.room
-        if trouble is None and question(text, attachments) is None:
-            hint = "Write something, or attach a file."
-            trouble = Fault(Code.INVALID_REQUEST, "there is nothing to send", hint=hint)
-        if trouble is None and plan.is_too_large:
-            trouble = prompt_too_large(plan.prompt.tokens, room.limit, room.system + room.tools)
-        return SendPreview(
-            ready,
-            included,
-            left_out,
-            await measure(self.engine, ready),
-            None if trouble is None else trouble_of(trouble),
-        )
-
-    async def estimate(
-        self, view: str, text: str, attachments: tuple[Part, ...] = (), *, replaces: str = ""
-    ) -> EstimateShown:
-        """The size of the request with this question: the same number as in the preview."""
-        looking = await self.views.get(view)
-        text, attachments = self.views.mask_question(text, attachments)
-        limit = looking.view.room.limit
-        if question(text, attachments) is None:
-            return EstimateShown(0, 0, 0, limit, True, "0", 0)
-        plan = plan_of(looking.view, text, attachments, replaces=replaces)
-        try:
-            ready = self.engine.final(first_request(plan, looking.choice), session=self.views.session)
-            estimate = await measure(self.engine, ready)
-        except Fault:  # it cannot be written for this model, which the send will report
-            estimate = plan.size
-        figures, sent = looking.view.figures, plan.items[first_trim(plan) :]
-        is_whole = [item.id for item in sent] == list(figures.pairs)
-        asked = max(0, estimate.tokens - figures.total if is_whole else plan.size.tokens)
-        return EstimateShown(
-            estimate.tokens, estimate.low, estimate.high, limit, not plan.is_too_large, _line(estimate), asked
-        )
 
 
 def _line(estimate: Estimate) -> str:

@@ -1,7 +1,8 @@
 """The views that pages have of the chat, and the models that they count tokens for."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -61,13 +62,6 @@ class Models:
         """The model with this name. Raises a fault if there is none."""
         return choose(self.catalog, name, has_key=self.has_key)
 
-    def find(self, name: str) -> ModelChoice | None:
-        """The model with this name; None if it no longer exists."""
-        try:
-            return self.resolve(name)
-        except Fault:
-            return None
-
     def limit(self, choice: ModelChoice) -> int:
         """The maximum size of a request: the context window, or what the account allows per minute."""
         limits = self.memory.ledger.limits(choice.provider_name, choice.model, choice.facts)
@@ -95,34 +89,26 @@ class Models:
 
 
 class Rows:
-    """The rows of a view as it is now, oldest first: visible pairs, and those excluded by hand."""
+    """The `pairs` on screen in a view as it is now, oldest first: visible ones, and those excluded by hand."""
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._pairs = view.visible
+        self.pairs = view.visible
         if view.left_out:  # two runs that are already in order: sorting merges them in one pass
-            self._pairs = sorted((*view.visible, *view.left_out), key=self._key)
-
-    @property
-    def total(self) -> int:
-        return len(self._pairs)
+            self.pairs = sorted((*view.visible, *view.left_out), key=self._key)
 
     @property
     def start(self) -> int:
         """The row of the first pair that is sent; the number of rows if none is."""
         included = self._view.included
-        return self._row(included[0].id) if included else self.total
-
-    def slice(self, first: int, limit: int) -> Sequence[MessagePair]:
-        """At most `limit` rows, starting with row `first`."""
-        return self._pairs[first : first + limit]
+        return self._row(included[0].id) if included else len(self.pairs)
 
     def place(self, pair: str) -> int | None:
         """The row of a pair; None if it is not on screen."""
         return None if self._view.standing(pair) == "hidden" else self._row(pair)
 
     def _row(self, pair: str) -> int:
-        return bisect_left(self._pairs, self._view.history.key(pair), key=self._key)
+        return bisect_left(self.pairs, self._view.history.key(pair), key=self._key)
 
     def _key(self, pair: MessagePair) -> Key:
         return self._view.history.key(pair.id)
@@ -199,11 +185,6 @@ class Views:
         self._answerer = answering
         self._views: BoundedCache[str, Looking] = BoundedCache(MOST_VIEWS)
         chat.listen(self._on_change)
-
-    @property
-    def session(self) -> str:
-        """The label of the chat's exchanges."""
-        return self._chat.session
 
     async def set_view(
         self,
@@ -291,7 +272,7 @@ class Views:
         while True:
             try:
                 plan = plan_of(view, "", is_draft=True)
-                ready = self._engine.final(prepare(plan.prompt_without(0), looking.choice), session=self.session)
+                ready = self._engine.final(prepare(plan.prompt_without(0), looking.choice), session=self._chat.session)
             except Fault:  # it cannot be written for this model, which the send will report
                 view.forget_measure()
                 looking.measured = None
@@ -324,8 +305,9 @@ class Views:
         if not selected:
             newest = self._chat.history.newest
             name = topic.model or ("" if newest is None else newest.model)
-            if name and (choice := self._models.find(name)) is not None:
-                return name, choice
+            if name:
+                with suppress(Fault):
+                    return name, self._models.resolve(name)
         name = selected or self._models.default
         return name, self._models.resolve(name)
 

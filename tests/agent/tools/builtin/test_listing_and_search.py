@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.agent.tools.builtin import searching
-from sightline.agent.tools.builtin import searching as listing
-from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.searching import Glob, SearchRequest, main, search_folder
+from sightline.agent.tools.builtin import folder as folder_module
+from sightline.agent.tools.builtin.folder import Folder, Glob, SearchRequest, main, search_folder
 from sightline.errors import Fault
 from tests.agent.tools.builtin.rooms import refused, said
 
@@ -92,9 +90,9 @@ def test_names_that_would_upset_a_list(tmp_path: Path) -> None:
 
 
 def test_a_long_list_ends_somewhere(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "_MOST_SHOWN", 2)
+    monkeypatch.setattr(folder_module, "_MOST_SHOWN", 2)
     assert said(room, "list_files").split("\n")[2].startswith("[there are more than 2")
-    monkeypatch.setattr(listing, "MOST_VISITED", 2)
+    monkeypatch.setattr(folder_module, "MOST_VISITED", 2)
     assert "Name a folder further down" in refused(room, "list_files", pattern="*.py")
 
 
@@ -147,7 +145,7 @@ def test_what_cannot_be_searched_for(searching_room: Path) -> None:
 
 
 def test_a_search_that_dies_is_no_answer(searching_room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "PROGRAM", "sightline.no_such_module")
+    monkeypatch.setattr(folder_module, "PROGRAM", "sightline.no_such_module")
     assert refused(searching_room, "search_files", text="x") == "the search was not finished: exit code 1"
 
 
@@ -158,14 +156,14 @@ def test_a_pattern_that_takes_for_ever_is_stopped(searching_room: Path) -> None:
 
 
 def test_only_so_much_is_shown(searching_room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "_MOST_FOUND", 2)
+    monkeypatch.setattr(folder_module, "_MOST_FOUND", 2)
     (searching_room / "b.txt").write_text("x\n" * 9)
     assert looked(searching_room, "x", path="b.txt").split("\n") == [
         "b.txt:1: x",
         "b.txt:2: x",
         "[the first 2 lines; there may be more]",
     ]
-    monkeypatch.setattr(searching, "_LARGEST_FILE", 3)
+    monkeypatch.setattr(folder_module, "_LARGEST_FILE", 3)
     assert looked(searching_room, "x", path="b.txt") == "[1 files are no text or too large and were left out]"
 
 
@@ -178,7 +176,7 @@ def test_what_is_no_file_is_left_out(searching_room: Path) -> None:
 
 
 def test_an_expression_that_is_too_large(searching_room: Path) -> None:
-    with pytest.raises(searching.Fault, match="regular expression"):
+    with pytest.raises(Fault, match="regular expression"):
         looked(searching_room, "(" * 5000 + ")" * 5000, is_regex=True)
 
 

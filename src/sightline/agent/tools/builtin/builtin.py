@@ -15,8 +15,7 @@ import msgspec
 from sightline.agent.core.arguments import definition_of
 from sightline.agent.core.steps import RunnableCall
 from sightline.agent.core.tool import Definition, ToolOutcome, text_outcome
-from sightline.agent.tools.builtin.folder import Folder
-from sightline.agent.tools.builtin.searching import SearchTools
+from sightline.agent.tools.builtin.folder import Folder, SearchTools
 from sightline.agent.tools.commands import Commands, last_line_in, minimal
 from sightline.agent.tools.tools import (
     TIMEOUT,

@@ -5,7 +5,7 @@ import ipaddress
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -65,18 +65,14 @@ def _system_context() -> ssl.SSLContext:
     return context
 
 
-def _no_proxy(_url: str) -> None:
-    """The default: no proxy. The environment's proxy settings are not used, because they would also divert servers on
-    this machine."""
-
-
 @dataclass(frozen=True, slots=True)
 class McpNetwork:
     """How remote servers are reached. `context` returns the TLS context of a connection. `proxy` returns the URL of the
-    proxy for an address and its authorization header, which may be empty; None for a direct connection."""
+    proxy for an address and its authorization header, which may be empty; None for a direct connection. The default is
+    no proxy, whatever the environment says, because its settings would also divert servers on this machine."""
 
     context: Callable[[], ssl.SSLContext] = _system_context
-    proxy: Callable[[str], tuple[str, str] | None] = _no_proxy
+    proxy: Callable[[str], tuple[str, str] | None] = lambda _url: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,23 +139,17 @@ EXAMPLE = 'Write it as {"mcpServers": {"NAME": {"command": "…", "args": ["…"
 class CommandServer:
     """A server that is a local process."""
 
-    words: tuple[str, ...]
-    environment: Mapping[str, str]
-    folder: Path
-
-    def __repr__(self) -> str:
-        return "Command()"
+    words: tuple[str, ...] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+    folder: Path = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
     """A server that is reached over HTTP."""
 
-    url: str
-    headers: Mapping[str, str]
-
-    def __repr__(self) -> str:
-        return "Address()"
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +159,8 @@ class ServerSpec:
 
     name: str
     reached: CommandServer | HttpServer
-    hidden: frozenset[str] = frozenset()
-    secret: frozenset[str] = frozenset()
-
-    def __repr__(self) -> str:
-        return f"ServerSpec({self.name!r})"
+    hidden: frozenset[str] = field(default=frozenset(), repr=False)
+    secret: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +245,7 @@ def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[
                 notes += [
                     f"the MCP server {name!r}: {each!r} means nothing here and is ignored" for each in read.others
                 ]
-                servers += _Entry((top, name), read, reader, folder, environment).spec()
+                servers += _Entry((top, name), read, reader, folder, Expansion(environment)).spec()
     if reader.problems:
         first, *others = reader.problems
         hint = "\n".join([first.hint, *(f"Also: {each.text}" for each in others)])
@@ -266,25 +253,21 @@ def parse_config(text: bytes, *, where: str, folder: Path, environment: Mapping[
     return ServerConfig(tuple(servers), tuple(notes))
 
 
+@dataclass(slots=True)
 class _Entry:
     """Builds a server from an entry whose types are valid. A file with any problem is refused as a whole, so after a
     problem has been reported the values no longer matter."""
 
-    def __init__(
-        self,
-        path: tuple[str, str],
-        entry: _ServerEntry,
-        reader: _ConfigReader,
-        folder: Path,
-        environment: Mapping[str, str],
-    ) -> None:
-        self._path, self._entry, self._reader, self._folder = path, entry, reader, folder
-        self._expansion = Expansion(environment)
-        self._secret: set[str] = set()
+    path: tuple[str, str]
+    entry: _ServerEntry
+    reader: _ConfigReader
+    folder: Path
+    expansion: Expansion
+    secret: set[str] = field(default_factory=set)
 
     def spec(self) -> list[ServerSpec]:
         """The server; empty if it is unclear what kind of server is meant."""
-        entry, kind, name = self._entry, self._entry.type, self._path[1]
+        entry, kind, name = self.entry, self.entry.type, self.path[1]
         if not name.strip():
             self._report("the server has no name", "Give it a short name: its tools are called NAME__TOOL.")
         if kind == "sse":
@@ -298,14 +281,14 @@ class _Entry:
             self._report(f"is of type {kind!r} and has no {'command' if kind == 'stdio' else 'url'}", EXAMPLE)
         else:
             reached = self._address(entry.url) if entry.url is not None else self._command(entry.command or "")
-            hidden = frozenset(self._expansion.values | self._secret)
-            return [ServerSpec(name, reached, hidden, frozenset(self._secret))]
+            hidden = frozenset(self.expansion.values | self.secret)
+            return [ServerSpec(name, reached, hidden, frozenset(self.secret))]
         return []
 
     def _command(self, command: _Text) -> CommandServer:
-        args = (self._expand(each, "args", index) for index, each in enumerate(self._entry.args))
-        folder = self._folder / self._expand(self._entry.cwd, "cwd")
-        return CommandServer((self._expand(command, "command"), *args), self._table("env", self._entry.env), folder)
+        args = (self._expand(each, "args", index) for index, each in enumerate(self.entry.args))
+        folder = self.folder / self._expand(self.entry.cwd, "cwd")
+        return CommandServer((self._expand(command, "command"), *args), self._table("env", self.entry.env), folder)
 
     def _address(self, written: _Text) -> HttpServer:
         url = self._expand(written, "url")
@@ -320,7 +303,7 @@ class _Entry:
             hint = "Use https: over http anyone on the network path can read the headers and change the tools."
             self._report("is on another machine and not reached by https", hint, "url")
         self._keep(parts.password or "", parts.query)
-        headers = self._table("headers", self._entry.headers)
+        headers = self._table("headers", self.entry.headers)
         for name, value in headers.items():
             if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
                 self._report("HTTP cannot carry this header", "Correct its name or its value.", "headers", name)
@@ -336,11 +319,11 @@ class _Entry:
         return found
 
     def _keep(self, *values: str) -> None:
-        self._secret.update(value for value in values if len(value) >= _SHORTEST_SECRET)
+        self.secret.update(value for value in values if len(value) >= _SHORTEST_SECRET)
 
     def _expand(self, value: _Text, *place: str | int) -> str:
         try:
-            text = self._expansion.expand(str(value).lower() if isinstance(value, bool) else str(value))
+            text = self.expansion.expand(str(value).lower() if isinstance(value, bool) else str(value))
         except UnfilledError as error:
             hint = "Set the variable, or give it a default: ${NAME:-default}. Only the environment is filled in."
             self._report(str(error), hint, *place)
@@ -350,8 +333,8 @@ class _Entry:
         return text
 
     def _report(self, message: str, hint: str, *place: str | int) -> None:
-        path = (*self._path, *place)
-        self._reader.report(path, f"{format_path(path)}: {message}", hint)
+        path = (*self.path, *place)
+        self.reader.report(path, f"{format_path(path)}: {message}", hint)
 
 
 def is_here(host: str) -> bool:

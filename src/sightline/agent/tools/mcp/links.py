@@ -31,7 +31,6 @@ _JSON = "application/json"
 _CANCELLED = "notifications/cancelled"
 _SESSION = "mcp-session-id"
 _LONGEST_PLACE = 200
-_INTERNAL_ERROR = -32603
 
 
 class McpHttpGuard(httpx2.AsyncBaseTransport):
@@ -136,7 +135,7 @@ def _message(request: httpx2.Request) -> JsonObject:
 
 def _error_response(request: httpx2.Request, message: JsonObject, text: str) -> httpx2.Response:
     """A response that the SDK reads as this call's error."""
-    body = encode({"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": _INTERNAL_ERROR, "message": text}})
+    body = encode({"jsonrpc": "2.0", "id": message.get("id"), "error": {"code": INTERNAL_ERROR, "message": text}})
     return httpx2.Response(503, headers={"content-type": _JSON}, content=body, request=request)
 
 

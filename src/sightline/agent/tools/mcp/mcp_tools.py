@@ -68,7 +68,8 @@ class McpServer:
             return text_outcome(f"{connection.message}. {connection.hint}", is_error=True)
         task = asyncio.get_running_loop().create_task(connection.ask(tool, arguments, progress))
         self._calls.add(task)
-        task.add_done_callback(self._over)
+        task.add_done_callback(self._calls.discard)
+        task.add_done_callback(_consume_exception)
         try:
             # A cancelled caller does not wait until the server has received the cancellation.
             done, _ = await asyncio.wait({task}, timeout=self._limits.call_s)
@@ -100,10 +101,6 @@ class McpServer:
     def _replace_listing(self, listing: ToolListing) -> None:
         self._listing = listing
         self._changed()
-
-    def _over(self, task: asyncio.Task[ToolOutcome]) -> None:
-        self._calls.discard(task)
-        _consume_exception(task)
 
     async def _ensure_connection(self) -> McpConnection | Fault:
         """The connection. A server that has ended is restarted, up to a limit."""
