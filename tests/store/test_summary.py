@@ -110,7 +110,9 @@ def test_request_fields_are_in_the_summary_immediately() -> None:
     ("facts", "state"),
     [
         ((), "received"),
+        ((Translated("openai-chat", "bb", 2),), "received"),
         ((Held(),), "held"),
+        ((AttemptStarted(1, "acme", "aa"), Held("tool_calls")), "held"),
         ((Held(), Edited("set", "aa", "bb")), "held"),
         ((Held(), Released("aa")), "sending"),
         ((AttemptStarted(1, "acme", "aa"), FrameArrived(b"x")), "sending"),
