@@ -5,13 +5,13 @@ Ids of sections and parts are assigned once, tied to places of the whole documen
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
 from sightline.dialects.registry import dialect
 from sightline.editing.deletions import Shift
-from sightline.editing.section import PartType
+from sightline.editing.section import Option, PartType, SectionContent
 from sightline.errors import Fault
 from sightline.model.json import Json
 from sightline.model.parts import Opaque, Part, ToolCall, ToolResult
@@ -99,6 +99,18 @@ class DocumentReading:
         return tuple(pairs_of(self.request.messages if self.request else ()))
 
     @cached_property
+    def contents(self) -> Mapping[str, Sequence[SectionContent]]:
+        """What each section consists of, by the key of the section, in the order of the sections."""
+        if self.request is None:
+            return {OTHER: ()}
+        contents: dict[str, Sequence[SectionContent]] = {message.at: message.parts for message in self.request.messages}
+        if tools := tools_of(self):
+            contents[TOOLS] = tools
+        if options := options_of(self):
+            contents[OPTIONS] = [Option(*option) for option in options.items()]
+        return contents
+
+    @cached_property
     def container(self) -> str:
         """The place of the list that holds the conversation. If the document is a list, it is that list."""
         return "" if isinstance(self.document, list) else f"/{dialect(self.name).editing.container}"
@@ -175,9 +187,10 @@ class SectionIds(msgspec.Struct, frozen=True):
         return SectionIds(sections | {key: each for key, each in self.sections.items() if key[:1] != "/"}, self.count)
 
 
-def part_key(kind: str, at: str, section: str) -> str:
-    """The key of a part of this type at this place of a section."""
-    return f"{kind}:{at[len(section) :] if section.startswith('/') else at}"
+def part_key(content: SectionContent, section: str) -> str:
+    """The key of a part of a section."""
+    at = content.at[len(section) :] if section.startswith("/") else content.at
+    return f"{type_of(content)}:{at}"
 
 
 def _complete_parts(named: PartIds, keys: Iterable[str]) -> PartIds:
@@ -206,10 +219,16 @@ TOOLS, OPTIONS, OTHER = "tools", "options", "other"
 """The keys of the sections that are not items of the conversation."""
 
 
-def type_of(part: Part) -> PartType:
+_TYPES: Mapping[type, PartType] = {
+    Option: "option",
+    **dict.fromkeys(get_args(Tool), "tool"),
+    **{each: each.__struct_config__.tag for each in get_args(Part)},
+}
+
+
+def type_of(content: SectionContent) -> PartType:
     """The type of a part, as the API calls it."""
-    tag: PartType = part.__struct_config__.tag  # type: ignore[assignment]  # the tags of the union are these words
-    return tag
+    return _TYPES[type(content)]
 
 
 def tools_of(reading: DocumentReading) -> tuple[Tool, ...]:
@@ -248,15 +267,4 @@ def list_of(place: str) -> str:
 
 def outline_of(reading: DocumentReading) -> Outline:
     """The keys of everything that gets an id."""
-    request = reading.request
-    if request is None:
-        return [(OTHER, [])]
-    outline: list[tuple[str, Sequence[str]]] = [
-        (message.at, [part_key(type_of(part), part.at, message.at) for part in message.parts])
-        for message in request.messages
-    ]
-    if tools := tools_of(reading):
-        outline.append((TOOLS, [part_key("tool", tool.at, TOOLS) for tool in tools]))
-    if options := options_of(reading):
-        outline.append((OPTIONS, [part_key("option", place, OPTIONS) for place in options]))
-    return outline
+    return [(key, [part_key(each, key) for each in contents]) for key, contents in reading.contents.items()]
