@@ -28,11 +28,12 @@ from sightline.store.sqlite_database import (
     connect_database,
     erase_remains,
     open_database,
+    shrink,
 )
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import forget_words, measure_blocks
 from sightline.store.store import Forgotten, Line, Log, Pruned, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges, bodies_of
+from sightline.store.summary import OPEN_STATES, PriceList, bodies_of
 
 T = TypeVar("T")
 
@@ -237,7 +238,7 @@ def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_th
         if not count:
             break
     if gone:
-        _shrink(connection)
+        shrink(connection)
     left = record_size(connection)
     return Pruned(gone, max(0, before - left), left)
 
@@ -313,14 +314,6 @@ def _rebase(connection: sqlite3.Connection, codec: Codec, heirs: list[int]) -> N
         connection.execute(change, (parent, coded.prefix, coded.suffix, coded.depth, coded.data, heir))
 
 
-def _shrink(connection: sqlite3.Connection) -> None:
-    """Return the free space to the disk."""
-    with asking():
-        # It frees one page per step and returns no rows, so only a script runs it to its end.
-        connection.executescript("PRAGMA incremental_vacuum")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
 def forget(connection: sqlite3.Connection, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
     """Remove these exchanges, except those in progress, and leave no trace of them in the file; a dry run only measures
     them."""
@@ -392,11 +385,8 @@ class SqliteStore(JournaledStore):
     async def body(self, exchange: str, sha256: str) -> bytes | None:
         return await asyncio.to_thread(self._reading.body, exchange, sha256)
 
-    async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
-        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).newest(before, limit))
-
-    async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
-        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).sums(by))
+    async def _search(self, wanted: Expression, now: float, ask: Callable[[RecordSearch[int]], Search[T]]) -> T:
+        return await asyncio.to_thread(self._reading.search, ask(RecordSearch(TABLES, wanted, now)))
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         return await self._do(lambda connection: prune(connection, older_than=older_than, larger_than=larger_than))
@@ -413,9 +403,6 @@ class SqliteStore(JournaledStore):
 
     async def entries(self, exchange: str) -> list[Entry]:
         return await asyncio.to_thread(self._reading.entries, exchange)
-
-    async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
-        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).oldest(after))
 
     async def close(self) -> None:
         self._reading.close()

@@ -273,7 +273,7 @@ def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList) -> 
 
 def with_digest(summary: Summary, digest: Digest) -> Summary:
     """The summary with the values that were read from the request."""
-    return msgspec.structs.replace(summary, title=digest.title, previous=digest.previous, is_side=digest.is_side)
+    return msgspec.structs.replace(summary, title=digest.title, is_side=digest.is_side)
 
 
 def bodies_of(fact: Fact) -> tuple[str, ...]:
