@@ -52,7 +52,7 @@ class Unit:
             return False
         if isinstance(self.value, Message) and isinstance(other.value, Message):
             return of_message(self.value) == of_message(other.value)
-        return self.kind == "tools" and _plain_tools(self.value) == _plain_tools(other.value)
+        return self.kind == "tools" and [*map(_plain, pieces_of(self.value))] == [*map(_plain, pieces_of(other.value))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +201,6 @@ def same_piece(one: Part | Tool, other: Part | Tool) -> bool:
 
 def _plain(piece: Part | Tool) -> Part | Tool:
     return of_tool(piece) if isinstance(piece, Tool) else of_part(piece)
-
-
-def _plain_tools(value: object) -> list[Tool]:
-    assert isinstance(value, tuple)
-    return [of_tool(tool) for tool in value]
 
 
 def _marks(value: Message | tuple[Tool, ...], mark_field: str) -> Iterator[tuple[int, str, str]]:
