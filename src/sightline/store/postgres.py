@@ -34,7 +34,7 @@ from sightline.store.postgres_words import carry_words, forget_words, measure_bl
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.search import FoundRow, RecordSearch, Search, SearchQuery, SearchTables, record_columns
 from sightline.store.store import Forgotten, Line, Log, Pruned, load_migrations, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, bodies_of
+from sightline.store.summary import OPEN_STATES, PriceList, bodies_first, bodies_of
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -184,16 +184,13 @@ def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[Search
 async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
     """All entries of one exchange, each body before the fact that names it."""
     codec = Codec()
-    entries: list[Entry] = []
-    names: set[str] = set()
+    bodies: dict[str, BodyEntry] = {}
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        for entry in await _facts(connection, exchange):
-            for name in bodies_of(entry.fact):
-                if name not in names and (body := await body_of(connection, codec, name)) is not None:
-                    entries.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
-                names.add(name)
-            entries.append(entry)
-    return entries
+        facts = await _facts(connection, exchange)
+        for name in {name for entry in facts for name in bodies_of(entry.fact)}:
+            if (body := await body_of(connection, codec, name)) is not None:
+                bodies[name] = BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name)))
+    return bodies_first(facts, bodies)
 
 
 async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntry]:

@@ -3,11 +3,11 @@
 Two requests are compared in the order in which the provider caches a prompt.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, assert_never
+from typing import Literal, TypeVar, assert_never
 
 import msgspec
 
@@ -23,6 +23,7 @@ from sightline.model.request import Message, OpaqueTool, Request, Tool, of_messa
 from sightline.tokens.cost import cost_of
 from sightline.tokens.estimator import Estimator
 
+T = TypeVar("T")
 UnitKind = Literal["model", "format", "tools", "system", "settings", "message"]
 
 _ANY_RULES = CacheRules(order=("format", "tools", "system"), needs_marks=False)
@@ -341,12 +342,12 @@ def findable(written: Iterable[Mark], later: Iterable[Mark], far: int | None) ->
 
 def alike(previous: Prefix, later: Prefix, known: int = 0) -> int:
     """How many leading units are the same in both; the first `known` are known to be."""
-    count = known
-    for old, new in zip(previous.units[known:], later.units[known:], strict=False):
-        if not old.says_the_same(new):
-            break
-        count += 1
-    return count
+    return known + _count_same(previous.units[known:], later.units[known:], Unit.says_the_same)
+
+
+def _count_same(ones: Sequence[T], others: Sequence[T], is_same: Callable[[T, T], bool]) -> int:
+    differing = (n for n, pair in enumerate(zip(ones, others, strict=False)) if not is_same(*pair))
+    return next(differing, min(len(ones), len(others)))
 
 
 def first_difference(previous: Prefix, later: Prefix, known: int = 0) -> PrefixDifference | None:
@@ -373,12 +374,7 @@ def _same_pieces(old: Unit, new: Unit) -> int:
         are_alike = old.kind == new.kind == "tools"
     if not are_alike:
         return 0
-    pieces = 0
-    for one, other in zip(pieces_of(old.value), pieces_of(new.value), strict=False):
-        if not same_piece(one, other):
-            break
-        pieces += 1
-    return pieces
+    return _count_same(pieces_of(old.value), pieces_of(new.value), same_piece)
 
 
 def _reason(previous: Prefix, later: Prefix, index: int) -> str:
