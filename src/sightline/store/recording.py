@@ -174,19 +174,14 @@ class JournaledStore(ABC):
 
     def _import_leftovers(self) -> None:
         """Import the journals of ended processes, or wait for the process that is doing so."""
-        if self._importer.acquire():
-            try:
-                self._importer.end_interrupted()
-            finally:
-                self._importer.release()
-        else:
+        if not self._import(self._importer.end_interrupted):
             self._settle()
 
     def _settle(self) -> None:
         wanted, known = pending(self._folder), trouble_of(self._folder)
         look = _LOOK
         while not is_imported(wanted):
-            if self._import():
+            if self._import(self._importer.catch_up):
                 return
             wake(self._folder)
             sleep(look)
@@ -200,7 +195,7 @@ class JournaledStore(ABC):
         if self._is_closed:
             return
         try:
-            self._import()
+            self._import(self._importer.catch_up)
             self._wait = _FIRST_WAIT
         except (Fault, OSError):
             # The records stay in the journal; `trouble` contains the reason.
@@ -209,12 +204,12 @@ class JournaledStore(ABC):
                 self._is_due = True
                 self._thread.submit(self._import_soon)
 
-    def _import(self) -> bool:
-        """Import what there is; returns False if another process is doing so."""
+    def _import(self, work: Callable[[], object]) -> bool:
+        """Import what there is in this way; returns False if another process is importing."""
         if not self._importer.acquire():
             return False
         try:
-            self._importer.catch_up()
+            work()
         finally:
             self._importer.release()
         return True
