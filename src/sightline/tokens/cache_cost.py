@@ -81,6 +81,7 @@ class Prefix:
         self.rules = _ANY_RULES if spoken is None else spoken.cache
         self.units = tuple(self._units())
         self._starts = (0, *accumulate(unit.tokens for unit in self.units))
+        self._blocks = (0, *accumulate(unit.pieces for unit in self.units))
 
     @cached_property
     def by_message(self) -> dict[int, Unit]:
@@ -101,28 +102,24 @@ class Prefix:
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
         """The cache marks, in the order of the prompt."""
-        found: list[Mark] = []
-        blocks = 0
-        for index, unit in enumerate(self.units):
-            for pieces, pointer, ttl in unit.marks:
-                found.append(Mark(index, pieces, blocks + pieces, self.tokens_before(index, pieces), pointer, ttl))
-            blocks += unit.pieces
+        found = [
+            Mark(index, pieces, self._blocks[index] + pieces, self.tokens_before(index, pieces), pointer, ttl)
+            for index, unit in enumerate(self.units)
+            for pieces, pointer, ttl in unit.marks
+        ]
         if _is_marked(dict(self.request.extras)):
-            last = len(self.units) - 1
-            ttl = _ttl(dict(self.request.extras))
-            found.append(Mark(last, self.units[last].pieces, blocks, self.tokens, "/cache_control", ttl))
+            last, ttl = len(self.units) - 1, _ttl(dict(self.request.extras))
+            found.append(Mark(last, self.units[last].pieces, self._blocks[-1], self.tokens, "/cache_control", ttl))
         return tuple(found)
 
     @cached_property
     def message_ends(self) -> tuple[Mark, ...]:
         """The ends of the messages that a client wrote, where providers set marks of their own."""
-        found: list[Mark] = []
-        blocks = 0
-        for index, unit in enumerate(self.units):
-            blocks += unit.pieces
-            if isinstance(unit.value, Message) and unit.value.role in ("user", "tool"):
-                found.append(Mark(index, unit.pieces, blocks, self.tokens_before(index + 1, 0), unit.pointer))
-        return tuple(found)
+        return tuple(
+            Mark(index, unit.pieces, self._blocks[index + 1], self._starts[index + 1], unit.pointer)
+            for index, unit in enumerate(self.units)
+            if isinstance(unit.value, Message) and unit.value.role in ("user", "tool")
+        )
 
     def tokens_before(self, index: int, pieces: int) -> int:
         """The tokens before this piece of this unit."""
