@@ -17,8 +17,7 @@ from sightline.editing.deletions import (
     without_entries,
     without_entries_in,
 )
-from sightline.editing.document import WholeDocument
-from sightline.editing.reading import SectionIds, part_key
+from sightline.editing.document import SectionIds, WholeDocument, part_key
 from sightline.errors import Fault
 from sightline.model.parts import Text
 from sightline.model.request import CustomTool

@@ -12,19 +12,19 @@ from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.editing.changes import apply_operation
 from sightline.editing.deletions import Deletions, edit_refusal, nearest_of
-from sightline.editing.document import WholeDocument
-from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
-from sightline.editing.reading import (
+from sightline.editing.document import (
     OPTIONS,
     OTHER,
     TOOLS,
     DocumentReading,
     PartIds,
+    WholeDocument,
     list_of,
     part_key,
     tools_of,
     type_of,
 )
+from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
 from sightline.editing.section import (
     CallReference,
     Kind,

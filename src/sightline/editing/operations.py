@@ -11,8 +11,7 @@ import msgspec
 from sightline.catalog.reading import read_value
 from sightline.dialects.registry import dialect
 from sightline.editing.deletions import edit_refusal
-from sightline.editing.document import WholeDocument
-from sightline.editing.reading import OTHER, TOOLS, part_key
+from sightline.editing.document import OTHER, TOOLS, WholeDocument, part_key
 from sightline.editing.section import can_gain_text
 from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of
 from sightline.model.json import Json, JsonObject
