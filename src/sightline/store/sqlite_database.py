@@ -60,18 +60,15 @@ def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connectio
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
     try:
         connection = connect_database(path)
+        try:
+            _migrate(connection, load_migrations("sqlite"))
+            if is_forced:
+                connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.Error as error:
         raise _opening_fault(path, error) from None
-    try:
-        _migrate(connection, load_migrations("sqlite"))
-        if is_forced:
-            connection.execute("PRAGMA synchronous = FULL")
-    except sqlite3.Error as error:
-        connection.close()
-        raise _opening_fault(path, error) from None
-    except Fault:
-        connection.close()
-        raise
     return connection
 
 
