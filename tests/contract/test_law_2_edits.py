@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.dialects.registry import NAMES, dialect
+from sightline.editing.document import DocumentReading
 from sightline.editing.draft import Draft, EditHistory
 from sightline.editing.operations import (
     AnyOperation,
@@ -22,7 +23,6 @@ from sightline.editing.operations import (
     SetText,
     Undo,
 )
-from sightline.editing.reading import DocumentReading
 from sightline.errors import Fault
 from sightline.model.report import Report
 from sightline.wire.document import WireDocument

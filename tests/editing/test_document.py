@@ -17,9 +17,10 @@ from sightline.editing.deletions import (
     without_entries,
     without_entries_in,
 )
-from sightline.editing.document import WholeDocument
-from sightline.editing.reading import SectionIds, part_key
+from sightline.editing.document import SectionIds, WholeDocument, part_key
 from sightline.errors import Fault
+from sightline.model.parts import Text
+from sightline.model.request import CustomTool
 from sightline.wire.jsontext import decode
 
 
@@ -207,8 +208,8 @@ def test_in_another_document_equal_items_keep_their_ids() -> None:
 
 
 def test_a_part_is_known_by_its_type_and_its_place_in_the_section() -> None:
-    assert part_key("text", "/m/0/c/0", "/m/0") == "text:/c/0"
-    assert part_key("tool", "/tools/0", "tools") == "tool:/tools/0"
+    assert part_key(Text("a", at="/m/0/c/0"), "/m/0") == "text:/c/0"
+    assert part_key(CustomTool("f", at="/tools/0"), "tools") == "tool:/tools/0"
 
 
 WHOLE_DATA = b"""{ "model":"m",

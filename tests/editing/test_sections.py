@@ -5,9 +5,9 @@ import json
 import pytest
 
 from sightline.editing.deletions import Deletions
+from sightline.editing.document import DocumentReading, list_of, options_of, outline_of, pairs_of, tools_of, type_of
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Restore, Set, SetText
-from sightline.editing.reading import DocumentReading, list_of, options_of, outline_of, pairs_of, tools_of, type_of
 from sightline.editing.section import (
     CallReference,
     SectionPart,

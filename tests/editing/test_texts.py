@@ -11,15 +11,8 @@ from sightline.dialects.dialect import Target
 from sightline.dialects.registry import dialect
 from sightline.editing.draft import Draft
 from sightline.editing.operations import Delete, Edit, Remove, Set, SetText, target_of, with_role
-from sightline.editing.texts import (
-    EditableText,
-    Leaf,
-    as_text,
-    divide_over_parts,
-    words_of,
-    words_of_option,
-    words_of_tool,
-)
+from sightline.editing.section import Option
+from sightline.editing.texts import EditableText, Leaf, as_text, divide_over_parts, words_of
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Refusal, Text, Thinking, ToolCall
@@ -147,10 +140,10 @@ def test_tools_and_options_are_json() -> None:
         "tools": [{"functionDeclarations": [{"name": "f"}], "googleSearch": {}}, {"codeExecution": {}}],
     }
     tools = dialect("gemini").read_request(document).tools
-    found = [words_of_tool(tool, document) for tool in tools]
+    found = [words_of(tool, document, "gemini") for tool in tools]
     assert [each.is_editable for each in found] == [True, False, True]
     assert found[1].shown == '{"googleSearch":{}}'
-    assert words_of_option("/a", {"b": "é"}).leaves == (Leaf("/a", '{"b":"é"}', is_json=True),)
+    assert words_of(Option("/a", {"b": "é"}), {}, "gemini").leaves == (Leaf("/a", '{"b":"é"}', is_json=True),)
     assert as_text("\ud800") == '"\\ud800"'
     assert words_of(Thinking("x", at="/a"), {"a": {"b": "y"}}, "openai-chat").shown == "x"
 

@@ -92,7 +92,7 @@ def importer(tmp_path: Path, ledger: Ledger) -> Iterator[Importer]:
 class WriteOnlyStore(JournaledStore):
     """A way into a ledger, of which nothing is read."""
 
-    entries = _forget = _oldest = None  # type: ignore[assignment]
+    entries = _forget = _search = None  # type: ignore[assignment]
 
 
 def recording(folder: Path, ledger: Ledger, recorder: RecorderProcess | None = None) -> JournaledStore:

@@ -110,7 +110,9 @@ def test_request_fields_are_in_the_summary_immediately() -> None:
     ("facts", "state"),
     [
         ((), "received"),
+        ((Translated("openai-chat", "bb", 2),), "received"),
         ((Held(),), "held"),
+        ((AttemptStarted(1, "acme", "aa"), Held("tool_calls")), "held"),
         ((Held(), Edited("set", "aa", "bb")), "held"),
         ((Held(), Released("aa")), "sending"),
         ((AttemptStarted(1, "acme", "aa"), FrameArrived(b"x")), "sending"),
@@ -179,9 +181,9 @@ def test_cost_is_that_of_the_address_which_the_request_was_sent_to(host: str, co
 
 
 def test_what_the_request_tells_is_added() -> None:
-    digest = Digest(title="Hello", previous="x_0", is_side=True)
+    digest = Digest(title="Hello", is_side=True)
     found = with_digest(summary_of("x_1", [FactEntry("x_1", 0, 0.0, ASKED)], free), digest)
-    assert (found.title, found.previous, found.is_side) == ("Hello", "x_0", True)
+    assert (found.title, found.is_side) == ("Hello", True)
 
 
 @pytest.mark.parametrize(

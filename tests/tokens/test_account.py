@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.tokens.account import Account, AllowanceObservation, SlidingWindow, lower_case
-from sightline.tokens.rate_headers import Allowance, allowances
+from sightline.tokens.rate_headers import DAY, MINUTE, Allowance, allowances
 
 NOW = 1_760_000_000.0
 
@@ -30,7 +30,10 @@ def test_requests_that_no_one_asks_about_are_counted_after_some_time() -> None:
     for number in range(200):
         account.add(NOW + number / 10, 2)
     assert len(account._uncounted) < 100
-    assert (account.minute.usage(NOW + 20, "requests"), account.day.usage(NOW + 20, "tokens")) == (200, 400)
+    assert (account.window(MINUTE).usage(NOW + 20, "requests"), account.window(DAY).usage(NOW + 20, "tokens")) == (
+        200,
+        400,
+    )
 
 
 def test_newer_observation_of_a_limit_replaces_the_older_one() -> None:

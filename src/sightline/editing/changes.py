@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.editing.deletions import Deletions, edit_refusal, nearest_of, parent_of
-from sightline.editing.document import WholeDocument
+from sightline.editing.document import DocumentReading, WholeDocument
 from sightline.editing.operations import (
     Batch,
     Delete,
@@ -31,7 +31,6 @@ from sightline.editing.operations import (
     target_of,
     with_role,
 )
-from sightline.editing.reading import DocumentReading
 from sightline.errors import Code, Fault
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Thinking, ToolCall
 from sightline.model.request import Message, OpaqueTool, Request, Tool

@@ -14,7 +14,7 @@ import msgspec
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.wire import spans
-from sightline.wire.document import cuts
+from sightline.wire.document import cuts, splice
 from sightline.wire.pointer import covers, join, parse_pointer, resolve
 from sightline.wire.spans import Layout, Span
 
@@ -36,11 +36,7 @@ def without_entries_in(data: bytes, entries: Mapping[str, Iterable[str]]) -> byt
         layout, names = layout_at(holder), set(tokens)
         keys = layout.keys if layout.keys is not None else map(str, range(len(layout.heads)))
         gone += cuts(layout, [at for at, key in enumerate(keys) if key in names])
-    view, pieces, kept = memoryview(data), list[memoryview](), 0
-    for start, stop in sorted(gone):
-        pieces.append(view[kept:start])
-        kept = stop
-    return b"".join((*pieces, view[kept:]))
+    return splice(data, [(start, stop, b"") for start, stop in sorted(gone)])
 
 
 Shift: TypeAlias = Callable[[str], str | None]

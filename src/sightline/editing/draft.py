@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Literal, Protocol, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -12,25 +12,24 @@ from sightline.dialects.dialect import Problem
 from sightline.dialects.registry import dialect
 from sightline.editing.changes import apply_operation
 from sightline.editing.deletions import Deletions, edit_refusal, nearest_of
-from sightline.editing.document import WholeDocument
-from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
-from sightline.editing.reading import (
+from sightline.editing.document import (
     OPTIONS,
     OTHER,
     TOOLS,
     DocumentReading,
     PartIds,
+    WholeDocument,
     list_of,
-    options_of,
     part_key,
     tools_of,
     type_of,
 )
+from sightline.editing.operations import AnyOperation, Edit, Redo, Reset, Undo
 from sightline.editing.section import (
     CallReference,
     Kind,
-    PartType,
     Section,
+    SectionContent,
     SectionPart,
     call_words,
     can_gain_text,
@@ -39,14 +38,13 @@ from sightline.editing.section import (
     kind_of,
     label_of,
     text_of,
-    tool_name,
 )
-from sightline.editing.texts import EditableText, words_of, words_of_option, words_of_tool
+from sightline.editing.texts import words_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json
 from sightline.model.parts import CacheBreakpoint, ToolCall, ToolResult
-from sightline.model.request import Message, Request, Tool
-from sightline.wire.pointer import covers, parse_pointer
+from sightline.model.request import Message, Request
+from sightline.wire.pointer import covers
 
 MOST_STEPS = 200
 MOST_BYTES = 64 * 1024 * 1024
@@ -187,10 +185,10 @@ class _Sectioning:
         if request is None:
             return (self._unread(data),)
         sections = self._conversation(request)
-        if tools := tools_of(self._reading):
-            sections.append(self._tools(tools))
-        if options := options_of(self._reading):
-            sections.append(self._options(options))
+        if tools := self._reading.contents.get(TOOLS):
+            sections.append(self._bundle("tools", f"Tools ({len(tools)})", list_of(tools[0].at)))
+        if OPTIONS in self._reading.contents:
+            sections.append(self._bundle("options", "Options", ""))
         return tuple(sections)
 
     def _conversation(self, request: Request) -> list[Section]:
@@ -226,13 +224,7 @@ class _Sectioning:
         named = self._names.sections[message.at]
         answers = tuple(calls[part.at] for part in message.parts if isinstance(part, ToolResult) and part.at in calls)
         is_deleted = self._deletions.holds(message.at)
-        document, name = self._reading.document, self._reading.name
-        parts = tuple(
-            self._make_part(
-                named, message.at, type_of(part), part.at, words_of(part, document, name), **details_of(part)
-            )
-            for part in message.parts
-        )
+        parts = self._parts(named, message.at)
         # An edit does not replace deleted parts, unless all are deleted.
         live = [part for part in parts if is_deleted or not part.deleted]
         text, reason = text_of(
@@ -256,42 +248,29 @@ class _Sectioning:
             has_cache_mark=any(isinstance(part, CacheBreakpoint) for part in message.parts),
         )
 
-    def _make_part(
-        self, named: PartIds, section: str, kind: PartType, at: str, words: EditableText, **details: Any
-    ) -> SectionPart:
-        is_deleted = self._deletions.holds(at)
+    def _parts(self, named: PartIds, key: str) -> tuple[SectionPart, ...]:
+        return tuple(self._part(named.parts[part_key(each, key)], each) for each in self._reading.contents[key])
+
+    def _part(self, name: str, content: SectionContent) -> SectionPart:
+        is_deleted = self._deletions.holds(content.at)
+        words = words_of(content, self._reading.document, self._reading.name)
         made = SectionPart(
-            id=named.parts[part_key(kind, at, section)],
-            type=kind,
-            pointer="" if is_deleted else self._deletions.to_screen(at),
+            id=name,
+            type=type_of(content),
+            pointer="" if is_deleted else self._deletions.to_screen(content.at),
             text=words.shown,
             editable=words.is_editable,
             deleted=is_deleted,
             reason=words.reason,
             is_json=words.is_json,
         )
+        details = details_of(content)
         return replace(made, **details) if details else made
 
-    def _tools(self, tools: tuple[Tool, ...]) -> Section:
-        named, document = self._names.sections[TOOLS], self._reading.document
-        parts = tuple(
-            self._make_part(named, TOOLS, "tool", tool.at, words_of_tool(tool, document), name=tool_name(tool))
-            for tool in tools
-        )
-        return self._bundle(named, "tools", f"Tools ({len(tools)})", parts, list_of(tools[0].at))
-
-    def _options(self, options: Mapping[str, Json]) -> Section:
-        named = self._names.sections[OPTIONS]
-        parts = tuple(
-            self._make_part(
-                named, OPTIONS, "option", place, words_of_option(place, value), name=parse_pointer(place)[-1]
-            )
-            for place, value in options.items()
-        )
-        return self._bundle(named, "options", "Options", parts, "")
-
-    def _bundle(self, named: PartIds, kind: Kind, label: str, parts: tuple[SectionPart, ...], place: str) -> Section:
+    def _bundle(self, kind: Literal["tools", "options"], label: str, place: str) -> Section:
         """A section of parts that are edited one by one."""
+        named = self._names.sections[kind]
+        parts = self._parts(named, kind)
         is_deleted = all(part.deleted for part in parts)
         return Section(
             id=named.id,
@@ -300,7 +279,7 @@ class _Sectioning:
             pointer="" if is_deleted else self._deletions.to_screen(place),
             deleted=is_deleted,
             parts=parts,
-            category="tools" if kind == "tools" else "options",
+            category=kind,
             reason="Edit its parts one by one.",
         )
 

@@ -11,10 +11,9 @@ import msgspec
 from sightline.catalog.reading import read_value
 from sightline.dialects.registry import dialect
 from sightline.editing.deletions import edit_refusal
-from sightline.editing.document import WholeDocument
-from sightline.editing.reading import OPTIONS, OTHER, TOOLS, options_of, part_key, tools_of, type_of
+from sightline.editing.document import OTHER, TOOLS, WholeDocument, part_key
 from sightline.editing.section import can_gain_text
-from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of, words_of_option, words_of_tool
+from sightline.editing.texts import EditableText, Leaf, divide_over_parts, words_of
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Part, Text, ToolCall, ToolResult
 from sightline.model.request import Message
@@ -38,44 +37,18 @@ def target_of(whole: WholeDocument, section: str, part: str | None) -> EditTarge
     key = whole.names.key_of(section)
     if key is None or (key != OTHER and whole.reading.request is None):
         raise edit_refusal(f"there is no section {section!r}", _HINT)
-    keys = whole.names.sections[key].parts
-    chosen = None if part is None else next((each for each, name in keys.items() if name == part), None)
-    if part is not None and chosen is None:
-        raise edit_refusal(f"there is no part {part!r} in section {section!r}", _HINT)
-    found = _in_bundle(whole, key, chosen) if key in (TOOLS, OPTIONS, OTHER) else _in_message(whole, key, chosen)
-    if found is None:
-        raise edit_refusal(f"there is no part {part!r} in section {section!r}", _HINT)
-    return found
-
-
-def _in_message(whole: WholeDocument, place: str, chosen: str | None) -> EditTarget | None:
-    request = whole.reading.request
-    assert request is not None
-    message = next(message for message in request.messages if message.at == place)
-    if chosen is None:
-        return EditTarget((place,), message)
-    for part in message.parts:
-        if part_key(type_of(part), part.at, place) == chosen:
-            return EditTarget((part.at,), words=words_of(part, whole.reading.document, whole.reading.name))
-    return None
-
-
-def _in_bundle(whole: WholeDocument, key: str, chosen: str | None) -> EditTarget | None:
-    if key == TOOLS:
-        tools = tools_of(whole.reading)
-        if chosen is None:
-            return EditTarget(tuple(tool.at for tool in tools))
-        for tool in tools:
-            if part_key("tool", tool.at, TOOLS) == chosen:
-                return EditTarget((tool.at,), words=words_of_tool(tool, whole.reading.document))
-        return None
-    if chosen is None:
+    contents, ids = whole.reading.contents[key], whole.names.sections[key].parts
+    if part is None:
+        request = whole.reading.request
+        message = next((each for each in request.messages if each.at == key), None) if request is not None else None
+        if message is not None:
+            return EditTarget((key,), message)
         # Options are deleted one by one: a request without a model cannot be sent.
-        return EditTarget(())
-    for place, value in options_of(whole.reading).items():
-        if part_key("option", place, OPTIONS) == chosen:
-            return EditTarget((place,), words=words_of_option(place, value))
-    return None
+        return EditTarget(tuple(tool.at for tool in contents) if key == TOOLS else ())
+    for content in contents:
+        if ids[part_key(content, key)] == part:
+            return EditTarget((content.at,), words=words_of(content, whole.reading.document, whole.reading.name))
+    raise edit_refusal(f"there is no part {part!r} in section {section!r}", _HINT)
 
 
 def with_role(name: str, message: Message, item: JsonObject, role: str) -> JsonObject:

@@ -53,8 +53,7 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
     if request is None:
         whole = estimator.text(draft.data.decode("utf-8", "replace"))
         unread = dict.fromkeys(CATEGORIES, NOTHING) | {sections[0].category: whole}
-        tokens = {sections[0].id: _tokens(whole)}
-        return _budget(unread, tokens, {}, whole, whole, facts.context_window, facts.max_output), whole
+        return _budget(unread, {sections[0].id: whole}, {}, whole, whole, facts.context_window, facts.max_output), whole
     sums, tokens, pieces = _count_sections(sections, request, estimator)
     sums["tools"] = estimator.tools(request.tools)
     others = estimator.estimate_around_messages(request)
@@ -65,7 +64,7 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
     bundles: dict[Category, str] = {}
     for section in sections[-2:]:
         if section.kind in _UNSPOKEN_SECTIONS and not section.deleted:
-            tokens[section.id] = _tokens(sums[section.category])
+            tokens[section.id] = sums[section.category]
             bundles[section.category] = section.id
     pieces |= {(bundles.get(name, ""), name): sums[name].tokens for name in _UNSPOKEN_SECTIONS}
     whole, is_counted = estimator.whole(request, raw)
@@ -78,11 +77,11 @@ def count_draft(draft: Draft, estimator: Estimator, facts: Facts) -> tuple[Token
 
 def _count_sections(
     sections: tuple[Section, ...], request: Request, estimator: Estimator
-) -> tuple[dict[Category, Estimate], dict[str, Tokens], _Pieces]:
+) -> tuple[dict[Category, Estimate], dict[str, Estimate], _Pieces]:
     """The tokens of each category, of each section on screen, and of each section by category. Tools and options are
     counted from the request instead."""
     places = {message.at: message for message in request.messages}
-    sums, tokens, pieces = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Tokens](), _Pieces()
+    sums, tokens, pieces = dict.fromkeys(CATEGORIES, NOTHING), dict[str, Estimate](), _Pieces()
     for section in sections:
         if section.deleted:
             continue
@@ -96,13 +95,13 @@ def _count_sections(
             pieces[section.id, "attachments"] = attached.tokens
             # A message of only attachments is itself one.
             pieces[section.id, section.category] = pieces.get((section.id, section.category), 0) + spoken.tokens
-        tokens[section.id] = _tokens(count)
+        tokens[section.id] = count
     return sums, tokens, pieces
 
 
 def _budget(
     sums: dict[Category, Estimate],
-    tokens: dict[str, Tokens],
+    tokens: dict[str, Estimate],
     pieces: _Pieces,
     raw: Estimate,
     whole: Estimate,
@@ -116,14 +115,13 @@ def _budget(
             by_section[section] = by_section.get(section, 0) + share
             by_category[category] += share
         tokens = {name: _scale(each, by_section[name], whole, raw) for name, each in tokens.items()}
-        scaled = {name: _scale(_tokens(each), by_category[name], whole, raw) for name, each in sums.items()}
-        sums = {name: Estimate(each.tokens, each.low, each.high) for name, each in scaled.items()}
+        sums = {name: _scale(each, by_category[name], whole, raw) for name, each in sums.items()}
     return TokenBudget(
         whole,
         window,
         reserve,
         tuple(CategoryTokens(category, each.tokens, each.low, each.high) for category, each in sums.items()),
-        tokens,
+        {name: Tokens(each.tokens, each.low, each.high) for name, each in tokens.items()},
     )
 
 
@@ -137,11 +135,11 @@ def _attachments(parts: tuple[Part, ...], estimator: Estimator) -> Estimate:
     return found
 
 
-def _scale(piece: Tokens, tokens: int, whole: Estimate, raw: Estimate) -> Tokens:
+def _scale(piece: Estimate, tokens: int, whole: Estimate, raw: Estimate) -> Estimate:
     """The tokens of a piece that has this share of the calibrated whole, with its bounds."""
     low = piece.low * whole.low // max(1, raw.low)
     high = piece.high * whole.high // raw.high
-    return Tokens(tokens, min(low, tokens), max(high, tokens))
+    return Estimate(tokens, min(low, tokens), max(high, tokens))
 
 
 def _less(whole: Estimate, share: Estimate) -> Estimate:
@@ -151,10 +149,6 @@ def _less(whole: Estimate, share: Estimate) -> Estimate:
 
 def _plus(total: Estimate, more: Estimate) -> Estimate:
     return Estimate(total.tokens + more.tokens, total.low + more.low, total.high + more.high, more.how or total.how)
-
-
-def _tokens(estimate: Estimate) -> Tokens:
-    return Tokens(estimate.tokens, estimate.low, estimate.high)
 
 
 class EditCost(msgspec.Struct, frozen=True, kw_only=True):

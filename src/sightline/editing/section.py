@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 import msgspec
 
 from sightline.editing.deletions import Deletions
+from sightline.model.json import Json
 from sightline.model.parts import (
     Audio,
     CacheBreakpoint,
@@ -24,7 +25,8 @@ from sightline.model.parts import (
     ToolCall,
     ToolResult,
 )
-from sightline.model.request import Message, OpaqueTool, Tool
+from sightline.model.request import CustomTool, FunctionTool, Message, OpaqueTool, Tool
+from sightline.wire.pointer import parse_pointer
 
 Kind = Literal[
     "system", "developer", "user", "context", "history", "assistant", "tool_call", "tool_result", "thinking", "other",
@@ -37,6 +39,17 @@ PartType = Literal[
     "text", "refusal", "image", "document", "audio", "thinking", "tool_call", "tool_result", "cache_breakpoint",
     "opaque", "tool", "option",
 ]  # fmt: skip
+
+
+class Option(NamedTuple):
+    """A value beside the conversation and the tools."""
+
+    at: str
+    value: Json
+
+
+SectionContent: TypeAlias = Part | Tool | Option
+"""What a part of a section shows."""
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -249,21 +262,25 @@ _SHOWN_INLINE = 8_000_000
 """An image longer than this is not repeated in the view; it is in the body."""
 
 
-def details_of(part: Part) -> dict[str, str]:
+def details_of(content: SectionContent) -> dict[str, str]:
     """The fields of a section part that only some kinds of parts have."""
-    match part:
-        case Text() if is_added(part.text):
-            return {"name": _name_of_added(part.text)}
+    match content:
+        case Text() if is_added(content.text):
+            return {"name": _name_of_added(content.text)}
         case ToolCall() | ToolResult():
-            return {"call_id": part.id, "name": part.name or ""}
+            return {"call_id": content.id, "name": content.name or ""}
         case Image():
-            return _file(part.source)
+            return _file(content.source)
         case Document():
-            return {**_file(part.source), "name": part.title or ""}
+            return {**_file(content.source), "name": content.title or ""}
         case Audio():
-            return {**_file(part.source), "name": part.id or "", "text": part.transcript or ""}
+            return {**_file(content.source), "name": content.id or "", "text": content.transcript or ""}
         case CacheBreakpoint():
-            return {"name": part.kind, "text": part.ttl or ""}
+            return {"name": content.kind, "text": content.ttl or ""}
+        case FunctionTool() | CustomTool() | OpaqueTool():
+            return {"name": tool_name(content)}
+        case Option():
+            return {"name": parse_pointer(content.at)[-1]}
         case _:
             return {}
 

@@ -17,9 +17,10 @@ import msgspec
 from sightline.dialects.dialect import LeafPaths
 from sightline.dialects.registry import dialect
 from sightline.dialects.tool_names import BUILT_IN
+from sightline.editing.section import Option, SectionContent
 from sightline.model.json import Json
-from sightline.model.parts import Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import OpaqueTool, Tool
+from sightline.model.parts import Opaque, Refusal, Text, Thinking, ToolCall, ToolResult
+from sightline.model.request import CustomTool, FunctionTool, OpaqueTool
 from sightline.wire.jsontext import encode
 from sightline.wire.pointer import join, resolve
 
@@ -60,45 +61,41 @@ class EditableText(msgspec.Struct, frozen=True):
         return any(leaf.is_json for leaf in self.leaves)
 
 
-def words_of(part: Part, document: Json, dialect_name: str) -> EditableText:
-    """The editable text of a part that was read from this document of this dialect."""
+def words_of(content: SectionContent, document: Json, dialect_name: str) -> EditableText:
+    """The editable text of a part, tool or option that was read from this document of this dialect."""
     paths = dialect(dialect_name).editing.leaves
-    match part:
+    match content:
         case Text():
-            return EditableText(tuple(_strings(part.at, "text", document)), reason=_reason_if_signed(part.signature))
+            return EditableText(
+                tuple(_strings(content.at, "text", document)), reason=_reason_if_signed(content.signature)
+            )
         case Refusal():
-            return EditableText(tuple(_strings(part.at, "refusal", document)))
+            return EditableText(tuple(_strings(content.at, "refusal", document)))
         case Thinking():
-            return _thinking_text(part, document, paths)
+            return _thinking_text(content, document, paths)
         case ToolCall():
-            leaf = _arguments(part, document, paths)
-            return EditableText((leaf,) if leaf else (), part.arguments, _reason_if_signed(part.signature))
+            leaf = _arguments(content, document, paths)
+            return EditableText((leaf,) if leaf else (), content.arguments, _reason_if_signed(content.signature))
         case ToolResult():
-            return _result(part, document, paths)
+            return _result(content, document, paths)
         case Opaque():
-            spelled = as_text(part.value)
-            if part.mirrored:
+            spelled = as_text(content.value)
+            if content.mirrored:
                 return EditableText(text=spelled, reason="It says what stands elsewhere too: edit it by its place.")
             if any(name in spelled for name in _SIGNATURES):
                 reason = "It holds something signed by the provider: edit it by its place."
                 return EditableText(text=spelled, reason=reason)
-            return EditableText((Leaf(part.at, spelled, is_json=True),))
+            return EditableText((Leaf(content.at, spelled, is_json=True),))
+        case FunctionTool() | CustomTool() | OpaqueTool():
+            value = resolve(document, content.at)
+            if isinstance(content, OpaqueTool) and content.value != value:
+                reason = "It is in one object with other tools: edit it by its place."
+                return EditableText(text=as_text(content.value), reason=reason)
+            return EditableText((Leaf(content.at, as_text(value), is_json=True),))
+        case Option():
+            return EditableText((Leaf(content.at, as_text(content.value), is_json=True),))
         case _:
             return EditableText(reason="Only words can be edited here.")
-
-
-def words_of_tool(tool: Tool, document: Json) -> EditableText:
-    """The definition of a tool, as JSON."""
-    value = resolve(document, tool.at)
-    if isinstance(tool, OpaqueTool) and tool.value != value:
-        reason = "It is in one object with other tools: edit it by its place."
-        return EditableText(text=as_text(tool.value), reason=reason)
-    return EditableText((Leaf(tool.at, as_text(value), is_json=True),))
-
-
-def words_of_option(place: str, value: Json) -> EditableText:
-    """An option, as JSON."""
-    return EditableText((Leaf(place, as_text(value), is_json=True),))
 
 
 def as_text(value: Json) -> str:

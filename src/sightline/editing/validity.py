@@ -261,17 +261,14 @@ def _budget(draft: Draft, facts: Facts, estimate: Estimate | None) -> Iterator[V
     window = facts.context_window
     if estimate is None or window is None or estimate.high <= window:
         return
-    if estimate.low <= window:
-        words = f"this may be more than the {window} tokens that the model takes"
-        yield ValidityFinding(pointer="", section="", message=words, severity="warning", inherited=not draft.is_dirty)
-        return
+    is_certain = estimate.low > window
     # If the edit made it shorter, the client's own request was too long as well.
-    is_inherited = len(draft.data) <= len(draft.original)
+    is_inherited = len(draft.data) <= len(draft.original) if is_certain else not draft.is_dirty
     yield ValidityFinding(
         pointer="",
         section="",
-        message=f"this is more than the {window} tokens that the model takes",
-        severity="warning" if is_inherited else "error",
+        message=f"this {'is' if is_certain else 'may be'} more than the {window} tokens that the model takes",
+        severity="error" if is_certain and not is_inherited else "warning",
         inherited=is_inherited,
     )
 

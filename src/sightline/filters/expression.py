@@ -4,7 +4,7 @@ The functions `both`, `either` and `negate` keep an expression in its canonical 
 redundant parts. The parser builds all of its expressions with them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias, assert_never
 
 import msgspec
@@ -140,21 +140,21 @@ def negate(part: Expression) -> Expression:
     return part.part if isinstance(part, Not) else Not(part)
 
 
-def set_terms(expression: Expression) -> tuple[SetTerm, ...]:
-    """The terms in the expression that need the whole list, from left to right."""
+def terms_of(expression: Expression) -> Iterator[Term | Everything]:
+    """The terms in the expression from left to right, including negated ones."""
     match expression:
         case Not(part=part):
-            return set_terms(part)
+            yield from terms_of(part)
         case And(parts=parts) | Or(parts=parts):
-            return tuple(term for part in parts for term in set_terms(part))
-        case Latest() | OwnTopic() | OwnModel() | InContext():
-            return (expression,)
-        case (
-            Everything() | TextTerm() | NumberTerm() | FlagTerm() | ContentTerm() | AgeTerm() | DateTerm() | TopicTerm()
-        ):
-            return ()
-        case unreachable:
-            assert_never(unreachable)
+            for part in parts:
+                yield from terms_of(part)
+        case term:
+            yield term
+
+
+def set_terms(expression: Expression) -> tuple[SetTerm, ...]:
+    """The terms in the expression that need the whole list, from left to right."""
+    return tuple(term for term in terms_of(expression) if isinstance(term, SetTerm))
 
 
 _REFUSED = NumberTerm("status", ">=", 400)

@@ -249,11 +249,6 @@ def parse_date(operator: Operator, text: str, zone: tzinfo) -> DateTerm | None:
     return DateTerm(operator, moment, since.timestamp(), until.timestamp())
 
 
-def is_date_like(text: str) -> bool:
-    """Whether the text is meant as a date rather than a time."""
-    return "-" in text
-
-
 def number_text(value: float) -> str:
     """The number in a form that `number` reads."""
     digits = format(Decimal(repr(value)), "f")

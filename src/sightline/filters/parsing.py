@@ -220,9 +220,7 @@ def parse(
     reader = _Reader(source, scope, zone, saved)
     expression = reader.alternatives(0)
     if source.next:
-        raise source.wrong(
-            source.place, source.place + 1, "there is no ( for this )", "Take it out, or open it before."
-        )
+        raise reader.missing_term(0)
     return expression
 
 
@@ -276,14 +274,14 @@ class _Reader:
             raise source.wrong(source.place, source.place, "there are too many terms", f"{_MOST_TERMS} are the most.")
         word = Piece("text", source.place, source.place) if source.is_at_quote else source.word()
         if word is None:
-            raise self._missing(depth)
+            raise self.missing_term(depth)
         if source.is_at_quote and (word.start == word.end or self._is_name(word)):
             return self._read_comparison(word, ":")
         sign = None if source.is_at_quote else source.sign()
         return self._bare_word(word) if sign is None else self._read_comparison(word, sign)
 
-    def _missing(self, depth: int) -> Fault:
-        """The fault for a missing term."""
+    def missing_term(self, depth: int) -> Fault:
+        """The fault for what is next, where a term was expected."""
         place, sign = self.source.place, self.source.next
         here = Piece(sign, place, place + 1)
         if sign == ")" and not depth:

@@ -112,9 +112,10 @@ class _Writer:
                 return " OR ".join(f"({self.write(part, is_upper=is_upper)})" for part in parts)
             case AgeTerm() | DateTerm() | FlagTerm():
                 meant = meaning(expression, self.now)
-                if isinstance(meant, FlagTerm):
-                    return self._write_flag(meant, is_upper=is_upper)
-                return self.write(meant, is_upper=is_upper)
+                if not isinstance(meant, FlagTerm):
+                    return self.write(meant, is_upper=is_upper)
+                column = self.columns.fields.get(meant.field)
+                return self._open(is_upper=is_upper) if column is None else f"COALESCE({column.sql}, FALSE)"
             case TextTerm():
                 return self._write_pattern(expression, is_upper=is_upper)
             case NumberTerm():
@@ -133,10 +134,6 @@ class _Writer:
     def _add_parameter(self, parameter: Parameter, cast: str) -> str:
         self.parameters.append(parameter)
         return cast.replace("{}", self.columns.placeholder(len(self.parameters)))
-
-    def _write_flag(self, term: FlagTerm, *, is_upper: bool) -> str:
-        column = self.columns.fields.get(term.field)
-        return self._open(is_upper=is_upper) if column is None else f"COALESCE({column.sql}, FALSE)"
 
     def _write_pattern(self, term: TextTerm, *, is_upper: bool) -> str:
         column = self.columns.fields.get(term.field)

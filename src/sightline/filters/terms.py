@@ -24,7 +24,7 @@ from sightline.filters.expression import (
     both,
     negate,
 )
-from sightline.filters.fields import UNITS, FilterField, Kind, is_date_like, number, parse_date, seconds
+from sightline.filters.fields import UNITS, FilterField, Kind, number, parse_date, seconds
 from sightline.filters.predicate import canonical, fits, literal, pattern_characters
 
 Sign: TypeAlias = Literal[":", "=", "!=", "<", "<=", ">", ">="]
@@ -291,7 +291,7 @@ def _no_time(comparison: FieldComparison) -> Fault:
 
 def _age_term(comparison: FieldComparison) -> Expression:
     name = comparison.name.text
-    if is_date_like(comparison.value.text):
+    if "-" in comparison.value.text:  # it is meant as a date
         if name.lower() == comparison.field.letter:
             return _date_term(comparison)
         raise comparison.bad_value("an age is a length of time, not a date", f"Write date>{comparison.value.text}.")

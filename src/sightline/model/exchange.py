@@ -1,7 +1,7 @@
 """The history of a request, as facts that are only ever appended. Everything shown of an exchange is a fold over its
 facts."""
 
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -209,38 +209,3 @@ Fact: TypeAlias = (
 
 ENDS = (ExchangeFinished, ExchangeFailed, ExchangeCancelled, Dropped)
 """The facts that end an exchange."""
-
-
-class ExchangeHistory(msgspec.Struct, frozen=True):
-    """A request and everything that has happened to it."""
-
-    id: str
-    facts: tuple[Fact, ...] = ()
-
-    @property
-    def state(self) -> State:
-        """The current state."""
-        state: State = "received"
-        for fact in self.facts:
-            state = _step(state, fact)
-        return state
-
-
-def _step(state: State, fact: Fact) -> State:
-    match fact:
-        case Held():
-            return "held"
-        case Released() | Answered() | AttemptStarted():
-            return "sending"
-        case Dropped():
-            return "dropped"
-        case ExchangeFinished():
-            return "finished"
-        case ExchangeFailed():
-            return "failed"
-        case ExchangeCancelled():
-            return "cancelled"
-        case Received() | Translated() | Edited() | Budgeted() | ReplyStored() | BodyPassed() | FrameArrived():
-            return state
-        case unreachable:
-            assert_never(unreachable)

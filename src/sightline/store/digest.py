@@ -147,15 +147,13 @@ _LOG = logging.getLogger(__name__)
 class Digest(msgspec.Struct, frozen=True, gc=False):
     """What a request contains for search and linking. `new_text` is the text since the last turn of the model, `system`
     the instructions in pieces, `thread` the fingerprints of the conversation's beginnings, and `continues` the id of
-    the reply that the request names as its predecessor. With `has_history`, there are turns before the new text.
-    `previous` is the exchange that this one continues; finding it requires looking at other exchanges."""
+    the reply that the request names as its predecessor. With `has_history`, there are turns before the new text."""
 
     title: str = ""
     new_text: str = ""
     system: tuple[str, ...] = ()
     thread: tuple[bytes, ...] = ()
     is_side: bool = False
-    previous: str = ""
     continues: str = ""
     has_history: bool = False
 
@@ -222,9 +220,7 @@ def _read_texts(messages: Sequence[tuple[str, Sequence[str]]]) -> Digest | None:
         return None
     words = _clip("\n".join(filter(None, new)) if len(new) > 1 else new[0] if new else "")
     has_history = has_history and len(thread) > 1
-    return Digest(
-        _shorten(title or words), words, tuple(filter(None, system)), tuple(thread), False, "", "", has_history
-    )
+    return Digest(_shorten(title or words), words, tuple(filter(None, system)), tuple(thread), False, "", has_history)
 
 
 def digest_request(request: Request, thread: Sequence[bytes], system: tuple[str, ...] | None = None) -> Digest:

@@ -34,7 +34,7 @@ from sightline.store.postgres_words import carry_words, forget_words, measure_bl
 from sightline.store.recording import JournaledStore, RecorderProcess
 from sightline.store.search import FoundRow, RecordSearch, Search, SearchQuery, SearchTables, record_columns
 from sightline.store.store import Forgotten, Line, Log, Pruned, load_migrations, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges, bodies_of
+from sightline.store.summary import OPEN_STATES, PriceList, bodies_first, bodies_of
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -184,16 +184,13 @@ def _advance(search: Search[T], rows: Sequence[FoundRow] | None) -> tuple[Search
 async def entries_of(connection: PostgresConnection, exchange: str) -> list[Entry]:
     """All entries of one exchange, each body before the fact that names it."""
     codec = Codec()
-    entries: list[Entry] = []
-    names: set[str] = set()
+    bodies: dict[str, BodyEntry] = {}
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        for entry in await _facts(connection, exchange):
-            for name in bodies_of(entry.fact):
-                if name not in names and (body := await body_of(connection, codec, name)) is not None:
-                    entries.append(BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name))))
-                names.add(name)
-            entries.append(entry)
-    return entries
+        facts = await _facts(connection, exchange)
+        for name in {name for entry in facts for name in bodies_of(entry.fact)}:
+            if (body := await body_of(connection, codec, name)) is not None:
+                bodies[name] = BodyEntry(name, body, await connection.fetchval(_NEAR, bytes.fromhex(name)))
+    return bodies_first(facts, bodies)
 
 
 async def _facts(connection: PostgresConnection, exchange: str) -> list[FactEntry]:
@@ -363,13 +360,8 @@ class PostgresStore(JournaledStore):
     async def body(self, exchange: str, sha256: str) -> bytes | None:
         return await self._ask(lambda connection: body_of(connection, Codec(), sha256))
 
-    async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
-        return await self._ask(
-            lambda connection: answer(connection, RecordSearch(TABLES, wanted, now).newest(before, limit))
-        )
-
-    async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
-        return await self._ask(lambda connection: answer(connection, RecordSearch(TABLES, wanted, now).sums(by)))
+    async def _search(self, wanted: Expression, now: float, ask: Callable[[RecordSearch[str]], Search[T]]) -> T:
+        return await self._ask(lambda connection: answer(connection, ask(RecordSearch(TABLES, wanted, now))))
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         return await self._ask(lambda connection: prune(connection, older_than=older_than, larger_than=larger_than))
@@ -380,9 +372,6 @@ class PostgresStore(JournaledStore):
     async def close(self) -> None:
         await super().close()
         await self._readers.close()
-
-    async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
-        return await self._ask(lambda connection: answer(connection, RecordSearch(TABLES, wanted, now).oldest(after)))
 
     async def entries(self, exchange: str) -> list[Entry]:
         return await self._ask(lambda connection: entries_of(connection, exchange))

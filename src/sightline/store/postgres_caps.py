@@ -133,8 +133,8 @@ class PostgresCounts:
         if row is None:
             found = await connection.fetchrow(_BUCKET, *place)
             assert found is not None
-            raise CapFullError(claim, CapUse(claim.key, found[0], found[1], found[2]))
-        return CapUse(claim.key, row[0], row[1], row[2])
+            raise CapFullError(claim, CapUse(claim.key, *found[:]))
+        return CapUse(claim.key, *row[:])
 
     async def settle(self, key: BucketKey, reserved: int, spent: int) -> CapUse:
         return await self._ask(lambda connection: _change(connection, _SETTLE, key, reserved, spent, self._holder))
@@ -145,10 +145,7 @@ class PostgresCounts:
     async def uses(self) -> list[CapUse]:
         await self._ask(self._take_back)
         rows = await self._ask(lambda connection: connection.fetch(_ALL))
-        return [
-            CapUse(BucketKey(row[0], row[1], row[2], row[3]), row["spent"], row["reserved"], row["raised"])
-            for row in rows
-        ]
+        return [CapUse(BucketKey(*row[:4]), *row[4:]) for row in rows]
 
     async def close(self) -> None:
         if self._presence is not None:
@@ -172,4 +169,4 @@ async def _change(connection: PostgresConnection, statement: str, key: BucketKey
     await connection.execute(_FIRST, *astuple(key))
     row = await connection.fetchrow(statement, *astuple(key), *values)
     assert row is not None
-    return CapUse(key, row[0], row[1], row[2])
+    return CapUse(key, *row[:])

@@ -177,16 +177,18 @@ class PostgresDigests:
         return found
 
     async def _read_request(self, connection: PostgresConnection, facts: Sequence[Fact]) -> Digest | None:
-        received = next((fact for fact in facts if isinstance(fact, Received)), None)
-        if received is None or not received.sha256:
-            return None
-        body = await self._read_body(connection, received.sha256)
-        return None if body is None else self._requests.read(received.dialect, body)
+        dialect, body = await self._load_request(connection, facts)
+        return None if body is None else self._requests.read(dialect, body)
 
     async def _read_history(self, connection: PostgresConnection, facts: Sequence[Fact]) -> list[str]:
-        received = next(fact for fact in facts if isinstance(fact, Received))
-        body = await self._read_body(connection, received.sha256)
-        return [] if body is None else read_history(received.dialect, body)
+        dialect, body = await self._load_request(connection, facts)
+        return [] if body is None else read_history(dialect, body)
+
+    async def _load_request(self, connection: PostgresConnection, facts: Sequence[Fact]) -> tuple[str, bytes | None]:
+        received = next((fact for fact in facts if isinstance(fact, Received)), None)
+        if received is None or not received.sha256:
+            return "", None
+        return received.dialect, await self._read_body(connection, received.sha256)
 
     async def _find_previous(
         self,

@@ -14,14 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
+from typing import Any, TypeVar
 
 from sightline.errors import Code, Fault
 from sightline.filters.expression import Expression
 from sightline.store.entries import Entry, KeptEntry
 from sightline.store.importer import Importer, trouble_of, wake
 from sightline.store.journal import JournalWriter, TornTail, encode_entries, is_imported, pending, scrub, slots_in
+from sightline.store.search import RecordSearch, Search
 from sightline.store.store import Forgotten
+from sightline.store.summary import Summary, SummedExchanges
 
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _PAUSE = 0.1
 """Seconds in which a batch may grow: many small batches would write the same pages again and again."""
@@ -33,8 +37,8 @@ _GRACE = 30.0
 
 
 class JournaledStore(ABC):
-    """The parts of a `Store` that are the same for every database: journal, import and export. `unwritten` is why the
-    latest entries could not even be written to the journal."""
+    """The parts of a `Store` that are the same for every database: journal, import, search and export. `unwritten` is
+    why the latest entries could not even be written to the journal."""
 
     def __init__(
         self, journal: JournalWriter, folder: Path, importer: Importer, recorder: "RecorderProcess | None"
@@ -101,7 +105,7 @@ class JournaledStore(ABC):
     async def settle(self) -> None:
         """Return once everything recorded so far can be read. Raises a Fault if it cannot be imported."""
         if self._is_closed:
-            raise _no_longer_open()
+            raise Fault(Code.CONFIG, "the record is closed", hint="Start Sightline again; what was recorded is kept.")
         if self._recorder is None:
             self._import_now.set()
             await self._run(self._settle)
@@ -124,10 +128,18 @@ class JournaledStore(ABC):
             await asyncio.to_thread(scrub, self._folder, set(exchanges))
         return found
 
+    async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
+        """The newest exchanges that match the filter; see `Store`."""
+        return await self._search(wanted, now, lambda search: search.newest(before, limit))
+
+    async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
+        """The sums of all exchanges that match the filter; see `Store`."""
+        return await self._search(wanted, now, lambda search: search.sums(by))
+
     async def export(self, wanted: Expression, *, now: float) -> AsyncIterator[Entry]:
         """All entries of these exchanges, oldest first; see `Store`."""
         after = ""
-        while ids := await self._oldest(wanted, now=now, after=after):
+        while ids := await self._search(wanted, now, lambda search: search.oldest(after)):  # noqa: B023 - run at once
             for after in ids:
                 for entry in await self.entries(after):
                     yield entry
@@ -141,8 +153,8 @@ class JournaledStore(ABC):
         """Remove these exchanges from the database; a dry run only measures them."""
 
     @abstractmethod
-    async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
-        """The ids of some exchanges that match the filter, oldest first, starting after `after`."""
+    async def _search(self, wanted: Expression, now: float, ask: Callable[[RecordSearch[Any]], Search[T]]) -> T:
+        """The result of a search with this filter."""
 
     async def close(self) -> None:
         """Import what can be imported; the rest stays in the journal."""
@@ -162,19 +174,14 @@ class JournaledStore(ABC):
 
     def _import_leftovers(self) -> None:
         """Import the journals of ended processes, or wait for the process that is doing so."""
-        if self._importer.acquire():
-            try:
-                self._importer.end_interrupted()
-            finally:
-                self._importer.release()
-        else:
+        if not self._import(self._importer.end_interrupted):
             self._settle()
 
     def _settle(self) -> None:
         wanted, known = pending(self._folder), trouble_of(self._folder)
         look = _LOOK
         while not is_imported(wanted):
-            if self._import():
+            if self._import(self._importer.catch_up):
                 return
             wake(self._folder)
             sleep(look)
@@ -188,7 +195,7 @@ class JournaledStore(ABC):
         if self._is_closed:
             return
         try:
-            self._import()
+            self._import(self._importer.catch_up)
             self._wait = _FIRST_WAIT
         except (Fault, OSError):
             # The records stay in the journal; `trouble` contains the reason.
@@ -197,12 +204,12 @@ class JournaledStore(ABC):
                 self._is_due = True
                 self._thread.submit(self._import_soon)
 
-    def _import(self) -> bool:
-        """Import what there is; returns False if another process is doing so."""
+    def _import(self, work: Callable[[], object]) -> bool:
+        """Import what there is in this way; returns False if another process is importing."""
         if not self._importer.acquire():
             return False
         try:
-            self._importer.catch_up()
+            work()
         finally:
             self._importer.release()
         return True
@@ -221,10 +228,6 @@ def _raise_new(known: tuple[int, Fault] | None, now: tuple[int, Fault] | None) -
     """Raise the current trouble if it is a new one."""
     if now is not None and (known is None or now[0] != known[0]):
         raise now[1]
-
-
-def _no_longer_open() -> Fault:
-    return Fault(Code.CONFIG, "the record is closed", hint="Start Sightline again; what was recorded is kept.")
 
 
 class RecorderProcess:

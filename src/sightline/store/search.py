@@ -7,7 +7,7 @@ fetched while those of the first are scanned. All queries of one search must see
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -20,12 +20,12 @@ from sightline.filters.expression import (
     Expression,
     FlagTerm,
     Latest,
-    Not,
     NumberTerm,
     Or,
     SetTerm,
     TextTerm,
     set_terms,
+    terms_of,
 )
 from sightline.filters.fields import ADDED
 from sightline.filters.predicate import alone, fold_case, literals, matches, occurs, plain
@@ -252,7 +252,7 @@ class WordSearch(Generic[Name]):
         self._pack: Callable[[Sequence[Name] | Sequence[int]], object] = tables.pack
         self._codec = Codec()
         self._wanted = wanted
-        terms = list(_terms(wanted))
+        terms = list(terms_of(wanted))
         self._found: dict[str, set[Name]] = {each.pattern: set() for each in terms if isinstance(each, ContentTerm)}
         self._needles = {
             pattern: [run.encode("utf-8", "surrogatepass") for run in literals(fold_case(pattern))]
@@ -353,15 +353,3 @@ def _occurrences(pattern: str, needles: Sequence[bytes], exchanges: Sequence[Nam
         found.append(exchanges[index - 1])
         at = text.find(needles[0], starts[index])
     return found
-
-
-def _terms(expression: Expression) -> Iterator[Expression]:
-    """The terms of a filter, including negated ones."""
-    match expression:
-        case And(parts=parts) | Or(parts=parts):
-            for part in parts:
-                yield from _terms(part)
-        case Not(part=part):
-            yield from _terms(part)
-        case _:
-            yield expression

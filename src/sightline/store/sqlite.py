@@ -28,11 +28,12 @@ from sightline.store.sqlite_database import (
     connect_database,
     erase_remains,
     open_database,
+    shrink,
 )
 from sightline.store.sqlite_sink import SqliteSink
 from sightline.store.sqlite_words import forget_words, measure_blocks
 from sightline.store.store import Forgotten, Line, Log, Pruned, overtaken
-from sightline.store.summary import OPEN_STATES, PriceList, Summary, SummedExchanges, bodies_of
+from sightline.store.summary import OPEN_STATES, PriceList, bodies_first, bodies_of
 
 T = TypeVar("T")
 
@@ -147,24 +148,14 @@ class SqliteReader:
     def entries(self, exchange: str) -> list[Entry]:
         """All entries of one exchange, each body before the fact that names it."""
         codec = Codec()
-        entries: list[Entry] = []
-        names: set[str] = set()
         with self._snapshot() as connection:
             pieces = _pieces(connection, codec, exchange)
-            small = {each.sha256: each for each in pieces if type(each) is BodyEntry}
-            for entry in plain_entries(pieces):
-                if type(entry) is not FactEntry:
-                    continue
-                for name in bodies_of(entry.fact):
-                    if name in names:
-                        continue
-                    names.add(name)
-                    if (stored := small.get(name)) is not None:
-                        entries.append(stored)
-                    elif (body := body_of(connection, codec, name)) is not None:
-                        entries.append(BodyEntry(name, body, _near(connection, name)))
-                entries.append(entry)
-        return entries
+            facts = [entry for entry in plain_entries(pieces) if type(entry) is FactEntry]
+            bodies = {each.sha256: each for each in pieces if type(each) is BodyEntry}
+            for name in {name for entry in facts for name in bodies_of(entry.fact)} - bodies.keys():
+                if (body := body_of(connection, codec, name)) is not None:
+                    bodies[name] = BodyEntry(name, body, _near(connection, name))
+        return bodies_first(facts, bodies)
 
     def close(self) -> None:
         """Close the file as soon as the reads in progress have ended."""
@@ -232,12 +223,17 @@ def prune(connection: sqlite3.Connection, *, older_than: float | None, larger_th
     while older_than is not None and (count := _delete_oldest(connection, codec, older_than, _AT_ONCE)):
         gone += count
     while larger_than is not None and (used := record_size(connection)) > larger_than:
-        count = _delete_share(connection, codec, (used - larger_than) / used)
+        with asking():
+            (total,) = connection.execute("SELECT count(*) FROM exchanges").fetchone()
+        # Not the whole share, because the oldest exchanges may be the largest.
+        wanted, count = max(1, int(total * (used - larger_than) / used * _SAFETY_FACTOR)), 0
+        while count < wanted and (more := _delete_oldest(connection, codec, None, min(_AT_ONCE, wanted - count))):
+            count += more
         gone += count
         if not count:
             break
     if gone:
-        _shrink(connection)
+        shrink(connection)
     left = record_size(connection)
     return Pruned(gone, max(0, before - left), left)
 
@@ -250,17 +246,6 @@ def record_size(connection: sqlite3.Connection) -> int:
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count", "page_size")
         )
     return max(0, int((count - free) * size - logs))
-
-
-def _delete_share(connection: sqlite3.Connection, codec: Codec, share: float) -> int:
-    """Remove most of this share of the exchanges; not all, because the oldest may be the largest."""
-    with asking():
-        (total,) = connection.execute("SELECT count(*) FROM exchanges").fetchone()
-    wanted = max(1, int(total * share * _SAFETY_FACTOR))
-    gone = 0
-    while gone < wanted and (count := _delete_oldest(connection, codec, None, min(_AT_ONCE, wanted - gone))):
-        gone += count
-    return gone
 
 
 def _delete_oldest(connection: sqlite3.Connection, codec: Codec, older_than: float | None, most: int) -> int:
@@ -313,45 +298,35 @@ def _rebase(connection: sqlite3.Connection, codec: Codec, heirs: list[int]) -> N
         connection.execute(change, (parent, coded.prefix, coded.suffix, coded.depth, coded.data, heir))
 
 
-def _shrink(connection: sqlite3.Connection) -> None:
-    """Return the free space to the disk."""
-    with asking():
-        # It frees one page per step and returns no rows, so only a script runs it to its end.
-        connection.executescript("PRAGMA incremental_vacuum")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
 def forget(connection: sqlite3.Connection, exchanges: Sequence[str], *, is_dry_run: bool) -> Forgotten:
     """Remove these exchanges, except those in progress, and leave no trace of them in the file; a dry run only measures
     them."""
     codec = Codec()
-    batches = [exchanges[at : at + _AT_ONCE] for at in range(0, len(exchanges), _AT_ONCE)]
     with asking():
         connection.execute("BEGIN")
         try:
-            rows = [row for batch in batches for row in _find_ended(connection, batch)]
+            rows = _find_ended(connection, exchanges)
             found = Forgotten(len(rows), _measure_rows(connection, codec, rows) if rows else 0)
         finally:
             connection.execute("COMMIT")
     if is_dry_run:
         return found
-    for batch in batches:
+    for at in range(0, len(exchanges), _AT_ONCE):
         with changing(connection):
-            _forget_rows(connection, codec, _find_ended(connection, batch))
+            _forget_rows(connection, codec, _find_ended(connection, exchanges[at : at + _AT_ONCE]))
     erase_remains(connection)
     return found
 
 
 def _find_ended(connection: sqlite3.Connection, exchanges: Sequence[str]) -> list[tuple[int, str]]:
-    marks = ",".join("?" * len(exchanges))
-    return connection.execute(
-        f"SELECT seq, blocks FROM exchanges WHERE id IN ({marks}) AND {_ENDED}", tuple(exchanges)
-    ).fetchall()
+    ended = f"SELECT seq, blocks FROM exchanges WHERE id IN (SELECT value FROM json_each(?)) AND {_ENDED}"
+    return connection.execute(ended, (json.dumps(list(exchanges)),)).fetchall()
 
 
 _ALONE = """
+WITH chosen AS MATERIALIZED (SELECT value AS seq FROM json_each(?))
 SELECT coalesce(sum(length(data)), 0) FROM bodies
-WHERE id IN (SELECT body FROM uses JOIN chosen ON chosen.seq = uses.exchange)
+WHERE id IN (SELECT body FROM uses WHERE exchange IN (SELECT seq FROM chosen))
 AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.body = bodies.id AND uses.exchange NOT IN (SELECT seq FROM chosen))
 """
 
@@ -359,10 +334,7 @@ AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.body = bodies.id AND uses.exchange
 def _measure_rows(connection: sqlite3.Connection, codec: Codec, rows: Sequence[tuple[int, str]]) -> int:
     """How many bytes of the record belong only to these exchanges."""
     chosen = {seq for seq, _ in rows}
-    connection.execute("CREATE TEMP TABLE chosen (seq INTEGER PRIMARY KEY)")
-    connection.executemany("INSERT INTO chosen VALUES (?)", ((seq,) for seq in chosen))
-    (bodies,) = connection.execute(_ALONE).fetchone()
-    connection.execute("DROP TABLE chosen")
+    (bodies,) = connection.execute(_ALONE, (json.dumps([*chosen]),)).fetchone()
     blocks = {number for _, named in rows for number in block_numbers(named)}
     return int(bodies) + measure_pieces(connection, codec, chosen, blocks) + measure_blocks(connection, codec, chosen)
 
@@ -392,11 +364,8 @@ class SqliteStore(JournaledStore):
     async def body(self, exchange: str, sha256: str) -> bytes | None:
         return await asyncio.to_thread(self._reading.body, exchange, sha256)
 
-    async def find(self, wanted: Expression, *, now: float, before: str = "", limit: int = 100) -> list[Summary]:
-        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).newest(before, limit))
-
-    async def sums(self, wanted: Expression, by: Sequence[str], *, now: float) -> list[SummedExchanges] | None:
-        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).sums(by))
+    async def _search(self, wanted: Expression, now: float, ask: Callable[[RecordSearch[int]], Search[T]]) -> T:
+        return await asyncio.to_thread(self._reading.search, ask(RecordSearch(TABLES, wanted, now)))
 
     async def prune(self, *, older_than: float | None = None, larger_than: int | None = None) -> Pruned:
         return await self._do(lambda connection: prune(connection, older_than=older_than, larger_than=larger_than))
@@ -413,9 +382,6 @@ class SqliteStore(JournaledStore):
 
     async def entries(self, exchange: str) -> list[Entry]:
         return await asyncio.to_thread(self._reading.entries, exchange)
-
-    async def _oldest(self, wanted: Expression, *, now: float, after: str) -> list[str]:
-        return await asyncio.to_thread(self._reading.search, RecordSearch(TABLES, wanted, now).oldest(after))
 
     async def close(self) -> None:
         self._reading.close()

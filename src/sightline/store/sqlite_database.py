@@ -60,18 +60,15 @@ def open_database(folder: Path, *, is_forced: bool = False) -> sqlite3.Connectio
         raise Fault(Code.CONFIG, f"{path}: {error.strerror}", hint=hint) from None
     try:
         connection = connect_database(path)
+        try:
+            _migrate(connection, load_migrations("sqlite"))
+            if is_forced:
+                connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.Error as error:
         raise _opening_fault(path, error) from None
-    try:
-        _migrate(connection, load_migrations("sqlite"))
-        if is_forced:
-            connection.execute("PRAGMA synchronous = FULL")
-    except sqlite3.Error as error:
-        connection.close()
-        raise _opening_fault(path, error) from None
-    except Fault:
-        connection.close()
-        raise
     return connection
 
 
@@ -102,12 +99,18 @@ def erase_remains(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA temp_store = FILE")  # it may be larger than memory
             connection.execute("VACUUM")
             connection.execute(f"PRAGMA application_id = {_SECURE_DELETE_APP_ID}")
+    if not shrink(connection):
+        hint = "Do the same again: it is removed from the record, but not yet from its log file."
+        raise Fault(Code.CONFIG, "another process is reading the record", hint=hint)
+
+
+def shrink(connection: sqlite3.Connection) -> bool:
+    """Return unused pages to the disk; returns False if another process reads, so that the WAL cannot be emptied."""
+    with asking():
         # It frees one page per step and returns no rows, so only a script runs it to its end.
         connection.executescript("PRAGMA incremental_vacuum")
         (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if is_busy:
-        hint = "Do the same again: it is removed from the record, but not yet from its log file."
-        raise Fault(Code.CONFIG, "another process is reading the record", hint=hint)
+    return not is_busy
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from sightline.model.exchange import (
 from sightline.model.header_names import tag_of
 from sightline.model.reply import Usage
 from sightline.store.digest import Digest
-from sightline.store.entries import FactEntry
+from sightline.store.entries import BodyEntry, Entry, FactEntry
 from sightline.store.whole import RequestHead, WholeExchange
 from sightline.tokens.cost import cost_of, savings_of
 
@@ -273,7 +273,7 @@ def summary_of(exchange: str, facts: Iterable[FactEntry], prices: PriceList) -> 
 
 def with_digest(summary: Summary, digest: Digest) -> Summary:
     """The summary with the values that were read from the request."""
-    return msgspec.structs.replace(summary, title=digest.title, previous=digest.previous, is_side=digest.is_side)
+    return msgspec.structs.replace(summary, title=digest.title, is_side=digest.is_side)
 
 
 def bodies_of(fact: Fact) -> tuple[str, ...]:
@@ -293,6 +293,16 @@ def bodies_of(fact: Fact) -> tuple[str, ...]:
             return ()
         case unreachable:
             assert_never(unreachable)
+
+
+def bodies_first(facts: Iterable[FactEntry], bodies: Mapping[str, BodyEntry]) -> list[Entry]:
+    """These facts, and before each the bodies that it is the first to name."""
+    entries: list[Entry] = []
+    left = dict(bodies)
+    for entry in facts:
+        entries += [left.pop(name) for name in bodies_of(entry.fact) if name in left]
+        entries.append(entry)
+    return entries
 
 
 _NOT_SENT = AttemptStarted(0, "", "")

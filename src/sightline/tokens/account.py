@@ -262,21 +262,10 @@ class Account:
         self._latest = at
         return at + self._clock_offset
 
-    @property
-    def minute(self) -> SlidingWindow:
-        """The usage of the last minute."""
-        self._count_all()
-        return self._minute
-
-    @property
-    def day(self) -> SlidingWindow:
-        """The usage of the last day."""
-        self._count_all()
-        return self._day
-
     def window(self, span: float) -> SlidingWindow:
-        """The window of a minute or of a day."""
-        return self.minute if span == MINUTE else self.day
+        """The usage of the last minute or of the last day."""
+        self._count_all()
+        return self._minute if span == MINUTE else self._day
 
     def _count_all(self) -> None:
         self._minute.add_all(self._uncounted)
@@ -360,31 +349,35 @@ class Account:
 
     def mark_saved(self) -> None:
         """Mark everything as saved."""
-        self.minute.mark_saved()
-        self.day.mark_saved()
+        self._count_all()
+        self._minute.mark_saved()
+        self._day.mark_saved()
 
     def merge(self, other: "Account") -> None:
         """Add the unsaved counts of another account of the same model. Both must have been set to the same time."""
         ahead = self._clock_offset - other._clock_offset
-        self.minute.merge(other.minute.news(), ahead)
-        self.day.merge(other.day.news(), ahead)
+        for account in (self, other):
+            account._count_all()
+        self._minute.merge(other._minute.news(), ahead)
+        self._day.merge(other._day.news(), ahead)
         self.quiet_until = max(self.quiet_until, other.quiet_until + ahead)
         reported = [msgspec.structs.replace(seen, at=seen.at + ahead) for seen in other.observations.values()]
         for seen in sorted([*self.observations.values(), *reported], key=lambda seen: seen.at):
             self.observe(seen)
         for seen in self.observations.values():
-            for requests, tokens in (self.minute.since(seen.at), self.day.since(seen.at)):
+            for requests, tokens in (self._minute.since(seen.at), self._day.since(seen.at)):
                 seen.requests, seen.tokens = max(seen.requests, requests), max(seen.tokens, tokens)
 
     def state(self, provider: str, model: str) -> AccountState:
         """The whole account by the machine's clock, to be stored."""
+        self._count_all()
         back = self._clock_offset
         return AccountState(
             provider,
             model,
             self._latest,
-            [(start - back, requests, tokens) for start, requests, tokens in self.minute.slots()],
-            [(start - back, requests, tokens) for start, requests, tokens in self.day.slots()],
+            [(start - back, requests, tokens) for start, requests, tokens in self._minute.slots()],
+            [(start - back, requests, tokens) for start, requests, tokens in self._day.slots()],
             [msgspec.structs.replace(seen, at=seen.at - back) for seen in self.observations.values()],
             self.quiet_until - back,
         )
@@ -394,8 +387,8 @@ class Account:
         """Restore a stored account."""
         account = cls()
         account.time(state.latest)
-        account.minute.merge(state.minute, 0.0)
-        account.day.merge(state.day, 0.0)
+        account._minute.merge(state.minute, 0.0)
+        account._day.merge(state.day, 0.0)
         for seen in state.observations:
             account.observe(seen)
         account.quiet_until = state.quiet_until

@@ -3,11 +3,11 @@
 Two requests are compared in the order in which the provider caches a prompt.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, assert_never
+from typing import Literal, TypeVar, assert_never
 
 import msgspec
 
@@ -23,6 +23,7 @@ from sightline.model.request import Message, OpaqueTool, Request, Tool, of_messa
 from sightline.tokens.cost import cost_of
 from sightline.tokens.estimator import Estimator
 
+T = TypeVar("T")
 UnitKind = Literal["model", "format", "tools", "system", "settings", "message"]
 
 _ANY_RULES = CacheRules(order=("format", "tools", "system"), needs_marks=False)
@@ -52,7 +53,7 @@ class Unit:
             return False
         if isinstance(self.value, Message) and isinstance(other.value, Message):
             return of_message(self.value) == of_message(other.value)
-        return self.kind == "tools" and _plain_tools(self.value) == _plain_tools(other.value)
+        return self.kind == "tools" and [*map(_plain, pieces_of(self.value))] == [*map(_plain, pieces_of(other.value))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Prefix:
         self.rules = _ANY_RULES if spoken is None else spoken.cache
         self.units = tuple(self._units())
         self._starts = (0, *accumulate(unit.tokens for unit in self.units))
+        self._blocks = (0, *accumulate(unit.pieces for unit in self.units))
 
     @cached_property
     def by_message(self) -> dict[int, Unit]:
@@ -100,28 +102,24 @@ class Prefix:
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
         """The cache marks, in the order of the prompt."""
-        found: list[Mark] = []
-        blocks = 0
-        for index, unit in enumerate(self.units):
-            for pieces, pointer, ttl in unit.marks:
-                found.append(Mark(index, pieces, blocks + pieces, self.tokens_before(index, pieces), pointer, ttl))
-            blocks += unit.pieces
+        found = [
+            Mark(index, pieces, self._blocks[index] + pieces, self.tokens_before(index, pieces), pointer, ttl)
+            for index, unit in enumerate(self.units)
+            for pieces, pointer, ttl in unit.marks
+        ]
         if _is_marked(dict(self.request.extras)):
-            last = len(self.units) - 1
-            ttl = _ttl(dict(self.request.extras))
-            found.append(Mark(last, self.units[last].pieces, blocks, self.tokens, "/cache_control", ttl))
+            last, ttl = len(self.units) - 1, _ttl(dict(self.request.extras))
+            found.append(Mark(last, self.units[last].pieces, self._blocks[-1], self.tokens, "/cache_control", ttl))
         return tuple(found)
 
     @cached_property
     def message_ends(self) -> tuple[Mark, ...]:
         """The ends of the messages that a client wrote, where providers set marks of their own."""
-        found: list[Mark] = []
-        blocks = 0
-        for index, unit in enumerate(self.units):
-            blocks += unit.pieces
-            if isinstance(unit.value, Message) and unit.value.role in ("user", "tool"):
-                found.append(Mark(index, unit.pieces, blocks, self.tokens_before(index + 1, 0), unit.pointer))
-        return tuple(found)
+        return tuple(
+            Mark(index, unit.pieces, self._blocks[index + 1], self._starts[index + 1], unit.pointer)
+            for index, unit in enumerate(self.units)
+            if isinstance(unit.value, Message) and unit.value.role in ("user", "tool")
+        )
 
     def tokens_before(self, index: int, pieces: int) -> int:
         """The tokens before this piece of this unit."""
@@ -201,11 +199,6 @@ def same_piece(one: Part | Tool, other: Part | Tool) -> bool:
 
 def _plain(piece: Part | Tool) -> Part | Tool:
     return of_tool(piece) if isinstance(piece, Tool) else of_part(piece)
-
-
-def _plain_tools(value: object) -> list[Tool]:
-    assert isinstance(value, tuple)
-    return [of_tool(tool) for tool in value]
 
 
 def _marks(value: Message | tuple[Tool, ...], mark_field: str) -> Iterator[tuple[int, str, str]]:
@@ -346,12 +339,12 @@ def findable(written: Iterable[Mark], later: Iterable[Mark], far: int | None) ->
 
 def alike(previous: Prefix, later: Prefix, known: int = 0) -> int:
     """How many leading units are the same in both; the first `known` are known to be."""
-    count = known
-    for old, new in zip(previous.units[known:], later.units[known:], strict=False):
-        if not old.says_the_same(new):
-            break
-        count += 1
-    return count
+    return known + _count_same(previous.units[known:], later.units[known:], Unit.says_the_same)
+
+
+def _count_same(ones: Sequence[T], others: Sequence[T], is_same: Callable[[T, T], bool]) -> int:
+    differing = (n for n, pair in enumerate(zip(ones, others, strict=False)) if not is_same(*pair))
+    return next(differing, min(len(ones), len(others)))
 
 
 def first_difference(previous: Prefix, later: Prefix, known: int = 0) -> PrefixDifference | None:
@@ -378,12 +371,7 @@ def _same_pieces(old: Unit, new: Unit) -> int:
         are_alike = old.kind == new.kind == "tools"
     if not are_alike:
         return 0
-    pieces = 0
-    for one, other in zip(pieces_of(old.value), pieces_of(new.value), strict=False):
-        if not same_piece(one, other):
-            break
-        pieces += 1
-    return pieces
+    return _count_same(pieces_of(old.value), pieces_of(new.value), same_piece)
 
 
 def _reason(previous: Prefix, later: Prefix, index: int) -> str:

@@ -131,13 +131,13 @@ def learn_ratio(seen: Sequence[CountObservation]) -> Ratio | None:
         half = each.high - each.tokens if residual > 0 else each.tokens - each.low
         misses.append(max(0.0, abs(residual) - _ROUNDING) / max(1, half))
     width = min(_WIDEST, max(_NARROWEST, _SPREADS * median(misses)))
-    spread = _spread([abs(each.reported / max(1.0, each.tokens * factor + added) - 1) for each in observations])
+    spread = _expected_miss([abs(each.reported / max(1.0, each.tokens * factor + added) - 1) for each in observations])
     off = sum(abs(each.reported - each.tokens) > _FRAMES + each.tokens * _OFF for each in observations)
     disproves = off >= _FEW and off >= len(observations) / 4
     return Ratio(factor, added, max(width, 1 - len(observations) / 8), len(observations), spread, disproves)
 
 
-def _spread(shares: Sequence[float]) -> float:
+def _expected_miss(shares: Sequence[float]) -> float:
     """How far off the next count may be, as a share, given how far off the previous ones were: the largest, and
     somewhat more while there are few. One that is far from all others is set aside."""
     *others, largest = sorted(shares)

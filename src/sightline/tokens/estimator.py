@@ -36,6 +36,7 @@ from sightline.model.request import (
     Request,
     SchemaFormat,
     Tool,
+    parts_of,
 )
 from sightline.tokens.calibration import Ratio
 from sightline.tokens.estimate import NOTHING, Estimate, between, exactly, sum_estimates
@@ -300,7 +301,7 @@ class Estimator(MessageAndToolCounter):
     def growth(self, messages: Sequence[Message]) -> tuple[Estimate, TextKind]:
         """What these messages add to a conversation, by the rules alone, and what they are mostly made of. With a known
         vocabulary, all texts are of one kind: what remains to be learned is how the provider frames them."""
-        kind: TextKind = "words" if self._is_exact else kind_of(_texts_in(messages))
+        kind: TextKind = "words" if self._is_exact else kind_of(_texts_of(parts_of(tuple(messages))))
         counter = self._nearest_counter or self
         return sum_estimates(map(counter.message, messages)), kind
 
@@ -335,13 +336,14 @@ class Estimator(MessageAndToolCounter):
 
     def estimate_around_messages(self, request: Request) -> Estimate:
         """The same without the messages."""
-        total = self._fixed_tokens(request) + self.tools(request.tools) + self.output(request.options.format)
+        total = self._estimate_frame(request) + self.tools(request.tools) + self.output(request.options.format)
         if request.options.previous_response_id is not None or not _STATEFUL.isdisjoint(request.extras):
             unseen = self._facts.context_window or _UNSEEN_HISTORY
             total += Estimate(0, 0, unseen, "history that the provider keeps")
         return total
 
-    def _fixed_tokens(self, request: Request) -> Estimate:
+    def _estimate_frame(self, request: Request) -> Estimate:
+        """What surrounds the messages: the usual system prompt, the beginning of the reply, how to think."""
         facts = self._facts
         if (template := facts.template) is not None and self._texts.is_exact:
             roles = [message.role for message in request.messages] or ["user"]
@@ -365,13 +367,8 @@ class Estimator(MessageAndToolCounter):
         return total
 
 
-def _texts_in(messages: Sequence[Message]) -> Iterator[str]:
-    """The texts of messages, and of the calls and results in them."""
-    for message in messages:
-        yield from _texts_of(message.parts)
-
-
 def _texts_of(parts: Sequence[Part]) -> Iterator[str]:
+    """The texts among these parts, and in the calls and results among them."""
     for part in parts:
         if isinstance(part, Text | Refusal | Thinking):
             yield part.text

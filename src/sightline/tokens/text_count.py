@@ -29,22 +29,23 @@ ENGLISH = 4.6
 _LOWER, _UPPER, _DIGIT, _SPACE, _LINE, _MARK, _REST = b"luds\np-"
 _BEYOND = 0x80
 
-_LEADS: Mapping[str, tuple[int, int]] = {
-    "accented": (0xC2, 0xCD),
-    "greek": (0xCE, 0xCF),
-    "cyrillic": (0xD0, 0xD4),
-    "hebrew": (0xD5, 0xD7),
-    "arabic": (0xD8, 0xDF),
-    "indic": (0xE0, 0xE0),
-    "twice_accented": (0xE1, 0xE1),
-    "symbol": (0xE2, 0xE2),
-    "kana": (0xE3, 0xE3),
-    "han": (0xE4, 0xE9),
-    "hangul": (0xEA, 0xED),
-    "wide": (0xEE, 0xEF),
-    "pictograph": (0xF0, 0xF4),
+_SCRIPTS: Mapping[str, tuple[int, int, tuple[float, float, float]]] = {
+    "accented": (0xC2, 0xCD, (1.279, 1.853, 2.894)),
+    "greek": (0xCE, 0xCF, (0.441, 0.521, 1.057)),
+    "cyrillic": (0xD0, 0xD4, (0.290, 0.366, 0.586)),
+    "hebrew": (0xD5, 0xD7, (0.504, 0.644, 1.207)),
+    "arabic": (0xD8, 0xDF, (0.316, 0.444, 0.852)),
+    "indic": (0xE0, 0xE0, (0.360, 0.560, 1.032)),
+    "twice_accented": (0xE1, 0xE1, (0.000, 0.000, 0.508)),
+    "symbol": (0xE2, 0xE2, (1.779, 2.092, 2.390)),
+    "kana": (0xE3, 0xE3, (0.601, 0.854, 1.106)),
+    "han": (0xE4, 0xE9, (0.562, 0.743, 1.397)),
+    "hangul": (0xEA, 0xED, (0.695, 0.945, 1.439)),
+    "wide": (0xEE, 0xEF, (0.135, 0.135, 0.135)),
+    "pictograph": (0xF0, 0xF4, (1.082, 2.150, 3.017)),
 }
-"""The first bytes of the characters of each class beyond ASCII: blocks of Unicode, roughly by script."""
+"""The classes beyond ASCII: the range of the first bytes of their characters, which are blocks of Unicode, roughly by
+script, and their weights."""
 
 WEIGHTS: Mapping[str, tuple[float, float, float]] = {
     "letter": (0.238, 0.247, 0.259),
@@ -55,19 +56,7 @@ WEIGHTS: Mapping[str, tuple[float, float, float]] = {
     "run": (0.591, 0.684, 0.756),
     "line": (0.000, 0.081, 0.643),
     "indent": (0.000, 0.000, 0.333),
-    "accented": (1.279, 1.853, 2.894),
-    "greek": (0.441, 0.521, 1.057),
-    "cyrillic": (0.290, 0.366, 0.586),
-    "hebrew": (0.504, 0.644, 1.207),
-    "arabic": (0.316, 0.444, 0.852),
-    "indic": (0.360, 0.560, 1.032),
-    "twice_accented": (0.000, 0.000, 0.508),
-    "symbol": (1.779, 2.092, 2.390),
-    "kana": (0.601, 0.854, 1.106),
-    "han": (0.562, 0.743, 1.397),
-    "hangul": (0.695, 0.945, 1.439),
-    "wide": (0.135, 0.135, 0.135),
-    "pictograph": (1.082, 2.150, 3.017),
+    **{name: weights for name, (_, _, weights) in _SCRIPTS.items()},
 }
 """Tokens per occurrence: the least of the eight vocabularies, all eight together, the most."""
 
@@ -84,7 +73,7 @@ def _table() -> bytes:
         for letter in filter(is_kind, ascii_only):
             table[ord(letter)] = kind
     table[ord("\n")] = _LINE
-    for place, (first, last) in enumerate(_LEADS.values()):
+    for place, (first, last, _) in enumerate(_SCRIPTS.values()):
         for code in range(first, last + 1):
             table[code] = _BEYOND + place
     return bytes(table)
@@ -116,7 +105,7 @@ def features(text: str) -> dict[str, int]:
         "indent": kinds.count(b"ss"),
     }
     if not text.isascii():
-        for place, name in enumerate(_LEADS):
+        for place, name in enumerate(_SCRIPTS):
             found[name] = kinds.count(_BEYOND + place)
     return found
 

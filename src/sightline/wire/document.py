@@ -43,7 +43,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         start, stop = spans.find(self.data, pointer) if pointer else (0, len(self.data))
         if spells(self.data[start:stop], text):
             return self
-        return _splice(self.data, [(start, stop, text)])
+        return WireDocument(splice(self.data, [(start, stop, text)]))
 
     def insert(self, pointer: str, value: Json) -> "WireDocument":
         """Insert a value: before a position of an array, at its end (`-`), or under a new key of an object."""
@@ -56,7 +56,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         layout, token = spans.parent(self.data, pointer)
         chosen = layout.entry(token, pointer)
         gone = [chosen] if layout.keys is None else [i for i, key in enumerate(layout.keys) if key == token]
-        return _splice(self.data, [(start, stop, b"") for start, stop in cuts(layout, gone)])
+        return WireDocument(splice(self.data, [(start, stop, b"") for start, stop in cuts(layout, gone)]))
 
     def move(self, source: str, pointer: str) -> "WireDocument":
         """Remove a value and insert its exact bytes at `pointer`, which is resolved after the removal."""
@@ -89,7 +89,7 @@ class WireDocument(msgspec.Struct, frozen=True, dict=True):
         else:
             place = layout.stops[-1]
             text = b"," + _gap(self.data, layout, count - 1) + text
-        return _splice(self.data, [(place, place, text)])
+        return WireDocument(splice(self.data, [(place, place, text)]))
 
 
 def spells(old: bytes, text: bytes) -> bool:
@@ -100,12 +100,13 @@ def spells(old: bytes, text: bytes) -> bool:
         return False
 
 
-def _splice(data: bytes, patches: list[tuple[int, int, bytes]]) -> WireDocument:
+def splice(data: bytes, patches: list[tuple[int, int, bytes]]) -> bytes:
+    """The bytes with these ranges replaced, which are in order."""
     view, pieces, kept = memoryview(data), list[bytes | memoryview](), 0
     for start, stop, text in patches:
         pieces += (view[kept:start], text)
         kept = stop
-    return WireDocument(b"".join((*pieces, view[kept:])))
+    return b"".join((*pieces, view[kept:]))
 
 
 def cuts(layout: spans.Layout, gone: list[int]) -> list[tuple[int, int]]:

@@ -237,18 +237,14 @@ class JsonArrayDecoder:
                 return start
             self._element.clear()  # what precedes the array: white space, or a byte order mark
             return after
-        if mark == b",":
-            if self._depth > 1:
-                return start
-            return self._complete(data, start, before, after, elements)
-        self._depth -= 1
-        if self._depth:
-            if self._depth > 1:
-                return start
-            # An object or a list is complete with its bracket; no need to wait for the comma after it.
-            return self._complete(data, start, after, after, elements)
-        self.is_over = True
-        return self._complete(data, start, before, after, elements)
+        is_comma = mark == b","
+        if not is_comma:
+            self._depth -= 1
+        if self._depth > 1:
+            return start
+        self.is_over = not (is_comma or self._depth)
+        # An object or a list is complete with its bracket; no need to wait for the comma after it.
+        return self._complete(data, start, before if is_comma or self.is_over else after, after, elements)
 
     def _complete(self, data: bytes, start: int, stop: int, following: int, elements: list[bytes]) -> int:
         element = bytes(self._element + data[start:stop]).strip(_ARRAY_SPACE)

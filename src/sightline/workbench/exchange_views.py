@@ -29,7 +29,6 @@ from sightline.model.exchange import (
     ExchangeCancelled,
     ExchangeFailed,
     ExchangeFinished,
-    ExchangeHistory,
     Fact,
     FrameArrived,
     Held,
@@ -42,7 +41,7 @@ from sightline.model.json import JsonObject
 from sightline.model.reply import Usage, reply_json
 from sightline.store.digest import reply_dialect
 from sightline.store.entries import FactEntry, FramesEntry
-from sightline.store.summary import Summary
+from sightline.store.summary import Summary, summary_of
 from sightline.web.bodies import Query
 from sightline.web.replies import FaultShown
 from sightline.wire.jsontext import decode, encode
@@ -80,7 +79,7 @@ def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -
         raw=raw_shown(happened),
     )
     shown: JsonObject = line(summary) | {
-        "state": ExchangeHistory(summary.id, tuple(happened)).state,
+        "state": summary_of(summary.id, facts, lambda _provider, _model: None).state,
         "body_sha256": sha256,
         "dirty": sha256 != original,
         "tokens": _plain(tokens(happened)),

@@ -17,7 +17,7 @@ from sightline.chat.core.view import View
 from sightline.chat.service.blocks import blocks_of, media_of
 from sightline.chat.service.sends import EstimateShown, SendPreview
 from sightline.chat.service.views import Looking, ViewSend
-from sightline.editing.reading import DocumentReading, options_of, tools_of
+from sightline.editing.document import DocumentReading, options_of, tools_of
 from sightline.errors import Code, Fault
 from sightline.exchange.outbound import Prepared
 from sightline.model.exchange import Budgeted
