@@ -294,12 +294,12 @@ async def open_exporter(
     exporter = Exporter(
         client,
         telemetry.otlp_endpoint,
+        metrics or Metrics(SystemClock.now(), loaded.prices),
+        SystemClock.now,
         version=version("sightline"),
         instance=process_name(),
         headers=headers,
         with_content=telemetry.content,
-        now=SystemClock.now,
-        metrics=metrics or Metrics(SystemClock.now(), loaded.prices),
     )
     return await stack.enter_async_context(exporter)
 
