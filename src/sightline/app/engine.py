@@ -391,10 +391,6 @@ async def engine_here(
     return Engine(relay, aside, RequestCounter(means.memory), means.memory, SystemClock()), hub
 
 
-def _ignore_notice(_line: str) -> None:
-    """Ignore a notice."""
-
-
 def counter(data: str | None) -> RequestCounter:
     """A counter that estimates the tokens of requests, with the calibration of this data folder."""
     return RequestCounter(Memory(data_folder(data), SystemClock().now))
@@ -417,7 +413,7 @@ async def open_engine(
     *,
     is_recorded: bool = True,
     apart: bool = False,
-    notice: Callable[[str], None] = _ignore_notice,
+    notice: Notice = lambda _line: None,
 ) -> AsyncIterator["Engine"]:
     """An engine that is ready to send; everything that it started is closed afterwards. If a server runs with this data
     folder, it sends the requests, unless `apart`. If the record cannot be opened, the engine works without it and

@@ -59,7 +59,7 @@ from sightline.workbench.api import (
 )
 from sightline.workbench.cache_report import CacheReports
 from sightline.workbench.cache_turns import TurnExaminer
-from sightline.workbench.context import ContextMeter
+from sightline.workbench.context import measure_context
 from sightline.workbench.costs import report_costs
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Exchanges, Forgetting
@@ -185,7 +185,6 @@ def _assemble_api(parts: Parts, own: _SendingViews | None) -> Api:
 
 def _reading_calls(parts: Parts, records: Records, viewing: Viewer, sharing: SharingCalls) -> Calls:
     """The calls that read the record."""
-    meter = ContextMeter(viewing, parts.now)
     examiner = TurnExaminer(viewing, parts.now)
     caches = CacheReports(examiner)
     prices = parts.loaded.prices
@@ -193,7 +192,7 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, sharing: Sha
     lines = SessionLines(records, parts.now)
     return {
         "cache": {"GET": lambda call: caches.read(Query(call.query))},
-        "context": {"GET": lambda call: meter.measure(Query(call.query).text("session"))},
+        "context": {"GET": lambda call: measure_context(viewing, parts.now, Query(call.query).text("session"))},
         "share": {"POST": lambda call: sharing.share(call.receive)},
         "import": {"POST": lambda call: sharing.import_file(call.receive)},
         "sessions": {"GET": lambda call: lines.list(Query(call.query))},

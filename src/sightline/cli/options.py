@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -43,12 +42,12 @@ def finish(
 def handler(module: str, function: str) -> Callable[[argparse.Namespace], int]:
     """The function that runs a command. Its module is imported when it runs, so that help and usage errors appear at
     once."""
-    return partial(_run_late, f"sightline.cli.{module}", function)
 
+    def run(arguments: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"sightline.cli.{module}"), function)(arguments)
+        return code
 
-def _run_late(module: str, function: str, arguments: argparse.Namespace) -> int:
-    code: int = getattr(import_module(module), function)(arguments)
-    return code
+    return run
 
 
 def add_apart(command: argparse.ArgumentParser) -> None:
