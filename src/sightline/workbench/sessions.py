@@ -25,7 +25,7 @@ from sightline.web.bodies import Query
 from sightline.wire.cache import BoundedCache
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
-from sightline.workbench.session_lines import SessionSums, not_on_record, sum_session
+from sightline.workbench.session_lines import SessionSums, not_on_record, sum_session, take_first
 
 MOST_REQUESTS: Final = 5_000
 """How many of a session's latest requests are shown."""
@@ -351,11 +351,7 @@ class Sessions:
             if not one.session:
                 return await self._conversation(one)
             name = one.session
-        found: list[Summary] = []
-        async for summary in self._lines.read(name):
-            found.append(summary)
-            if len(found) > MOST_REQUESTS:
-                break
+        found = await take_first(self._lines.read(name), MOST_REQUESTS + 1)
         if not found:
             raise not_on_record(name)
         return show_session(name, found[:MOST_REQUESTS], is_cut=len(found) > MOST_REQUESTS)
