@@ -59,12 +59,6 @@ class EndedExchange(NamedTuple):
     run: str = ""
 
 
-def _run_of(facts: Sequence[FactEntry]) -> str:
-    """The run of a request that a command in another process sends through this one; empty if there is none."""
-    values = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
-    return next((name for name in values if name.startswith(RUN_PREFIX)), "")
-
-
 class _Outbox:
     """The queue of one signal for the collector, the oldest first. Beyond the limit, the oldest is dropped. `key` is
     OTLP's name for the values of the signal."""
@@ -160,7 +154,9 @@ class Exporter:
                     del self._open[entry.exchange]
                     if not any(isinstance(each.fact, Received) for each in facts):
                         continue  # it began before this process did
-                    run = self._runs.pop(entry.exchange) or _run_of(facts)
+                    named = spans.find_received(facts).conversation
+                    # Otherwise it is a run of a command in another process, which sends its requests through this one.
+                    run = self._runs.pop(entry.exchange) or (named if named.startswith(RUN_PREFIX) else "")
                     self._end(EndedExchange(tuple(facts), kept, run))
                     self._log(*spans.fault_events(facts, run))
 
