@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, complete, compose, conversation_of
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.fitting import LADDER, make_native_tool
@@ -40,15 +41,8 @@ def composed(
     **asked: object,
 ) -> Request:
     prompt = Prompt(messages, **asked)  # type: ignore[arg-type]
-    return compose(
-        prompt,
-        provider=Provider(quirks=quirks),
-        family=family,
-        facts=facts,
-        model="model-1",
-        dialect=dialect,
-        support=find(dialect).support,
-    )
+    choice = ModelChoice("acme", Provider(dialect=dialect, quirks=quirks), "model-1", facts, family)
+    return compose(prompt, choice, find(dialect).support)
 
 
 def refused(*args: str, **kwargs: object) -> Fault:
@@ -334,9 +328,9 @@ def test_a_request_that_was_written_whole_says_what_our_own_say_and_keeps_what_i
     asked = Request("model-1", (HELLO,))
 
     def completed(request: Request, quirks: Quirks = NO_QUIRKS) -> Options:
-        facts, provider = Facts(reasoning=True), Provider(quirks=quirks)
-        support = find("openai-responses").support
-        return complete(request, provider=provider, facts=facts, support=support, conversation="c").options
+        provider = Provider(dialect="openai-responses", quirks=quirks)
+        choice = ModelChoice("acme", provider, "model-1", Facts(reasoning=True), NO_FAMILY)
+        return complete(request, choice, find(choice.dialect).support, "c").options
 
     include = ("reasoning.encrypted_content",)
     assert completed(asked) == Options(store=False, include=include, cache_key="c")

@@ -14,6 +14,7 @@ from openai.types.responses.response_create_params import (
 )
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import Prompt, compose
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider, Quirks
@@ -68,16 +69,8 @@ def body(
     prompt: Prompt, facts: Facts, family: Family, *, spoken: str = RESPONSES, quirks: Quirks = NO_QUIRKS
 ) -> tuple[dict[str, Any], Report]:
     report = Report()
-    provider = Provider(quirks=quirks)
-    request = compose(
-        prompt,
-        provider=provider,
-        family=family,
-        facts=facts,
-        model="gpt-5",
-        dialect=spoken,
-        support=dialect(spoken).support,
-    )
+    choice = ModelChoice("acme", Provider(dialect=spoken, quirks=quirks), "gpt-5", facts, family)
+    request = compose(prompt, choice, dialect(spoken).support)
     target = Target(quirks=quirks, states_tools=True)
     return json.loads(write_request(request, spoken, target, report, with_url=True)), report
 

@@ -3,16 +3,16 @@ from random import Random
 
 import pytest
 
-from sightline.platform import byte_search
+from sightline.platform import files
 
 
 @pytest.fixture(params=["linux", "other"])
 def _each_platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if request.param == "other":
-        monkeypatch.setattr(byte_search.sys, "platform", "other")
-    byte_search._find_function.cache_clear()
+        monkeypatch.setattr(files.sys, "platform", "other")
+    files._find_function.cache_clear()
     yield
-    byte_search._find_function.cache_clear()
+    files._find_function.cache_clear()
 
 
 @pytest.mark.usefixtures("_each_platform")
@@ -21,4 +21,4 @@ def test_bytes_are_found_where_they_are_and_nowhere_else() -> None:
     for _ in range(2000):
         text = bytes(chance.choices(b"ab\0\xff", k=chance.randrange(40)))
         needle = bytes(chance.choices(b"ab\0\xff", k=chance.randrange(6)))
-        assert byte_search.contains(text, needle) is (text.find(needle) >= 0)
+        assert files.contains(text, needle) is (text.find(needle) >= 0)

@@ -60,7 +60,7 @@ def test_a_process_is_known_by_its_session_and_by_its_mark() -> None:
 def test_a_number_that_has_become_another_s_is_not_the_child_s() -> None:
     with begun() as child:
         mine = ProcessTree.of(child.pid, "none")
-        earlier = ProcessTree(child.pid, "none", mine.born - 1)
+        earlier = ProcessTree(child.pid, "none", str(int(mine.born) - 1))
         assert mine.is_left()
         assert earlier.alive() == []
         assert not earlier.kill()

@@ -12,6 +12,7 @@ import pytest
 
 from sightline.model.exchange import AttemptStarted, ExchangeFailed, FrameArrived
 from sightline.telemetry.exporter import Exporter
+from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.otlp import span_of, trace_of
 from sightline.telemetry.spans import place_of
 from tests.eval_stage import ACME, KNOWN, EvalStage, knows
@@ -104,7 +105,8 @@ async def observed(stage: RunStage, **options: Any) -> AsyncIterator[Upstream]:
     """A collector that gets what is recorded on a stage until the end of the block."""
     async with Upstream() as collector:
         collector.script = [answer(200, b"{}")]
-        exporter = Exporter(stage.client, collector.url, version="9", instance="p1", now=stage.clock.now, **options)
+        metrics, now = Metrics(stage.clock.now()), stage.clock.now
+        exporter = Exporter(stage.client, collector.url, metrics, now, version="9", instance="p1", **options)
         record = stage.hub._record
         stage.hub._record = lambda entries: (record(entries), exporter.took(entries))[0]
         stage.hub.observer = exporter
@@ -168,7 +170,8 @@ async def test_a_collector_that_takes_no_logs_is_not_asked_again(tmp_path: Path)
     failed = ExchangeFailed("timeout", "no answer came")
     async with open_stage(tmp_path) as (stage, _), Upstream() as collector:
         collector.script = [answer(200, b"{}"), answer(404, b""), answer(200, b"{}")]
-        async with Exporter(stage.client, collector.url, version="9", pause=0) as exporter:
+        metrics = Metrics(0, is_counting=False)
+        async with Exporter(stage.client, collector.url, metrics, lambda: 1.0, version="9", pause=0) as exporter:
             exporter.took(told(RECEIVED, failed))
             await collector.arrived(2)
             exporter.took(told(RECEIVED, failed))

@@ -23,6 +23,7 @@ from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.request import Message, Request
 from sightline.store.entries import FactEntry
 from sightline.telemetry.exporter import Exporter
+from sightline.telemetry.metrics import Metrics
 from sightline.telemetry.otlp import attributes
 from sightline.telemetry.spans import input_messages, output_message, place_of, run_span, span, system_parts, tool_span
 from tests.loop_stage import calls, count, says
@@ -283,7 +284,7 @@ async def test_a_run_with_its_requests_and_tools_is_one_trace(tmp_path: Path) ->
         upstream.script = [plays(calls(count(1, "a"), count(2, "b"))), plays(says("Both."))]
         async with Upstream() as collector:
             collector.script = [answer(200, b"{}")]
-            exporter = Exporter(stage.client, collector.url, version="9", now=stage.clock.now)
+            exporter = Exporter(stage.client, collector.url, Metrics(0), stage.clock.now, version="9")
             record = stage.hub._record
             stage.hub._record = lambda entries: (record(entries), exporter.took(entries))[0]
             stage.hub.observer = exporter

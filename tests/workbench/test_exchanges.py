@@ -11,6 +11,7 @@ import pytest
 from sightline.errors import Code, Fault
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.memory import Memory
+from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
 from sightline.filters.parsing import parse
 from sightline.model.exchange import (
@@ -30,7 +31,7 @@ from sightline.model.report import Loss
 from sightline.store.entries import BodyEntry, FactEntry
 from sightline.store.summary import Summary
 from sightline.web.bodies import Query
-from sightline.workbench.exchange_views import body_sha256, fact_shown, line, original_sha256, reply_of, view
+from sightline.workbench.exchange_views import fact_shown, line, original_sha256, view
 from sightline.workbench.exchanges import Exchanges, sort_lines
 from sightline.workbench.workbench import FOLDER
 from tests.desk_stage import DeskStage, desk_stage
@@ -201,8 +202,9 @@ SUMMARY = Summary(id="x_1", at=5.0, state="sending", dialect="anthropic", model=
 RECEIVED = Received("anthropic", "m", "aa", path="/v1/messages")
 
 
-def noted(*facts: Fact) -> list[FactEntry]:
-    return [FactEntry("x_1", number, float(number), fact) for number, fact in enumerate(facts)]
+def noted(*facts: Fact) -> RecordedExchange:
+    entries = (FactEntry("x_1", number, float(number), fact) for number, fact in enumerate(facts))
+    return RecordedExchange(SUMMARY, tuple(entries), b"", b"")
 
 
 def test_a_line_has_every_field_that_lists_promise() -> None:
@@ -214,7 +216,7 @@ def test_a_line_has_every_field_that_lists_promise() -> None:
 
 
 def test_a_view_of_what_has_just_come() -> None:
-    shown = view(SUMMARY, noted(RECEIVED))
+    shown = view(noted(RECEIVED))
     assert shown["state"] == "received"
     assert shown["body_sha256"] == "aa"
     assert shown["hashes"] == {"received": "aa", "sent": None, "reply": None}
@@ -226,7 +228,7 @@ def test_a_view_of_what_has_just_come() -> None:
 
 
 def test_a_view_of_what_is_over() -> None:
-    facts = noted(
+    exchange = noted(
         RECEIVED,
         Translated("openai-chat", "bb", 1, (Loss("/top_k", "top_k", "no such option", "option"),)),
         AttemptStarted(1, "acme", "bb"),
@@ -237,7 +239,7 @@ def test_a_view_of_what_is_over() -> None:
             "stop", status=200, sha256="cc", usage=Usage(input_tokens=3, output_tokens=4, extras={"a": 1})
         ),
     )
-    shown = view(SUMMARY, facts)
+    shown = view(exchange)
     assert shown["state"] == "finished"
     assert shown["body_sha256"] == "bb"
     assert shown["hashes"] == {"received": "aa", "sent": "bb", "reply": "cc"}
@@ -245,11 +247,11 @@ def test_a_view_of_what_is_over() -> None:
     first, second = shown["losses"]
     assert first == {"pointer": "/top_k", "what": "top_k", "why": "no such option", "severity": "option"}
     assert second["pointer"] == "/x"
-    assert reply_of(facts) == "é".encode()
+    assert exchange.reply_body == "é".encode()
 
 
 def test_a_failure_shows_its_fault() -> None:
-    shown = view(SUMMARY, noted(RECEIVED, ExchangeFailed("network", "gone", "Try again.")))
+    shown = view(noted(RECEIVED, ExchangeFailed("network", "gone", "Try again.")))
     fault = {"code": "network", "message": "gone", "hint": "Try again."}
     assert shown["fault"] == fault
     assert shown["facts"][1]["fault"] == fault
@@ -257,8 +259,9 @@ def test_a_failure_shows_its_fault() -> None:
 
 
 def test_the_body_is_the_one_that_was_last_on_its_way() -> None:
-    assert body_sha256([RECEIVED, Edited("set", "aa", "dd")]) == "dd"
-    assert body_sha256([RECEIVED, Edited("set", "aa", "dd"), Released("ee"), ExchangeCancelled()]) == "ee"
+    assert view(noted(RECEIVED, Edited("set", "aa", "dd")))["body_sha256"] == "dd"
+    released = noted(RECEIVED, Edited("set", "aa", "dd"), Released("ee"), ExchangeCancelled())
+    assert view(released)["body_sha256"] == "ee"
 
 
 def test_the_original_is_what_stood_before_the_first_edit() -> None:
@@ -269,9 +272,9 @@ def test_the_original_is_what_stood_before_the_first_edit() -> None:
 
 
 def test_what_left_other_than_it_came_is_dirty() -> None:
-    facts = noted(RECEIVED, Edited("set_text", "aa", "dd"), Released("dd"), AttemptStarted(1, "acme", "dd"))
-    assert view(SUMMARY, facts)["dirty"] is True
-    assert view(SUMMARY, noted(RECEIVED, AttemptStarted(1, "acme", "aa")))["dirty"] is False
+    edited = noted(RECEIVED, Edited("set_text", "aa", "dd"), Released("dd"), AttemptStarted(1, "acme", "dd"))
+    assert view(edited)["dirty"] is True
+    assert view(noted(RECEIVED, AttemptStarted(1, "acme", "aa")))["dirty"] is False
 
 
 def test_frame_bytes_are_returned_as_base64() -> None:

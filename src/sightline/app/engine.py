@@ -294,12 +294,12 @@ async def open_exporter(
     exporter = Exporter(
         client,
         telemetry.otlp_endpoint,
+        metrics or Metrics(SystemClock.now(), loaded.prices),
+        SystemClock.now,
         version=version("sightline"),
         instance=process_name(),
         headers=headers,
         with_content=telemetry.content,
-        now=SystemClock.now,
-        metrics=metrics or Metrics(SystemClock.now(), loaded.prices),
     )
     return await stack.enter_async_context(exporter)
 
@@ -391,10 +391,6 @@ async def engine_here(
     return Engine(relay, aside, RequestCounter(means.memory), means.memory, SystemClock()), hub
 
 
-def _ignore_notice(_line: str) -> None:
-    """Ignore a notice."""
-
-
 def counter(data: str | None) -> RequestCounter:
     """A counter that estimates the tokens of requests, with the calibration of this data folder."""
     return RequestCounter(Memory(data_folder(data), SystemClock().now))
@@ -417,7 +413,7 @@ async def open_engine(
     *,
     is_recorded: bool = True,
     apart: bool = False,
-    notice: Callable[[str], None] = _ignore_notice,
+    notice: Notice = lambda _line: None,
 ) -> AsyncIterator["Engine"]:
     """An engine that is ready to send; everything that it started is closed afterwards. If a server runs with this data
     folder, it sends the requests, unless `apart`. If the record cannot be opened, the engine works without it and

@@ -24,7 +24,8 @@ from sightline.app.server import Parts, make_workbench, open_parts
 from sightline.store.entries import BodyEntry, Entry, join_frames
 from sightline.store.store import Store
 from sightline.web.access import OriginGuard
-from sightline.web.routes import ApiCall, Calls
+from sightline.web.routes import Calls
+from sightline.workbench.api import read_only
 from sightline.workbench.exchanges import DocumentToOpen, document_request
 from sightline.workbench.workbench import Access, Workbench
 
@@ -80,6 +81,7 @@ async def open_example(folder: Path, access: Access, address: str, guard: Origin
         stack.push_async_callback(record.close)
         await _load(record, entries, clock.now() - heading.latest)
         places = dict(heading.places)
+        calls: Calls = {"example": {"GET": read_only(lambda: ExampleShown(places))}}
         parts = partial(
             Parts,
             access=access,
@@ -87,7 +89,7 @@ async def open_example(folder: Path, access: Access, address: str, guard: Origin
             loaded=loaded,
             address=address,
             now=clock.now,
-            further=_calls(places),
+            further=calls,
         )
         served = await open_parts(
             loaded, own, record, stack, parts, at=("", access.port), guard=guard, workers=1, store=""
@@ -97,13 +99,6 @@ async def open_example(folder: Path, access: Access, address: str, guard: Origin
         assert served.sending is not None
         places["held"] = await served.sending.resending.send(document_request(heading.held))
         yield make_workbench(served)
-
-
-def _calls(places: dict[str, str]) -> Calls:
-    async def show(_call: ApiCall) -> ExampleShown:
-        return ExampleShown(places)
-
-    return {"example": {"GET": show}}
 
 
 def read_example() -> tuple[ExampleHeading, list[ExampleEntry]]:

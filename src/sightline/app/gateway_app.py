@@ -81,7 +81,7 @@ class GatewayApp:
         if gateway is None:
             hint = "Enter it with `async with` in the lifespan of your application."
             raise Fault(Code.USAGE, "the gateway is not open", hint=hint)
-        asked = _mounted_scope(scope)
+        asked = _scope_for_gateway(scope)
         port = (scope.get("server") or ("", 80))[1] or 80
         guard = self._guards.setdefault(port, OriginGuard(port, self._hosts, self._origins))
         writer = _PlainWriter(send)
@@ -126,7 +126,7 @@ class _Client:
             pass
 
 
-def _mounted_scope(scope: AsgiMessage) -> asgi.AsgiScope:
+def _scope_for_gateway(scope: AsgiMessage) -> asgi.AsgiScope:
     """The request as the gateway takes it, with the path relative to where the application is mounted."""
     root = str(scope.get("root_path") or "").rstrip("/")
     # The raw path; servers need not provide it, and then the decoded path is encoded again.

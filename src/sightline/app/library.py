@@ -254,8 +254,7 @@ evaluate = _blocking(evaluate_async)
 def _complete(request: Request, choice: ModelChoice) -> Request:
     """The caller's request, completed with Sightline's defaults."""
     conversation = conversation_of(choice.model, Prompt(request.messages))
-    support = dialect_of(choice.dialect).support
-    return complete(request, provider=choice.provider, facts=choice.facts, support=support, conversation=conversation)
+    return complete(request, choice, dialect_of(choice.dialect).support, conversation)
 
 
 async def _open_tools(

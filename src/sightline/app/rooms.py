@@ -47,10 +47,19 @@ from sightline.web.asgi import WebResponse
 from sightline.web.bodies import Query
 from sightline.web.replies import GUARDED
 from sightline.web.routes import Calls
-from sightline.workbench.api import Api, Providers, about, calibration_calls
+from sightline.workbench.api import (
+    Api,
+    Providers,
+    about,
+    calibration_calls,
+    exchange_calls,
+    hold_calls,
+    interception_calls,
+    read_only,
+)
 from sightline.workbench.cache_report import CacheReports
 from sightline.workbench.cache_turns import TurnExaminer
-from sightline.workbench.context import ContextMeter
+from sightline.workbench.context import measure_context
 from sightline.workbench.costs import report_costs
 from sightline.workbench.exchange_views import Showing
 from sightline.workbench.exchanges import Exchanges, Forgetting
@@ -58,7 +67,7 @@ from sightline.workbench.interceptions import HoldDecisions, Interceptions
 from sightline.workbench.page_settings import RecordCalls, SavedTrafficFilters, cap_calls
 from sightline.workbench.session_lines import SessionLines
 from sightline.workbench.sessions import Sessions
-from sightline.workbench.shapes import Place
+from sightline.workbench.shapes import About, Place
 from sightline.workbench.sharing import SharingCalls
 
 
@@ -139,12 +148,9 @@ def _assemble_api(parts: Parts, own: _SendingViews | None) -> Api:
         exporters=plugins.exporters(),
         read_foreign=None if loaded.plugins is None else loaded.plugins.read_foreign,
     )
-    return Api(
-        exchanges=exchanges,
-        showing=showing,
-        resending=None if sending is None else sending.resending,
-        forgetting=Forgetting(records, parts.hub, parts.now, None if own is None else own.chat.chats.erase),
-        about=lambda: about(
+
+    def describe() -> About:
+        return about(
             version("sightline"),
             parts.address,
             catalog,
@@ -155,26 +161,30 @@ def _assemble_api(parts: Parts, own: _SendingViews | None) -> Api:
             workers=1 if parts.workers is None else parts.workers.serving,
             panels=list_panels(plugins),
             formats=sharing.formats.values(),
-        ),
-        deciding=None if sending is None else HoldDecisions(holds, records, viewing, showing),
-        interceptions=None if sending is None else Interceptions(holds, parts.hub),
-        further={
-            **_reading_calls(parts, records, viewing, showing, sharing),
-            **_settings_calls(parts),
-            **({} if sending is None else _sending_calls(parts, sending)),
-            **cap_calls(None if sending is None else sending.means.caps),
-            **({} if own is None else chat_calls(own.chat, records)),
-            **({} if own is None else run_calls(own.runs)),
-            **({} if own is None else eval_calls(own.evals)),
-            **plugin_calls(plugins),
-            **parts.further,
-        },
-    )
+        )
+
+    resending = None if sending is None else sending.resending
+    forgetting = Forgetting(records, parts.hub, parts.now, None if own is None else own.chat.chats.erase)
+    calls: Calls = {
+        "about": {"GET": read_only(describe)},
+        **exchange_calls(exchanges, showing, resending, forgetting),
+        **hold_calls(None if sending is None else HoldDecisions(holds, records, viewing, showing)),
+        **({} if sending is None else interception_calls(Interceptions(holds, parts.hub))),
+        **_reading_calls(parts, records, viewing, sharing),
+        **_settings_calls(parts),
+        **({} if sending is None else _sending_calls(parts, sending)),
+        **cap_calls(None if sending is None else sending.means.caps),
+        **({} if own is None else chat_calls(own.chat, records)),
+        **({} if own is None else run_calls(own.runs)),
+        **({} if own is None else eval_calls(own.evals)),
+        **plugin_calls(plugins),
+        **parts.further,
+    }
+    return Api(calls)
 
 
-def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Showing, sharing: SharingCalls) -> Calls:
+def _reading_calls(parts: Parts, records: Records, viewing: Viewer, sharing: SharingCalls) -> Calls:
     """The calls that read the record."""
-    meter = ContextMeter(viewing, parts.now)
     examiner = TurnExaminer(viewing, parts.now)
     caches = CacheReports(examiner)
     prices = parts.loaded.prices
@@ -182,13 +192,12 @@ def _reading_calls(parts: Parts, records: Records, viewing: Viewer, showing: Sho
     lines = SessionLines(records, parts.now)
     return {
         "cache": {"GET": lambda call: caches.read(Query(call.query))},
-        "context": {"GET": lambda call: meter.measure(Query(call.query).text("session"))},
+        "context": {"GET": lambda call: measure_context(viewing, parts.now, Query(call.query).text("session"))},
         "share": {"POST": lambda call: sharing.share(call.receive)},
         "import": {"POST": lambda call: sharing.import_file(call.receive)},
         "sessions": {"GET": lambda call: lines.list(Query(call.query))},
         "sessions/*": {"GET": lambda call: sessions.read(call.name)},
         "turns": {"GET": lambda call: sessions.details(Query(call.query))},
-        "exchanges/*/conversation": {"GET": lambda call: showing.conversation(call.name)},
         "exchanges/*/place": {"GET": lambda call: sessions.place(call.name)},
         "costs": {"GET": lambda call: report_costs(parts.store, prices, parts.now, Query(call.query))},
     }

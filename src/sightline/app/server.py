@@ -74,30 +74,13 @@ class Sending:
     metrics: Metrics
 
 
-class _Rooms:
-    """The rooms of the page, loaded once."""
-
-    def __init__(self) -> None:
-        self.opened: OpenRooms | None = None
-        self._lock = asyncio.Lock()
-
-    async def open(self, parts: "Parts") -> "OpenRooms":
-        """Open the rooms. Their code is loaded on a thread, so that clients of the gateway do not wait for it."""
-        async with self._lock:
-            if self.opened is None:
-                open_rooms = await asyncio.to_thread(_load_rooms)
-                self.opened = open_rooms(parts)
-                settle_down()
-        return self.opened
-
-
 def _load_rooms() -> "Callable[[Parts], OpenRooms]":
     from sightline.app.rooms import open_rooms
 
     return open_rooms
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parts:
     """The parts of a server. One that answers from recorded exchanges holds and sends nothing: its `sending` and
     `example` are None. `record_place` tells the user where the record is."""
@@ -115,12 +98,19 @@ class Parts:
     example: Example | None = None
     retention: Retention | None = None
     record_place: str = ""
-    _rooms: _Rooms = field(default_factory=_Rooms)
+    _rooms: "OpenRooms | None" = None
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def open_api(self) -> "Api":
         """The calls of the page. The first use loads chat, runs and evals, which are half of the program, so that a
-        server whose page is never opened does not need the memory."""
-        return (await self._rooms.open(self)).api
+        server whose page is never opened does not need the memory; on a thread, so that clients of the gateway do not
+        wait for it."""
+        async with self._opening:
+            if self._rooms is None:
+                open_rooms = await asyncio.to_thread(_load_rooms)
+                self._rooms = open_rooms(self)
+                settle_down()
+        return self._rooms.api
 
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an exchange in progress, here or in a worker, that are not on record yet."""
@@ -140,8 +130,8 @@ class Parts:
         await self.leave_pages()
         if self.sending is not None:
             await self.sending.resending.close(grace)
-        if self._rooms.opened is not None:
-            await self._rooms.opened.close(grace)
+        if self._rooms is not None:
+            await self._rooms.close(grace)
         if self.workers is not None:
             await self.workers.close(grace)
 
@@ -153,8 +143,8 @@ class Parts:
 
     async def leave_runs(self) -> None:
         """Leave runs in a state from which they can be resumed, before their requests are aborted."""
-        if self._rooms.opened is not None:
-            await self._rooms.opened.leave_runs()
+        if self._rooms is not None:
+            await self._rooms.leave_runs()
 
 
 def make_workbench(parts: Parts) -> Workbench:

@@ -227,28 +227,27 @@ class Workers:
     async def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of a worker's exchange that are not on record yet."""
         found = await self._call_all("unwritten", exchange.encode())
-        return [entry for each in found for entry in messages.decode_facts(each)]
+        return [entry for _, facts in found for entry in messages.decode_facts(facts)]
 
     async def wait_until_learned(self) -> None:
         """Wait until the workers' estimates have learned from everything that providers have counted so far."""
-        await self._call_all("learned", b"")
+        await self._call_all("learned")
 
     async def metrics(self) -> list[bytes]:
         """The metrics of all workers, including those that are gone: a sum that became smaller would look like a
         counter reset. For a worker that does not answer in time, its last metrics are used."""
         if self._past_metrics is None:
             self._past_metrics = Metrics(0)
-        asked = self._ready
-        calls = [asyncio.wait_for(each.peer.call("metrics"), _CALL_TIMEOUT_S) for each in asked]
-        for worker, answer in zip(asked, await asyncio.gather(*calls, return_exceptions=True), strict=True):
-            if isinstance(answer, bytes):
-                worker.metrics = answer
+        for worker, metrics in await self._call_all("metrics"):
+            worker.metrics = metrics
         return [self._past_metrics.pack(), *(each.metrics for each in self._running if each.metrics)]
 
-    async def _call_all(self, name: str, data: bytes) -> list[bytes]:
-        calls = [asyncio.wait_for(each.peer.call(name, data), _CALL_TIMEOUT_S) for each in self._ready]
+    async def _call_all(self, name: str, data: bytes = b"") -> list[tuple[_Running, bytes]]:
+        """Call all workers, and return the answers in time. A worker that is gone has nothing to answer."""
+        asked = self._ready
+        calls = [asyncio.wait_for(each.peer.call(name, data), _CALL_TIMEOUT_S) for each in asked]
         answers = await asyncio.gather(*calls, return_exceptions=True)
-        return [each for each in answers if isinstance(each, bytes)]  # a worker that is gone has nothing to answer
+        return [(each, answer) for each, answer in zip(asked, answers, strict=True) if isinstance(answer, bytes)]
 
     # --- starting and ending ---
 

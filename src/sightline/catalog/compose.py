@@ -11,9 +11,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.fitting import LADDER, HostedTool, native_tool_kind, refuse
-from sightline.catalog.provider import Provider, Quirks
+from sightline.catalog.provider import Quirks
 from sightline.errors import Code, Fault
 from sightline.model.json import JsonObject
 from sightline.model.parts import CacheBreakpoint, Part, Refusal, Text, Thinking
@@ -107,43 +108,32 @@ _INSTEAD: Mapping[HostedTool, str] = {
 _SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
 
 
-def compose(
-    prompt: Prompt,
-    *,
-    provider: Provider,
-    family: Family,
-    facts: Facts,
-    model: str,
-    dialect: str,
-    support: DialectSupport,
-) -> Request:
+def compose(prompt: Prompt, choice: ModelChoice, support: DialectSupport) -> Request:
     """The request that asks this model for it, in the terms of the dialect in which it will be written. Raises a Fault
     if the input is empty, or if the model cannot do it."""
     if all(_is_empty(message) for message in prompt.messages):
         raise Fault(Code.INVALID_REQUEST, "the input is empty", hint="Write something for the model to answer.")
-    composing = _Composing(prompt, provider, family, facts, model, dialect, support)
+    composing = _Composing(prompt, choice, support)
     request = Request(
-        model=model,
+        model=choice.model,
         messages=(*composing.instructions(), *prompt.messages),
         tools=composing.tools(),
         tool_choice=composing.tool_choice(),
         parallel_tool_calls=composing.parallel(),
         options=composing.options(),
     )
-    refuse(request, facts, model)
+    refuse(request, choice.facts, choice.model)
     return request
 
 
-def complete(
-    request: Request, *, provider: Provider, facts: Facts, support: DialectSupport, conversation: str
-) -> Request:
+def complete(request: Request, choice: ModelChoice, support: DialectSupport, conversation: str) -> Request:
     """A request that a caller wrote completely, with what all our own requests state: whether the provider may store
     it, that it returns its reasoning, and the conversation that it belongs to. What the caller has set stays."""
-    quirks, given = provider.quirks, request.options
+    quirks, given = choice.provider.quirks, request.options
     options = msgspec.structs.replace(
         given,
         store=_store(quirks, support) if given.store is None else given.store,
-        include=_include(facts, given.reasoning, support) if given.include is None else given.include,
+        include=_include(choice.facts, given.reasoning, support) if given.include is None else given.include,
         cache_key=_cache_key(conversation, quirks, support) if given.cache_key is None else given.cache_key,
     )
     return msgspec.structs.replace(request, options=options)
@@ -210,17 +200,15 @@ class _Composing:
     """Composes a request from one prompt for one model."""
 
     prompt: Prompt
-    provider: Provider
-    family: Family
-    facts: Facts
-    model: str
-    dialect: str
+    choice: ModelChoice
     support: DialectSupport
 
     def instructions(self) -> tuple[Message, ...]:
         """All instructions as a first system message; empty if there are none."""
         prompt = self.prompt
-        base = base_instructions(self.family, prompt.tools) if prompt.instructions is None else prompt.instructions
+        base = (
+            base_instructions(self.choice.family, prompt.tools) if prompt.instructions is None else prompt.instructions
+        )
         # Base instructions, followed by the user's own.
         text = "\n\n".join(text for text in (base, prompt.user_instructions) if text.strip())
         return (Message("system", (Text(text),), bare=True),) if text.strip() else ()
@@ -230,19 +218,19 @@ class _Composing:
         return tuple(self._tool(tool) for tool in self.prompt.tools)
 
     def _tool(self, tool: Tool) -> Tool:
-        kinds = self.facts.tool_kinds
+        kinds = self.choice.facts.tool_kinds
         # In dialects without free-text tools they are written as functions, which any model accepts.
         if isinstance(tool, CustomTool) and self.support.custom_tools and kinds is not None and "custom" not in kinds:
             hint = "Offer it as a function, or choose a model that takes free text."
             raise self._refusal(f"the tool {tool.name!r} cannot be offered", "the model takes functions only", hint)
-        kind = native_tool_kind(tool, self.dialect, self.support.hosted_tools)
+        kind = native_tool_kind(tool, self.choice.dialect, self.support.hosted_tools)
         if kind is None:
             return tool
         form = self.support.hosted_tools.get(kind)
         if form is None or (kinds is not None and kind not in kinds):
             what = f"the tool {kind!r} cannot be offered"
             raise self._refusal(what, "the model does not have it", _INSTEAD[kind])
-        return OpaqueTool(self.dialect, form)
+        return OpaqueTool(self.choice.dialect, form)
 
     def tool_choice(self) -> ToolChoice | None:
         """The caller's choice; in the Responses API the default is stated explicitly."""
@@ -266,7 +254,7 @@ class _Composing:
         can_call = bool(self.prompt.tools) and (choice is None or choice.mode != "none")
         if not can_call and not self.support.states_defaults:
             return None
-        if self.support.one_call and self.provider.quirks.parallel_tool_calls:
+        if self.support.one_call and self.choice.provider.quirks.parallel_tool_calls:
             return bool(wanted and can_call) if self.support.states_defaults else wanted
         if wanted is False and can_call:
             why = "the provider cannot be asked for it"
@@ -275,13 +263,13 @@ class _Composing:
 
     def options(self) -> Options:
         """Everything that is neither a message nor a tool."""
-        prompt, quirks = self.prompt, self.provider.quirks
+        prompt, quirks = self.prompt, self.choice.provider.quirks
         reasoning = self._reasoning()
         counts = self.support.asks_for_usage and prompt.stream and quirks.stream_usage
         sampling = {name: value for name in _SAMPLING if (value := getattr(self.prompt, name)) is not None}
         for name in sampling:
             if name not in self.support.options:
-                why = f"{self.dialect} has no such option"
+                why = f"{self.choice.dialect} has no such option"
                 raise self._refusal(f"{name} cannot be set", why, "Leave it out, or choose a provider that takes it.")
         return Options(
             **sampling,
@@ -289,7 +277,7 @@ class _Composing:
             reasoning=reasoning,
             verbosity=self._verbosity(),
             store=_store(quirks, self.support),
-            include=_include(self.facts, reasoning, self.support),
+            include=_include(self.choice.facts, reasoning, self.support),
             cache_key=_cache_key(prompt.conversation, quirks, self.support),
             stream=prompt.stream,
             include_usage=True if counts else None,
@@ -305,18 +293,20 @@ class _Composing:
 
     def _verbosity(self) -> str | None:
         verbosity = self.prompt.verbosity or None
-        can_say = bool(self.facts.verbosity) and self.support.verbosity
+        can_say = bool(self.choice.facts.verbosity) and self.support.verbosity
         if verbosity is None:
-            return (self.family.default_verbosity or None) if can_say else None
+            return (self.choice.family.default_verbosity or None) if can_say else None
         if not can_say:
-            hint = f'Leave it out. If the model does take one, set verbosity = true under [models."{self.model}"].'
+            hint = (
+                f'Leave it out. If the model does take one, set verbosity = true under [models."{self.choice.model}"].'
+            )
             raise self._refusal("no verbosity can be set", "the model takes none", hint)
         return self._check_word(verbosity, VERBOSITIES, "verbosity")
 
     def _reasoning(self) -> Reasoning | None:
         """What is requested about reasoning: by the caller, otherwise by the family of a model that is known to
         reason."""
-        prompt, facts, family = self.prompt, self.facts, self.family
+        prompt, facts, family = self.prompt, self.choice.facts, self.choice.family
         effort, summary = prompt.effort or None, prompt.summary or None
         if facts.reasoning is False:
             if effort in (None, "none") and summary in (None, "none"):
@@ -330,7 +320,7 @@ class _Composing:
             self._check_word(summary, self.support.summaries, "summary")
         elif (
             facts.reasoning
-            and self.family.supports_reasoning_summaries
+            and self.choice.family.supports_reasoning_summaries
             and self.support.states_defaults
             and effort != "none"
         ):
@@ -342,7 +332,7 @@ class _Composing:
         return Reasoning(mode=self.support.summary_mode, effort=effort, summary=summary)
 
     def _efforts(self) -> tuple[str, ...]:
-        known, sayable = self.facts.efforts, self.support.efforts
+        known, sayable = self.choice.facts.efforts, self.support.efforts
         known = LADDER if known is None else known
         return known if sayable is None else tuple(word for word in known if word in sayable)
 
@@ -350,7 +340,7 @@ class _Composing:
         if word in words:
             return word
         hint = f"It takes {', '.join(words)}." if words else f"Leave the {what} out."
-        raise Fault(Code.INVALID_REQUEST, f"{self.model} does not take the {what} {word!r}", hint=hint)
+        raise Fault(Code.INVALID_REQUEST, f"{self.choice.model} does not take the {what} {word!r}", hint=hint)
 
     def _refusal(self, what: str, why: str, hint: str) -> Fault:
-        return Fault(Code.INVALID_REQUEST, f"{self.model}: {what}: {why}", hint=hint)
+        return Fault(Code.INVALID_REQUEST, f"{self.choice.model}: {what}: {why}", hint=hint)

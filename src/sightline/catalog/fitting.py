@@ -33,7 +33,7 @@ class UnsupportedFeature:
 
 def refusals(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
     """Everything that the model cannot do, in the order of the request."""
-    yield from _unsupported_attachments(request, facts)
+    yield from _attachment_refusals(request, facts)
     options = request.options
     if facts.tools is False and request.tools:
         hint = "Leave the tools out, or choose a model that calls them."
@@ -61,7 +61,7 @@ def refuse(request: Request, facts: Facts, model: str) -> None:
         )
 
 
-def _unsupported_attachments(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
+def _attachment_refusals(request: Request, facts: Facts) -> Iterator[UnsupportedFeature]:
     """Attachments of kinds that the model cannot read."""
     if facts.input is None:
         return

@@ -97,20 +97,12 @@ class AnswerView:
             say("", style=_PLAIN)
 
 
-def print_ending(
-    arguments: argparse.Namespace,
-    reply: Reply,
-    *,
-    name: str,
-    prices: Prices | None,
-    estimate: Estimate | None,
-    seconds: float,
-) -> None:
-    """Print the whole reply with `--json`, and a one-line summary unless `--quiet`."""
+def print_ending(arguments: argparse.Namespace, reply: Reply, line: str) -> None:
+    """Print the whole reply with `--json`, and its summary in one line unless `--quiet`."""
     if arguments.json:
         write(encode(reply_json(reply)) + b"\n")
     if not arguments.quiet:
-        say(summary(reply, name=name, prices=prices, estimate=estimate, seconds=seconds))
+        say(line)
 
 
 def exit_code_of(reply: Reply, *, is_replay: bool = False) -> int:

@@ -11,9 +11,9 @@ from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import counter, open_engine, with_kept_edits
 from sightline.catalog.compose import Prompt, conversation_of
 from sightline.chat.core.pair import attachment
-from sightline.cli.answer import AnswerView, band, exit_code_of, print_ending, tell_additions, tell_losses
+from sightline.cli.answer import AnswerView, band, exit_code_of, print_ending, summary, tell_additions, tell_losses
 from sightline.cli.options import has_tools, instructions_in, refuse_without_tools
-from sightline.cli.terminal import open_input, read, say, unusable, write
+from sightline.cli.terminal import read, read_beginning, say, write
 from sightline.dialects.translate import write_canonical
 from sightline.errors import Code, Fault
 from sightline.exchange.outbound import SESSION, Prepared, prepare
@@ -55,11 +55,7 @@ def parts_from_files(paths: Iterable[str]) -> tuple[Part, ...]:
 def _content(path: str, room: int) -> bytes:
     if path == "-":
         raise Fault(Code.USAGE, "-f: stdin cannot be attached", hint="Give - as the prompt, or name a file.")
-    with open_input(path) as stream:
-        try:
-            data = stream.read(room + 1)
-        except OSError as error:
-            raise unusable(path, error) from None
+    data = read_beginning(path, room + 1)
     if not data:
         raise Fault(Code.USAGE, f"{path}: the file is empty", hint="Leave it out, or check that it was saved.")
     if len(data) > room:
@@ -204,5 +200,5 @@ async def _answer(arguments: argparse.Namespace, ready: Prepared, engine: "Engin
     seconds = engine.clock.monotonic() - started
     name = f"{ready.choice.provider_name}/{ready.choice.model}"
     prices = ready.choice.prices_for(reply.model or "")
-    print_ending(arguments, reply, name=name, prices=prices, estimate=estimate, seconds=seconds)
+    print_ending(arguments, reply, summary(reply, name=name, prices=prices, estimate=estimate, seconds=seconds))
     return reply

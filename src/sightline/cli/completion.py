@@ -18,13 +18,10 @@ class Completions:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    write(_SHELLS[arguments.shell](_completions(parser())).encode())
+    program = parser()
+    found = {path: _completions_of(command) for path, command in (("", program), *commands_below(program))}
+    write(_SHELLS[arguments.shell](found).encode())
     return 0
-
-
-def _completions(program: argparse.ArgumentParser) -> dict[str, Completions]:
-    """The completions of each command, by its full name; "" is the program itself."""
-    return {path: _completions_of(command) for path, command in (("", program), *commands_below(program))}
 
 
 def _completions_of(command: argparse.ArgumentParser) -> Completions:

@@ -12,7 +12,8 @@ from sightline.errors import Code, Fault
 def run(arguments: argparse.Namespace) -> int:
     source = examples_folder()
     if arguments.folder is None:
-        found = sorted(str(each.relative_to(source)) for each in source.rglob("*") if _is_example(each))
+        files_below = (each for each in source.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
+        found = sorted(str(each.relative_to(source)) for each in files_below)
         write("".join(f"{name}\n" for name in found).encode())
         return 0
     target = Path(arguments.folder)
@@ -34,7 +35,3 @@ def examples_folder() -> Path:
     if found is None:
         raise Fault(Code.CONFIG, "this installation has no examples", hint="Install Sightline again from its wheel.")
     return found
-
-
-def _is_example(path: Path) -> bool:
-    return path.is_file() and "__pycache__" not in path.parts

@@ -53,45 +53,33 @@ async def _play(
     """Play the script through the loop, with the record in this folder."""
     spoken = script.reply_dialect(arguments.dialect)
     async with ScriptedProvider(script, spoken, sleep=SystemClock().sleep, delay=arguments.delay) as provider:
-        try:
-            code = await _run_script(arguments, script, loaded, typing, folder, spoken, provider.url)
-        except Fault:
-            if not provider.is_over:
-                raise
-            say("note: the script ends here; the last request shows what the model would have received")
-            code = 0
+        # The script is the only provider, and no proxy is used.
+        speaking = Provider(dialect=spoken, base_url=provider.url)
+        catalog = Catalog(providers={PROVIDER: speaking}, models={MODEL: Model(providers=(PROVIDER,), tools=True)})
+        alone = replace(loaded, catalog=catalog, settings=Settings(), environment={})
+        choice = choose(catalog, f"{PROVIDER}/{MODEL}", has_key=alone.has_key)
+        prompt = Prompt((Message("user", (Text(arguments.prompt or script.prompt),)),), instructions=script.system)
+        async with open_tools_with_notes(loaded, tools_in(arguments, loaded)) as tools:
+            scripted = ScriptedTools(script, frozenset(each.name for each in tools.definitions))
+            policy = policy_of(tools, (), arguments)
+            refuse_unattended(tools, policy, typing)
+            for each in () if arguments.confirm else scripted.definitions:
+                policy = policy.prepend(ApprovalRule(each.name, "allow"))  # calling them has no effect
+            async with open_runner(alone, folder) as runner:
+                run = runner.make_id()
+                title = f"run {run}: {spoken}"
+                driving = Driving(runner, run, typing, arguments, title=title, is_silent=arguments.requests)
+                approver = approver_of(driving, tools, SavedRules(Path(folder)), says_yes=arguments.yes)
+                plan = RunPlan(dialect=choice.dialect, policy=policy)
+                new = NewRun(prompt, choice, plan, "harness", run, {"kind": "harness"})
+                participants = driving.participants(CombinedTools([tools, scripted]), approver, tools.hooks)
+                try:
+                    code = await driving.through(runner.run(new, participants))
+                except Fault:
+                    if not provider.is_over:
+                        raise
+                    say("note: the script ends here; the last request shows what the model would have received")
+                    code = 0
         if arguments.requests:
             write(b"".join(body + b"\n" for body in provider.requests))
     return code
-
-
-async def _run_script(
-    arguments: argparse.Namespace,
-    script: Script,
-    loaded: Configuration,
-    typing: Keyboard | None,
-    folder: str,
-    spoken: str,
-    url: str,
-) -> int:
-    # The script is the only provider, and no proxy is used.
-    speaking = Provider(dialect=spoken, base_url=url)
-    catalog = Catalog(providers={PROVIDER: speaking}, models={MODEL: Model(providers=(PROVIDER,), tools=True)})
-    alone = replace(loaded, catalog=catalog, settings=Settings(), environment={})
-    choice = choose(catalog, f"{PROVIDER}/{MODEL}", has_key=alone.has_key)
-    prompt = Prompt((Message("user", (Text(arguments.prompt or script.prompt),)),), instructions=script.system)
-    async with open_tools_with_notes(loaded, tools_in(arguments, loaded)) as tools:
-        scripted = ScriptedTools(script, frozenset(each.name for each in tools.definitions))
-        policy = policy_of(tools, (), arguments)
-        refuse_unattended(tools, policy, typing)
-        for each in () if arguments.confirm else scripted.definitions:
-            policy = policy.prepend(ApprovalRule(each.name, "allow"))  # calling them has no effect
-        async with open_runner(alone, folder) as runner:
-            run = runner.make_id()
-            title = f"run {run}: {spoken}"
-            driving = Driving(runner, run, typing, arguments, title=title, is_silent=arguments.requests)
-            approver = approver_of(driving, tools, SavedRules(Path(folder)), says_yes=arguments.yes)
-            plan = RunPlan(dialect=choice.dialect, policy=policy)
-            new = NewRun(prompt, choice, plan, "harness", run, {"kind": "harness"})
-            participants = driving.participants(CombinedTools([tools, scripted]), approver, tools.hooks)
-            return await driving.through(runner.run(new, participants))

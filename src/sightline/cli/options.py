@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -43,12 +42,12 @@ def finish(
 def handler(module: str, function: str) -> Callable[[argparse.Namespace], int]:
     """The function that runs a command. Its module is imported when it runs, so that help and usage errors appear at
     once."""
-    return partial(_run_late, f"sightline.cli.{module}", function)
 
+    def run(arguments: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"sightline.cli.{module}"), function)(arguments)
+        return code
 
-def _run_late(module: str, function: str, arguments: argparse.Namespace) -> int:
-    code: int = getattr(import_module(module), function)(arguments)
-    return code
+    return run
 
 
 def add_apart(command: argparse.ArgumentParser) -> None:
@@ -58,34 +57,26 @@ def add_apart(command: argparse.ArgumentParser) -> None:
     )
 
 
-def count(text: str) -> int:
-    """A whole number of at least 1."""
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+def _whole_number(least: int, most: float, problem: str) -> Callable[[str], int]:
+    """The type of an option that takes a whole number within these bounds; `problem` is what is wrong with others."""
+
+    def parse_number(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} {problem}")
+        return int(text)
+
+    return parse_number
 
 
-def size(text: str) -> int:
-    """A whole number, 0 or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """A port, or 0."""
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
-    return int(text)
+count = _whole_number(1, math.inf, "is not a whole number of at least 1")
+size = _whole_number(0, math.inf, "is not a whole number, 0 or more")
+port = _whole_number(0, 65535, "is not a port from 0 to 65535")
+_process_count = _whole_number(1, _MOST_WORKERS, f"is neither auto nor a number from 1 to {_MOST_WORKERS}")
 
 
 def workers(text: str) -> int | str:
     """A number of processes, or `auto`."""
-    if text == "auto":
-        return text
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither auto nor a number from 1 to {_MOST_WORKERS}")
-    return int(text)
+    return text if text == "auto" else _process_count(text)
 
 
 def number(text: str) -> float:

@@ -163,7 +163,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    from sightline.cli import commands, record_commands, setup_commands
+    from sightline.cli import commands, record_commands
     from sightline.cli.evals import command as evals
 
     program: argparse.ArgumentParser = _Parser(
@@ -174,7 +174,7 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("--version", action="store_true", help="print the version and exit")
     # Without `prog` the usage above would be part of every command's name.
     below = program.add_subparsers(prog="sightline", dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
-    for add in (*commands.COMMANDS, evals.add_command, *record_commands.COMMANDS, *setup_commands.COMMANDS):
+    for add in (*commands.COMMANDS, evals.add_command, *record_commands.COMMANDS, *commands.SETUP_COMMANDS):
         add(below)
     add_examples(program)
     return program

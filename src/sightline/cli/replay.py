@@ -9,7 +9,7 @@ from sightline.app.configuration import Configuration, configuration
 from sightline.app.engine import open_record, open_relay
 from sightline.app.machine import SystemClock
 from sightline.catalog.choose import prices_of
-from sightline.cli.answer import AnswerView, exit_code_of, print_ending
+from sightline.cli.answer import AnswerView, exit_code_of, print_ending, summary
 from sightline.cli.terminal import say
 from sightline.dialects.registry import dialect
 from sightline.dialects.reply_decoder import ReplyDecoder
@@ -103,7 +103,8 @@ def _conclude(
     names = filter(None, (reply.model, exchange.model))
     found = (prices_of(loaded.catalog, provider, name) for name in names)
     prices = next((each for each in found if each is not None), None)
-    print_ending(arguments, reply, name=f"{provider}/{exchange.model}", prices=prices, estimate=None, seconds=seconds)
+    name = f"{provider}/{exchange.model}"
+    print_ending(arguments, reply, summary(reply, name=name, prices=prices, estimate=None, seconds=seconds))
     if note and not arguments.quiet:
         say(note)
     return exit_code_of(reply, is_replay=True)

@@ -21,7 +21,7 @@ from sightline.exchange.interception.store import KeptInterception
 from sightline.wire.jsontext import encode
 from sightline.workbench.cache_report import CacheReport, CacheReports
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
-from sightline.workbench.context import ContextMeter, ContextRow, ContextShown
+from sightline.workbench.context import ContextRow, ContextShown, measure_context
 
 _MOST_LINES = 40
 
@@ -166,7 +166,7 @@ def run_context(arguments: argparse.Namespace) -> int:
 
 async def _measure_context(arguments: argparse.Namespace) -> ContextShown:
     async with open_viewer(configuration(arguments.config), arguments.data, arguments.store) as viewer:
-        return await ContextMeter(viewer, SystemClock().now).measure(arguments.session)
+        return await measure_context(viewer, SystemClock().now, arguments.session)
 
 
 def _context_page(shown: ContextShown, width: int) -> list[str]:

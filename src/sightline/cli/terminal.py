@@ -146,15 +146,20 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 def read(path: str) -> bytes:
     """Read the whole file, up to 64 MiB."""
-    with open_input(path) as stream:
-        try:
-            data = stream.read(_LARGEST + 1)
-        except OSError as error:
-            raise unusable(path, error) from None
+    data = read_beginning(path, _LARGEST + 1)
     if len(data) > _LARGEST:
         name = "stdin" if path == "-" else path
         raise Fault(Code.USAGE, f"{name} is larger than {_LARGEST >> 20} MiB", hint="Give less input.")
     return data
+
+
+def read_beginning(path: str, size: int) -> bytes:
+    """Read the first bytes of a file, up to this size."""
+    with open_input(path) as stream:
+        try:
+            return stream.read(size)
+        except OSError as error:
+            raise unusable(path, error) from None
 
 
 def read_available(stream: BinaryIO) -> bytes:

@@ -78,15 +78,7 @@ def prepare(prompt: Prompt, choice: ModelChoice) -> Prepared:
 
 def compose_request(prompt: Prompt, choice: ModelChoice) -> Request:
     """The request before it is written in the provider's dialect."""
-    return compose(
-        prompt,
-        provider=choice.provider,
-        family=choice.family,
-        facts=choice.facts,
-        model=choice.model,
-        dialect=choice.dialect,
-        support=dialect(choice.dialect).support,
-    )
+    return compose(prompt, choice, dialect(choice.dialect).support)
 
 
 def write_prepared(request: Request, choice: ModelChoice, *, stream: bool) -> Prepared:

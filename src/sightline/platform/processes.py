@@ -239,10 +239,15 @@ def has_ended(child: int) -> bool:
 def start_time(number: int) -> str:
     """The start time of a process, which tells it from later ones with the same pid; empty if there is no /proc."""
     try:
-        # The program's name is in parentheses and may contain parentheses itself.
-        return Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
+        return _stat_of(number)[19]
     except OSError:
         return ""
+
+
+def _stat_of(number: int) -> list[str]:
+    """The fields of /proc/PID/stat, counted from the end of the program's name: that is in parentheses, and may contain
+    parentheses and spaces itself."""
+    return (_PROC / str(number) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
 
 
 # --- process trees ---
@@ -286,19 +291,16 @@ def kill_own_group() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTree:
-    """A child and its descendants. `born` is the child's start time in clock ticks; it shows whether the pid was
-    reused."""
+    """A child and its descendants. `born` is the child's start time, which shows whether the pid was reused."""
 
     leader: int
     mark: str
-    born: int
+    born: str
 
     @classmethod
     def of(cls, leader: int, mark: str) -> "ProcessTree":
         """The process tree of a child that was just started."""
-        with suppress(OSError):
-            return cls(leader, mark, _Stat.of(_PROC / str(leader)).born)
-        return cls(leader, mark, -1)
+        return cls(leader, mark, start_time(leader))
 
     def is_left(self) -> bool:
         """Whether any of the processes is alive. Without /proc only the child and its group can be checked."""
@@ -327,15 +329,17 @@ class ProcessTree:
     def alive(self) -> list[int]:
         """The pids of the processes that are alive, from /proc."""
         needle = f"{MARK}={self.mark}".encode()
-        session = self.leader if self._has_its_number() else -1
+        # The system does not reuse the pid of a child that has ended while its session exists.
+        is_its_session = bool(self.born) and start_time(self.leader) in (self.born, "")
         found: list[int] = []
         for entry in _PROC.iterdir():
             if not entry.name.isdigit():
                 continue
             with suppress(OSError):  # it has ended meanwhile, or belongs to another user
-                stat = _Stat.of(entry)
-                if stat.state not in _GONE and (
-                    stat.session == session or needle in (entry / "environ").read_bytes().split(b"\0")
+                state, _, _, session, *_ = _stat_of(int(entry.name))
+                if state not in _GONE and (
+                    (is_its_session and session == str(self.leader))
+                    or needle in (entry / "environ").read_bytes().split(b"\0")
                 ):
                     found.append(int(entry.name))
         return found
@@ -355,13 +359,6 @@ class ProcessTree:
                         os.kill(pid, number)
             return bool(alive)
 
-    def _has_its_number(self) -> bool:
-        """Whether the pid is still the child's. The system does not reuse the id of an existing session."""
-        try:
-            return _Stat.of(_PROC / str(self.leader)).born == self.born
-        except OSError:
-            return self.born >= 0
-
     if sys.platform != "win32":
 
         def _send_to_group(self, number: int) -> bool:
@@ -370,18 +367,3 @@ class ProcessTree:
             except (ProcessLookupError, PermissionError):  # macOS raises PermissionError for a group of zombies
                 return False
             return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Stat:
-    """The fields of /proc/PID/stat."""
-
-    state: str
-    session: int
-    born: int
-
-    @classmethod
-    def of(cls, entry: Path) -> "_Stat":
-        # The second field is the name in parentheses and may contain anything, so the others are counted after it.
-        fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-        return cls(fields[0].decode(), int(fields[3]), int(fields[19]))

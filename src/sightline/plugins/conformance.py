@@ -120,10 +120,6 @@ def _signer_checks(make: MakeSigner, options: Mapping[str, str]) -> dict[str, Ch
     def check(is_kept: Callable[[HttpRequest, HttpRequest], object], problem: str) -> Check:
         return lambda: require(is_kept(*asyncio.run(sign_twice())), problem)
 
-    def lines(request: HttpRequest) -> bool:
-        around_length(request, target(request.url), None)  # raises a fault if the request cannot be sent
-        return True
-
     names = {name for name, _ in _UNSIGNED.headers}
     return {
         "signs": check(
@@ -142,7 +138,8 @@ def _signer_checks(make: MakeSigner, options: Mapping[str, str]) -> dict[str, Ch
         "law 11: the client's headers are kept": check(
             lambda first, _: names <= {name.lower() for name, _ in first.headers}, "it removes headers"
         ),
-        "can be sent": check(lambda first, _: lines(first), ""),
+        # Raises a fault if it cannot.
+        "can be sent": check(lambda first, _: around_length(first, target(first.url), None), ""),
         "law 8: can be signed again for a retry": check(
             lambda first, second: len(second.headers) == len(first.headers), "signed again, it has headers twice"
         ),
@@ -290,7 +287,10 @@ _FULL: Final = PluginExchange(Known(
 def _field_checks(name: str, field: ExchangeField) -> dict[str, Check]:
     def check_value() -> None:
         for subject in (_FULL, PluginExchange(Known())):
-            _check_field_value(field, field.read(subject))
+            value: object = field.read(subject)
+            require(field.kind in FIELD_VALUES, f"there is no kind {field.kind!r}; kinds are {', '.join(FIELD_VALUES)}")
+            is_value = value is None or isinstance(value, FIELD_VALUES[field.kind])
+            require(is_value, f"its kind is {field.kind!r}, and its value {value!r} is of type {type(value).__name__}")
 
     def check_stable() -> None:
         require(field.read(_FULL) == field.read(_FULL), "the same exchange has another value the second time")
@@ -301,12 +301,6 @@ def _field_checks(name: str, field: ExchangeField) -> dict[str, Check]:
         "has a value of its kind, also where nothing is known": check_value,
         "has the same value every time": check_stable,
     }
-
-
-def _check_field_value(field: ExchangeField, value: object) -> None:
-    require(field.kind in FIELD_VALUES, f"there is no kind {field.kind!r}; kinds are {', '.join(FIELD_VALUES)}")
-    is_value = value is None or isinstance(value, FIELD_VALUES[field.kind])
-    require(is_value, f"its kind is {field.kind!r}, and its value {value!r} is of type {type(value).__name__}")
 
 
 _EVADING: Final = re.compile(r"\b(?:eval\s*\(|new\s+Function\b|innerHTML\b|outerHTML\b|insertAdjacentHTML\b)")

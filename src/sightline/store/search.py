@@ -30,7 +30,7 @@ from sightline.filters.expression import (
 from sightline.filters.fields import ADDED
 from sightline.filters.predicate import alone, fold_case, literals, matches, occurs, plain
 from sightline.filters.sql import Column, Columns, Condition, condition
-from sightline.platform.byte_search import contains
+from sightline.platform.files import contains
 from sightline.store.entries import Codec
 from sightline.store.summary import FIELDS, NAMES, ExchangeSubject, Summary, SummedExchanges, summary_in
 from sightline.store.words import END, Name, find_blocks, read_names, split_block, unpack_words

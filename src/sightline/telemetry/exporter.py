@@ -59,12 +59,6 @@ class EndedExchange(NamedTuple):
     run: str = ""
 
 
-def _run_of(facts: Sequence[FactEntry]) -> str:
-    """The run of a request that a command in another process sends through this one; empty if there is none."""
-    values = (each.fact.conversation for each in facts if isinstance(each.fact, Received))
-    return next((name for name in values if name.startswith(RUN_PREFIX)), "")
-
-
 class _Outbox:
     """The queue of one signal for the collector, the oldest first. Beyond the limit, the oldest is dropped. `key` is
     OTLP's name for the values of the signal."""
@@ -74,7 +68,7 @@ class _Outbox:
         self.what = signal.lower()
         self.waiting: deque[EndedExchange | JsonObject] = deque()
         self.is_refused = False
-        self._has_warned = False
+        self.has_warned = False
 
     def put(self, ended: EndedExchange | JsonObject) -> None:
         if len(self.waiting) >= _MOST_WAITING:
@@ -89,12 +83,9 @@ class _Outbox:
 
     def warn(self, why: str) -> None:
         """Log a warning once for each outage, and not for every batch."""
-        if not self._has_warned:
-            self._has_warned = True
+        if not self.has_warned:
+            self.has_warned = True
             _LOG.warning("the collector at %s does not take %s: %s", self.url, self.what, why)
-
-    def note_taken(self) -> None:
-        self._has_warned = False
 
 
 class Exporter:
@@ -103,22 +94,22 @@ class Exporter:
     `/v1/traces` of the endpoint, faults and scores to `/v1/logs`, and `metrics`, which are also counted here, to
     `/v1/metrics`.
 
-    `pause` is the longest that a span waits for others; `now` returns the time of day, without which no metrics are
-    sent. An exporter belongs to the event loop in which it is entered.
+    `pause` is the longest that a span waits for others; `now` returns the time of day. An exporter belongs to the event
+    loop in which it is entered.
     """
 
     def __init__(
         self,
         client: HttpClient,
         endpoint: str,
+        metrics: Metrics,
+        now: Callable[[], float],
         *,
         version: str,
         instance: str = "",
         headers: Mapping[str, str] | None = None,
         with_content: bool = False,
         pause: float = _PAUSE,
-        now: Callable[[], float] | None = None,
-        metrics: Metrics | None = None,
     ) -> None:
         self._client = client
         root = endpoint.rstrip("/").removesuffix(_TRACES)
@@ -126,8 +117,8 @@ class Exporter:
         self._logs = _Outbox(f"{root}/v1/logs", "Logs", "logRecords")
         self._metrics_url = f"{root}/v1/metrics"
         self._now = now
-        self._metrics = Metrics(now()) if metrics is None and now is not None else metrics
-        self._takes_metrics = now is not None
+        self._metrics = metrics
+        self._takes_metrics = True
         self._runs: BoundedCache[str, str] = BoundedCache(_MOST_RUNS)
         """The run of each request in progress."""
         about: dict[str, Json] = {"service.name": "sightline", "service.version": version}
@@ -147,8 +138,7 @@ class Exporter:
 
     def took(self, entries: Sequence[KeptEntry]) -> None:
         """Take entries that were recorded. This only remembers those that are needed."""
-        if self._metrics is not None:
-            self._metrics.took(entries)
+        self._metrics.took(entries)
         bodies: dict[str, bytes] = {}
         for entry in plain_entries(entries):
             if isinstance(entry, BodyEntry):
@@ -164,14 +154,15 @@ class Exporter:
                     del self._open[entry.exchange]
                     if not any(isinstance(each.fact, Received) for each in facts):
                         continue  # it began before this process did
-                    run = self._runs.pop(entry.exchange) or _run_of(facts)
+                    named = spans.find_received(facts).conversation
+                    # Otherwise it is a run of a command in another process, which sends its requests through this one.
+                    run = self._runs.pop(entry.exchange) or (named if named.startswith(RUN_PREFIX) else "")
                     self._end(EndedExchange(tuple(facts), kept, run))
                     self._log(*spans.fault_events(facts, run))
 
     def observe_run(self, run: str, facts: Sequence[tuple[float, RunFact]], fresh: int) -> None:
         """Take new facts of a run: its requests belong to its trace, and its end completes the span above them."""
-        if self._metrics is not None:
-            self._metrics.observe_run(run, facts, fresh)
+        self._metrics.observe_run(run, facts, fresh)
         for _, fact in facts[len(facts) - fresh :]:
             if isinstance(fact, RequestStarted):
                 self._runs.put(fact.exchange, run)
@@ -179,8 +170,7 @@ class Exporter:
             self._end(shown)
 
     def observe_tool(self, run: str, call: RunnableCall, began: float, ended: float, outcome: ToolOutcome) -> None:
-        if self._metrics is not None:
-            self._metrics.observe_tool(run, call, began, ended, outcome)
+        self._metrics.observe_tool(run, call, began, ended, outcome)
         self._end(spans.tool_span(run, call, began, ended, outcome, with_content=self._with_content))
 
     def observe_eval(self, run: str, fact: EvalFact, standing: EvalState) -> None:
@@ -267,7 +257,7 @@ class Exporter:
         elif status >= 300:
             outbox.warn(f"status {status}; these {outbox.what} are dropped")
         else:
-            outbox.note_taken()
+            outbox.has_warned = False
 
     async def _post(self, url: str, signal: str, key: str, values: list[Json]) -> int:
         """Send values of a signal; returns the status of the answer."""
@@ -279,18 +269,15 @@ class Exporter:
 
     def _span(self, ended: EndedExchange) -> JsonObject:
         end, cost = ended.facts[-1].fact, None
-        if self._metrics is not None and isinstance(end, _WITH_USAGE) and end.usage is not None:
+        if isinstance(end, _WITH_USAGE) and end.usage is not None:
             answered = (end.model,) if isinstance(end, ExchangeFinished) else ()
-            cost = self._metrics.cost(
-                spans.attempt_of(ended.facts), spans.find_received(ended.facts), end.usage, answered
-            )
+            sent, received = spans.attempt_of(ended.facts), spans.find_received(ended.facts)
+            cost = self._metrics.cost(sent, received, end.usage, answered)
         return spans.span(ended.facts, ended.bodies, ended.run, cost=cost)
 
     async def _send_metrics(self) -> None:
         """Send the current counts. They only grow, so a lost report is made up for by the next one."""
-        if self._metrics is None or self._now is None or not self._takes_metrics:
-            return
-        values = self._metrics.export_new(self._now())
+        values = self._metrics.export_new(self._now()) if self._takes_metrics else None
         if values is None:
             return
         try:

@@ -329,9 +329,7 @@ class ScriptedTools:
 
     def __init__(self, script: Script, real: frozenset[str] = frozenset()) -> None:
         self._script = script
-        self.definitions: tuple[Definition, ...] = tuple(
-            each.definition for each in script.tools if each.name not in real
-        )
+        self.definitions = tuple(each.definition for each in script.tools if each.name not in real)
 
     def __str__(self) -> str:
         return "the script"
@@ -343,11 +341,8 @@ class ScriptedTools:
         if int(place) > len(results):
             return text_outcome(f"The script has no result for call {place} of round {number}.", is_error=True)
         scripted = results[int(place) - 1]
-        return (
-            text_outcome(scripted.text, is_error=scripted.is_error)
-            if isinstance(scripted, ScriptedResult)
-            else text_outcome(scripted)
-        )
+        result = ScriptedResult(scripted) if isinstance(scripted, str) else scripted
+        return text_outcome(result.text, is_error=result.is_error)
 
     async def close(self) -> None:
         """Nothing to close."""

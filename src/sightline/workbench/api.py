@@ -195,46 +195,10 @@ def calibration_calls(memory: Memory, settle: Callable[[], Awaitable[None]]) -> 
 
 
 class Api:
-    """Answers API calls. `resending`, `deciding` and `interceptions` are None if this server answers from the record,
-    because nothing is sent or held then. `further` are the calls of the page's other views."""
+    """Answers API calls."""
 
-    def __init__(
-        self,
-        *,
-        exchanges: Exchanges,
-        showing: Showing,
-        resending: Resender | None,
-        forgetting: Forgetting,
-        about: Callable[[], About],
-        deciding: HoldDecisions | None = None,
-        interceptions: Interceptions | None = None,
-        further: Calls | None = None,
-    ) -> None:
-        self._routes = Routes(
-            {
-                "exchanges": {
-                    "GET": lambda call: exchanges.list_exchanges(Query(call.query)),
-                    "POST": lambda call: open_document(resending, call.receive),
-                },
-                "exchanges/*": {
-                    "GET": lambda call: showing.view(call.name, Query(call.query)),
-                    "DELETE": lambda call: forgetting.forget_one(call.name),
-                },
-                "snippets": {"GET": lambda call: exchanges.snippets(Query(call.query))},
-                "forget": {"POST": lambda call: forgetting.forget(call.receive)},
-                "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, Query(call.query))},
-                "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
-                "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, Query(call.query))},
-                "exchanges/*/replay": {
-                    "POST": lambda call: start_replay(exchanges, resending, call.name, call.receive)
-                },
-                "filter": {"GET": lambda call: describe_filter(exchanges, Query(call.query))},
-                "about": {"GET": _value(about)},
-                **_deciding(deciding),
-                **_intercepting(interceptions),
-                **(further or {}),
-            }
-        )
+    def __init__(self, calls: Calls) -> None:
+        self._routes = Routes(calls)
 
     async def answer(self, scope: AsgiScope, receive: Receive) -> WebResponse:
         """Handle one call; a Fault becomes an error response."""
@@ -255,7 +219,31 @@ class Api:
         return value if isinstance(value, WebResponse) else replies.json(value)
 
 
-def _deciding(deciding: HoldDecisions | None) -> Calls:
+def exchange_calls(exchanges: Exchanges, showing: Showing, resending: Resender | None, forgetting: Forgetting) -> Calls:
+    """The calls about recorded exchanges. `resending` is None if this server answers from the record, because nothing
+    is sent then."""
+    return {
+        "exchanges": {
+            "GET": lambda call: exchanges.list_exchanges(Query(call.query)),
+            "POST": lambda call: open_document(resending, call.receive),
+        },
+        "exchanges/*": {
+            "GET": lambda call: showing.view(call.name, Query(call.query)),
+            "DELETE": lambda call: forgetting.forget_one(call.name),
+        },
+        "snippets": {"GET": lambda call: exchanges.snippets(Query(call.query))},
+        "forget": {"POST": lambda call: forgetting.forget(call.receive)},
+        "exchanges/*/body": {"GET": lambda call: exchanges.body(call.name, Query(call.query))},
+        "exchanges/*/reply": {"GET": lambda call: showing.reply(call.name)},
+        "exchanges/*/diff": {"GET": lambda call: showing.diff(call.name, Query(call.query))},
+        "exchanges/*/conversation": {"GET": lambda call: showing.conversation(call.name)},
+        "exchanges/*/replay": {"POST": lambda call: start_replay(exchanges, resending, call.name, call.receive)},
+        "filter": {"GET": lambda call: describe_filter(exchanges, Query(call.query))},
+    }
+
+
+def hold_calls(deciding: HoldDecisions | None) -> Calls:
+    """The calls that act on held exchanges. `deciding` is None if nothing is held, and every action is refused."""
     if deciding is None:
         order: dict[str, Handler] = {"POST": lambda _call: _nothing_held()}
         return {f"exchanges/*/{name}": order for name in ("edits", "release", "drop", "answer")}
@@ -265,25 +253,22 @@ def _deciding(deciding: HoldDecisions | None) -> Calls:
         "exchanges/*/release": {"POST": lambda call: deciding.release(call.name, call.receive)},
         "exchanges/*/drop": {"POST": lambda call: deciding.drop(call.name, call.receive)},
         "exchanges/*/answer": {"POST": lambda call: deciding.answer(call.name, call.receive)},
-        "holds": {"GET": _value(lambda: deciding.waiting)},
+        "holds": {"GET": read_only(lambda: deciding.waiting)},
     }
 
 
-def _intercepting(interceptions: Interceptions | None) -> Calls:
-    if interceptions is None:
-        return {}
-
+def interception_calls(interceptions: Interceptions) -> Calls:
     return {
         "interception": {
-            "GET": _value(lambda: interceptions.mode),
+            "GET": read_only(lambda: interceptions.mode),
             "PUT": lambda call: interceptions.set_mode(call.receive),
         },
         "rules": {
-            "GET": _value(lambda: interceptions.rules),
+            "GET": read_only(lambda: interceptions.rules),
             "PUT": lambda call: interceptions.set_rules(call.receive),
         },
         "masks": {
-            "GET": _value(lambda: interceptions.masks),
+            "GET": read_only(lambda: interceptions.masks),
             "PUT": lambda call: interceptions.set_masks(call.receive),
             "POST": lambda call: interceptions.add_mask(call.receive),
         },
@@ -291,7 +276,7 @@ def _intercepting(interceptions: Interceptions | None) -> Calls:
     }
 
 
-def _value(get: Callable[[], object]) -> Handler:
+def read_only(get: Callable[[], object]) -> Handler:
     """A call that only reads a value."""
 
     async def handle(_call: ApiCall) -> object:

@@ -5,7 +5,6 @@ next turn on."""
 from asyncio import sleep
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from math import fsum
 from typing import Final
 
@@ -24,6 +23,7 @@ from sightline.tokens.cost import cost_of
 from sightline.web.bodies import Query
 from sightline.wire.cache import BoundedCache
 from sightline.workbench.cache_turns import MOST_TURNS, CacheTurn, ExaminedTurn, TurnExaminer, turn_of
+from sightline.workbench.costs import group_readers
 from sightline.workbench.session_lines import not_on_record
 
 _HOUR = 3600.0
@@ -299,12 +299,7 @@ def _savings_with_hour_ttl(examined: Iterable[ExaminedTurn], group: Sequence[Exa
 _NO_MATCH = Fault(Code.USAGE, "no request matches", hint="`sightline traffic` lists what is on record.", status=404)
 MOST_AT_ONCE: Final = 20
 """How many turns can be examined by their ids in one call."""
-GROUPS: Final[dict[str, Callable[[Summary], str]]] = {
-    "day": lambda line: datetime.fromtimestamp(line.at).astimezone().date().isoformat(),
-    "client": lambda line: line.client,
-    "model": lambda line: line.model,
-    "session": lambda line: line.session,
-}
+GROUPS: Final = {name: group_readers(None)[name] for name in ("day", "client", "model", "session")}
 """The groups by which causes can be summed."""
 
 

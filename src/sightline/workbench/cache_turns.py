@@ -24,7 +24,7 @@ from sightline.wire.cache import BoundedCache
 from sightline.wire.jsontext import decode
 from sightline.wire.sse import SseDecoder
 from sightline.workbench.costs import only_counts
-from sightline.workbench.session_lines import TURNS, SessionLines
+from sightline.workbench.session_lines import TURNS, SessionLines, take_first
 
 MOST_TURNS: Final = 2000
 """How many turns are examined, the newest ones."""
@@ -89,13 +89,8 @@ class TurnExaminer:
         if wanted:
             parse(wanted)  # so that a mistake is reported without our own terms
             terms.append(f"({wanted})")
-        found: list[Summary] = []
-        async for summary in self.lines.read(None if wanted and not session else session, *terms):
-            if not only_counts(summary):
-                found.append(summary)
-                if len(found) > MOST_TURNS:
-                    break
-        return found
+        lines = self.lines.read(None if wanted and not session else session, *terms)
+        return await take_first((line async for line in lines if not only_counts(line)), MOST_TURNS + 1)
 
     async def examine_turns(self, lines: Sequence[Summary], wanted: Collection[str] | None) -> list[ExaminedTurn]:
         """Examine the wanted turns, the oldest first; all of them if `wanted` is None."""

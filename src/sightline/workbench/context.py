@@ -61,40 +61,34 @@ class ContextShown(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[ContextRow, ...]
 
 
-class ContextMeter:
-    """Measures the latest request of a session in the record."""
-
-    def __init__(self, viewer: Viewer, now: Callable[[], float]) -> None:
-        self._records, self._viewer, self._lines = viewer.records, viewer, SessionLines(viewer.records, now)
-
-    async def measure(self, session: str) -> ContextShown:
-        """Measure what fills the context now; without a session, for the latest request of any. Raises a Fault if the
-        session has no recorded request."""
-        summary = await self._lines.latest_turn(session)
-        recorded = await self._records.read(summary.id)
-        state = await self._viewer.view_recorded(recorded, recorded.spoken)
-        budget, sections = state.budget, state.sections
-        assert budget is not None, "a recorded request has a budget"
-        whole, window = budget.estimate, budget.window
-        free = None if window is None else max(0, window - (budget.reserve or 0) - whole.tokens)
-        tools = _tools(sections, summary.client)
-        return ContextShown(
-            exchange=summary.id,
-            session=summary.session,
-            client=summary.client,
-            model=recorded.model,
-            tokens=whole.tokens,
-            low=whole.low,
-            high=whole.high,
-            counted=None if summary.is_estimated else summary.input_tokens,
-            cached=summary.cached_tokens,
-            window=window,
-            reserve=budget.reserve,
-            free=free,
-            kinds=_kinds(sections),
-            tools=tools,
-            servers=_servers(tools),
-        )
+async def measure_context(viewer: Viewer, now: Callable[[], float], session: str) -> ContextShown:
+    """Measure what fills the context of a session now, by its latest request in the record; without a session, by the
+    latest request of any. Raises a Fault if the session has no recorded request."""
+    summary = await SessionLines(viewer.records, now).latest_turn(session)
+    recorded = await viewer.records.read(summary.id)
+    state = await viewer.view_recorded(recorded, recorded.spoken)
+    budget, sections = state.budget, state.sections
+    assert budget is not None, "a recorded request has a budget"
+    whole, window = budget.estimate, budget.window
+    free = None if window is None else max(0, window - (budget.reserve or 0) - whole.tokens)
+    tools = _tools(sections, summary.client)
+    return ContextShown(
+        exchange=summary.id,
+        session=summary.session,
+        client=summary.client,
+        model=recorded.model,
+        tokens=whole.tokens,
+        low=whole.low,
+        high=whole.high,
+        counted=None if summary.is_estimated else summary.input_tokens,
+        cached=summary.cached_tokens,
+        window=window,
+        reserve=budget.reserve,
+        free=free,
+        kinds=_kinds(sections),
+        tools=tools,
+        servers=_servers(tools),
+    )
 
 
 def share_by_parts(section: Section) -> Iterator[tuple[SectionPart | None, Kind, int]]:

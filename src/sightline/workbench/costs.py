@@ -146,7 +146,7 @@ class Accounting:
         self._groups: dict[tuple[str, ...], _Sums] = {}
         self._total = _Sums(())
         self._models: dict[tuple[str, str], None] = {}
-        self._readers = [_group_readers(zone)[name] for name in self._by]
+        self._readers = [group_readers(zone)[name] for name in self._by]
 
     async def add_all(self, store: Store, wanted: Expression, now: float) -> None:
         """Add all exchanges of a record that match a filter."""
@@ -199,7 +199,9 @@ class Accounting:
         )
 
 
-def _group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:
+def group_readers(zone: tzinfo | None) -> dict[str, Callable[[Summary], str]]:
+    """The groups that requests can be summed by: how each is read from a summary. Days are those of this zone."""
+
     @lru_cache(maxsize=4096)
     def day(quarter: int) -> str:
         return datetime.fromtimestamp(quarter * 900, zone).date().isoformat()

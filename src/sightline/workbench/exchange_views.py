@@ -1,7 +1,8 @@
 """One exchange as the page shows it: its view, its reply, and its differences from another request."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import msgspec
@@ -17,18 +18,15 @@ from sightline.exchange.interception.core.drafts import CallsDraft, RawDraft
 from sightline.exchange.interception.hold import Hold
 from sightline.exchange.interception.holds import Holds
 from sightline.exchange.interception.viewer import DocumentState, Viewer
-from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.recording.exchange_record import RecordedExchange, hashes_of
 from sightline.exchange.recording.records import Records
 from sightline.model.events import StreamEvent
 from sightline.model.exchange import (
-    RAW_HTTP,
     Answered,
     AttemptStarted,
-    BodyPassed,
     Edited,
     ExchangeCancelled,
     ExchangeFailed,
-    ExchangeFinished,
     Fact,
     FrameArrived,
     Held,
@@ -58,59 +56,49 @@ def line(summary: Summary) -> JsonObject:
     return rest | always
 
 
-def view(summary: Summary, facts: list[FactEntry], *, has_frames: bool = True) -> JsonObject:
+def view(exchange: RecordedExchange, *, has_frames: bool = True) -> JsonObject:
     """One exchange with all its facts; with `has_frames`, also the bytes of its answer."""
-    happened = [entry.fact for entry in facts]
-    sha256, original = body_sha256(happened), original_sha256(happened)
-    hashes = shapes.Hashes(
-        _last_hash(fact.sha256 for fact in happened if isinstance(fact, Received)) or _sha256_of_passed(happened),
-        _last_hash(fact.sha256 for fact in happened if isinstance(fact, AttemptStarted)) or _sha256_of_passed(happened),
-        _last_hash(fact.sha256 for fact in happened if isinstance(fact, ExchangeFinished | ExchangeFailed)),
-    )
+    summary, end, received, attempt = exchange.summary, exchange.end, exchange.received, exchange.attempt
+    happened = [entry.fact for entry in exchange.facts]
+    _, sha256 = hashes_of(exchange.facts)
+    passed = None if "request" not in exchange.passed else exchange.passed["request"].sha256
     details = shapes.ExchangeDetails(
-        losses=tuple(loss for fact in happened if isinstance(fact, Translated) for loss in fact.report),
-        additions=tuple(each for fact in happened if isinstance(fact, Translated) for each in fact.additions),
-        hashes=hashes,
-        facts=tuple(fact_shown(entry, has_data=has_frames) for entry in facts),
+        losses=exchange.losses,
+        additions=exchange.additions,
+        hashes=shapes.Hashes(
+            received.sha256 or passed,
+            (attempt.sha256 if attempt else "") or passed,
+            (end.sha256 if end else "") or None,
+        ),
+        facts=tuple(fact_shown(entry, has_data=has_frames) for entry in exchange.facts),
         thread=shapes.Thread(summary.previous, summary.title, summary.is_side),
-        fault=next((_fault(fact) for fact in happened if isinstance(fact, ExchangeFailed)), None),
+        fault=_fault(end) if isinstance(end, ExchangeFailed) else None,
         reason=next((fact.reason for fact in happened if isinstance(fact, ExchangeCancelled)), None),
-        transport=_last_hash(fact.transport for fact in happened if isinstance(fact, Received)),
-        raw=raw_shown(happened),
+        transport=received.transport or None,
+        raw=_raw_shown(exchange) if exchange.is_raw else None,
     )
     shown: JsonObject = line(summary) | {
-        "state": summary_of(summary.id, facts, lambda _provider, _model: None).state,
+        "state": summary_of(summary.id, exchange.facts, lambda _provider, _model: None).state,
         "body_sha256": sha256,
-        "dirty": sha256 != original,
-        "tokens": _plain(tokens(happened)),
+        "dirty": sha256 != original_sha256(happened),
+        "tokens": _plain(tokens(exchange.usage)),
     }
     return shown | _plain(details)
 
 
-def raw_shown(facts: list[Fact]) -> shapes.RawShown | None:
-    """The bodies of a raw exchange; None for any other."""
-    received = next((fact for fact in facts if isinstance(fact, Received) and fact.dialect == RAW_HTTP), None)
-    if received is None:
-        return None
+def _raw_shown(exchange: RecordedExchange) -> shapes.RawShown:
+    """The bodies of a raw exchange."""
+    received = exchange.received
     passed = {
-        fact.of: msgspec.convert(fact, shapes.RawBodyShown, from_attributes=True)
-        for fact in facts
-        if isinstance(fact, BodyPassed)
+        of: msgspec.convert(fact, shapes.RawBodyShown, from_attributes=True) for of, fact in exchange.passed.items()
     }
     is_read = has_readable_reply(received.path)
     return shapes.RawShown(received.method, received.path, passed.get("request"), passed.get("reply"), is_read)
 
 
-def _sha256_of_passed(facts: list[Fact]) -> str | None:
-    """The hash of a request body that was forwarded while it arrived; None if there is none."""
-    return next((fact.sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), None)
-
-
-def tokens(facts: list[Fact], budget: TokenBudget | None = None) -> shapes.TokensShown:
+def tokens(usage: Usage | None, budget: TokenBudget | None = None) -> shapes.TokensShown:
     """What the provider counted or an estimate of it; with `budget`, also the estimate made before sending."""
-    ended = (fact.usage for fact in facts if isinstance(fact, ExchangeFinished | ExchangeFailed | ExchangeCancelled))
-    usage = next((usage for usage in ended if usage is not None), Usage())
-    counted = msgspec.convert(usage, shapes.TokensShown, from_attributes=True)
+    counted = msgspec.convert(usage or Usage(), shapes.TokensShown, from_attributes=True)
     if budget is None:
         return counted
     estimate = budget.estimate
@@ -168,27 +156,6 @@ def write_frames(entry: FramesEntry) -> bytes:
     )
 
 
-def body_sha256(facts: list[Fact]) -> str:
-    """The hash of the body that was or will be sent. Facts after the first attempt are about the reply."""
-    named = ""
-    for fact in facts:
-        match fact:
-            case AttemptStarted():
-                return fact.sha256 or named or sha256_of_kept(facts)
-            case Received() | Translated() | Released():
-                named = fact.sha256 or named
-            case Edited():
-                named = fact.after
-            case _:
-                pass
-    return named
-
-
-def sha256_of_kept(facts: list[Fact]) -> str:
-    """The hash of the stored part of a request body that was forwarded while it arrived; empty if there is none."""
-    return next((fact.kept_sha256 for fact in facts if isinstance(fact, BodyPassed) and fact.of == "request"), "")
-
-
 def original_sha256(facts: list[Fact]) -> str:
     """The hash of the body before any edit or mask: the client's, or its translation."""
     named = ""
@@ -201,16 +168,6 @@ def original_sha256(facts: list[Fact]) -> str:
             case _:
                 pass
     return named
-
-
-def reply_of(facts: list[FactEntry]) -> bytes:
-    """The provider's answer so far, byte for byte."""
-    return b"".join(entry.fact.data for entry in facts if isinstance(entry.fact, FrameArrived))
-
-
-def _last_hash(hashes: Iterable[str]) -> str | None:
-    named = [sha256 for sha256 in hashes if sha256]
-    return named[-1] if named else None
 
 
 def _fault(fact: ExchangeFailed) -> FaultShown:
@@ -246,25 +203,23 @@ class Showing:
         return shown if query is None or query.text("texts") != "once" else _with_texts_once(shown)
 
     async def _view(self, exchange: str, *, has_frames: bool) -> Shown:
-        facts = await self._records.facts(exchange)
-        summary = await self._records.summary(exchange, facts)
-        shown: Shown = {**view(summary, facts, has_frames=has_frames)}
+        recorded = await self._read_facts(exchange)
+        shown: Shown = {**view(recorded, has_frames=has_frames)}
         shown["replays"] = list(await self._records.replays(exchange))
         hold = self._holds.find(exchange)
         if hold is not None:
             look = await self._viewing.view_hold(hold)
             return shown | {"provider": hold.choice.provider_name} | _fields(self.hold_change(hold, look))
-        sent = None if "raw" in shown else await self._load_sent(summary, facts)
+        sent = None if recorded.is_raw else await self._load_sent(recorded)
         if sent is None:
             return shown | {"sections": [], "validity": {"ok": True, "problems": []}}
-        happened = [entry.fact for entry in facts]
-        look = await self._viewing.view_recorded(sent, reply_dialect(happened))
+        look = await self._viewing.view_recorded(sent, _reply_dialect(sent))
         return shown | {
             "can_undo": False,
             "can_redo": False,
             "sections": look.sections,
             "validity": look.validity,
-            "tokens": tokens(happened, look.budget),
+            "tokens": tokens(recorded.usage, look.budget),
             "edit_cost": look.cost,
             "masks": self._holds.outcomes(exchange),
         }
@@ -280,7 +235,7 @@ class Showing:
             can_undo=hold.can_undo,
             can_redo=hold.can_redo,
             validity=look.validity,
-            tokens=tokens([], look.budget),
+            tokens=tokens(None, look.budget),
             sections=look.sections if before is None else look.since(before),
             order=order,
             hold=shapes.HoldShown(
@@ -297,21 +252,26 @@ class Showing:
             kept=hold.kept_ids,
         )
 
-    async def _load_sent(self, summary: Summary, facts: list[FactEntry]) -> RecordedExchange | None:
+    async def _read_facts(self, exchange: str) -> RecordedExchange:
+        """The exchange without its bodies."""
+        facts = await self._records.facts(exchange)
+        return RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
+
+    async def _load_sent(self, recorded: RecordedExchange) -> RecordedExchange | None:
         """The exchange with the body that was sent, or would have been; None if it is no longer stored."""
-        body = await self._records.store.body(summary.id, body_sha256([entry.fact for entry in facts]))
-        return None if body is None else RecordedExchange(summary, tuple(facts), b"", body)
+        _, sha256 = hashes_of(recorded.facts)
+        body = await self._records.store.body(recorded.id, sha256)
+        return None if body is None else replace(recorded, sent=body)
 
     # --- the reply ---
 
     async def reply(self, exchange: str) -> shapes.ReplyShown:
         """The reply so far as one value; the user's version if there is one."""
-        facts = await self._records.facts(exchange)
-        raw = reply_of(facts)
+        came = await self._read_facts(exchange)
+        raw = came.reply_body
         text = raw[:MOST_RAW].decode("utf-8", "replace")
-        came = RecordedExchange(await self._records.summary(exchange, facts), tuple(facts), b"", b"")
         events = read_raw_reply(came.received.path, raw) if came.is_raw else _answer_events(came)
-        written = [entry.fact.sha256 for entry in facts if isinstance(entry.fact, Answered)]
+        written = [entry.fact.sha256 for entry in came.facts if isinstance(entry.fact, Answered)]
         by_hand = await self._records.store.body(exchange, written[-1]) if written else None
         if by_hand is not None:
             value = decode(by_hand)
@@ -343,12 +303,11 @@ class Showing:
         return shapes.ConversationShown((await self._look_at_record(exchange)).sections)
 
     async def _look_at_record(self, exchange: str) -> DocumentState:
-        facts = await self._records.facts(exchange)
-        sent = await self._load_sent(await self._records.summary(exchange, facts), facts)
+        sent = await self._load_sent(await self._read_facts(exchange))
         if sent is None:
             raise _body_missing(exchange)
         sent.refuse_raw("shown section by section")
-        return await self._viewing.view_recorded(sent, reply_dialect([entry.fact for entry in facts]))
+        return await self._viewing.view_recorded(sent, _reply_dialect(sent))
 
     async def _before(self, exchange: str, against: str, draft: Draft, hold: Hold | None) -> Draft:
         if against == "original":
@@ -369,6 +328,10 @@ class Showing:
         if body is None:
             raise _body_missing(exchange)
         return Draft.of(body, draft.dialect, draft.model)
+
+
+def _reply_dialect(exchange: RecordedExchange) -> str:
+    return reply_dialect([entry.fact for entry in exchange.facts])
 
 
 def _answer_events(came: RecordedExchange) -> list[StreamEvent]:

@@ -18,7 +18,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.engine import AGENT, path_of
 from sightline.exchange.hub import Hub
 from sightline.exchange.interception.holds import Holds
-from sightline.exchange.recording.exchange_record import RecordedExchange
+from sightline.exchange.recording.exchange_record import RecordedExchange, hashes_of
 from sightline.exchange.recording.records import (
     EraseChats,
     ForgetResult,
@@ -32,7 +32,7 @@ from sightline.exchange.resend import Resender
 from sightline.filters.fields import FilterScope
 from sightline.filters.parsing import completions, parse
 from sightline.filters.predicate import find_word, sought_words
-from sightline.model.exchange import RAW_HTTP, Received
+from sightline.model.exchange import RAW_HTTP, FrameArrived, Received
 from sightline.model.json import JsonObject
 from sightline.store.digest import digest_of, words_of
 from sightline.store.summary import FIELDS, Summary
@@ -42,7 +42,7 @@ from sightline.web.bodies import Query, read_body
 from sightline.web.filter_help import FilterShown, cursor, error_in, offer
 from sightline.wire.jsontext import decode
 from sightline.workbench.costs import list_filter
-from sightline.workbench.exchange_views import body_sha256, line, original_sha256, reply_of, sha256_of_kept
+from sightline.workbench.exchange_views import line, original_sha256
 
 MOST, USUAL = 500, 100
 _BODIES = "of is sent, received, original, reply or held."
@@ -111,16 +111,18 @@ class Exchanges:
             return replies.data(data, b"application/json")
         facts = await self._records.facts(exchange)
         happened = [entry.fact for entry in facts]
+        received, sent = hashes_of(facts)
         match named:
             case "sent":
-                sha256 = body_sha256(happened)
+                sha256 = sent
             case "received":
-                sha256 = body_sha256(happened[:1]) or sha256_of_kept(happened)
+                sha256 = received
             case "original":
-                sha256 = original_sha256(happened) or sha256_of_kept(happened)
+                sha256 = original_sha256(happened) or received
             case "reply":
                 # A web page in the answer must not run as one of ours.
-                return replies.data(reply_of(facts), b"text/plain; charset=utf-8")
+                reply = b"".join(fact.data for fact in happened if isinstance(fact, FrameArrived))
+                return replies.data(reply, b"text/plain; charset=utf-8")
             case other:
                 raise Fault(Code.INVALID_REQUEST, f"there is no body {other[:40]!r}", hint=_BODIES, status=400)
         body = await self._records.store.body(exchange, sha256) if sha256 else b""

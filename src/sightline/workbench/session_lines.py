@@ -41,12 +41,8 @@ class SessionLines:
     async def list(self, query: Query) -> dict[str, "list[SessionBrief]"]:
         """The HTTP call `GET /api/sessions`: the sessions of the requests that match a filter."""
         await self._store.settle()
-        found: list[Summary] = []
-        async for summary in read_summaries(self._store, list_filter(query), self._now()):
-            found.append(summary)
-            if len(found) == MOST_LISTED:
-                break
-        return {"sessions": list_sessions(found)}
+        found = read_summaries(self._store, list_filter(query), self._now())
+        return {"sessions": list_sessions(await take_first(found, MOST_LISTED))}
 
     async def latest_turn(self, session: str) -> Summary:
         """The latest request of the session that carries a conversation; with an empty name, of any session. Raises a
@@ -59,6 +55,16 @@ class SessionLines:
             if count == _LOOKED_AT:
                 break
         raise not_on_record(session)
+
+
+async def take_first(summaries: AsyncIterator[Summary], most: int) -> list[Summary]:
+    """The first of these, at most so many."""
+    found: list[Summary] = []
+    async for summary in summaries:
+        found.append(summary)
+        if len(found) == most:
+            break
+    return found
 
 
 MOST_LISTED: Final = 50_000

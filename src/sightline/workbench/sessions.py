@@ -5,7 +5,7 @@ the record. What each turn called, what filled its context and where the cache b
 page requests it turn by turn.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Final, Literal
@@ -25,7 +25,7 @@ from sightline.web.bodies import Query
 from sightline.wire.cache import BoundedCache
 from sightline.workbench.cache_turns import CacheTurn, TurnExaminer
 from sightline.workbench.context import NAMES, ContextRow, server_of, share_by_parts
-from sightline.workbench.session_lines import SessionSums, not_on_record, sum_session
+from sightline.workbench.session_lines import SessionSums, not_on_record, sum_session, take_first
 
 MOST_REQUESTS: Final = 5_000
 """How many of a session's latest requests are shown."""
@@ -235,25 +235,24 @@ def show_session(key: str, summaries: Sequence[Summary], *, is_cut: bool = False
 
 
 def place_of(exchange: str, session: SessionShown) -> SessionPlace:
-    place = _find_place(exchange, session.threads, "")
-    turn, turns, previous, following, above = place if place is not None else (0, 0, "", "", "")
-    return SessionPlace(
-        key=session.key, session=session.session, turn=turn, turns=turns, previous=previous, next=following, above=above
-    )
-
-
-def _find_place(exchange: str, threads: Iterable[SessionThread], above: str) -> tuple[int, int, str, str, str] | None:
-    for thread in threads:
+    place = SessionPlace(key=session.key, session=session.session, turn=0, turns=0, previous="", next="", above="")
+    for thread, above in _all_threads(session.threads):
         ids = [turn.id for turn in thread.turns]
         if exchange in ids:
             at = ids.index(exchange)
             previous, following = ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else ""
-            return at + 1, len(ids), previous, following, above
+            return msgspec.structs.replace(
+                place, turn=at + 1, turns=len(ids), previous=previous, next=following, above=above
+            )
+    return place
+
+
+def _all_threads(threads: Iterable[SessionThread], above: str = "") -> Iterator[tuple[SessionThread, str]]:
+    """These threads and everything below them, each with the turn that caused it."""
+    for thread in threads:
+        yield thread, above
         for turn in thread.turns:
-            found = _find_place(exchange, turn.below, turn.id)
-            if found is not None:
-                return found
-    return None
+            yield from _all_threads(turn.below, turn.id)
 
 
 # --- the details of a turn, from its body and its reply ---
@@ -352,11 +351,7 @@ class Sessions:
             if not one.session:
                 return await self._conversation(one)
             name = one.session
-        found: list[Summary] = []
-        async for summary in self._lines.read(name):
-            found.append(summary)
-            if len(found) > MOST_REQUESTS:
-                break
+        found = await take_first(self._lines.read(name), MOST_REQUESTS + 1)
         if not found:
             raise not_on_record(name)
         return show_session(name, found[:MOST_REQUESTS], is_cut=len(found) > MOST_REQUESTS)

@@ -146,9 +146,6 @@ def _preview(count: int, redactor: Redactor) -> SharePreview:
             ReplacedValue(each.kind, each.value[:_SHOWN], each.stand_in, each.places, is_cut=len(each.value) > _SHOWN)
             for each in redactor.found.values()
         ),
-        tuple(
-            SectionShown(each.id, each.kind, each.label, each.characters, each.places)
-            for each in sections[:_MOST_SECTIONS]
-        ),
+        tuple(msgspec.convert(each, SectionShown, from_attributes=True) for each in sections[:_MOST_SECTIONS]),
         len(sections),
     )

@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 
+from sightline.catalog.choose import ModelChoice
 from sightline.catalog.compose import compose
 from sightline.catalog.facts import Facts, Family
 from sightline.catalog.provider import Provider
@@ -89,15 +90,8 @@ def test_what_is_planned_is_what_the_very_request_is_estimated_at(dialect: str, 
     view = view_of(history, settings=ChatSettings(), limit=4000, facts=facts, dialect=dialect, tools=(tool,))
     view.enter("t")
     plan = planned(view, "And what of the sea?")
-    request = compose(
-        plan.prompt_without(1),
-        provider=Provider(dialect=dialect),
-        family=Family(),
-        facts=facts,
-        model="acme",
-        dialect=dialect,
-        support=record_of(dialect).support,
-    )
+    choice = ModelChoice("acme", Provider(dialect=dialect), "acme", facts, Family())
+    request = compose(plan.prompt_without(1), choice, record_of(dialect).support)
     whole = Estimator(Facts(chars_per_token=3.5) if facts == Facts() else facts, dialect=dialect).estimate_by_rules(
         request
     )
