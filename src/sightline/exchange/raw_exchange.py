@@ -57,7 +57,6 @@ from sightline.model.reply import Reply, Usage
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 from sightline.transport.http.client import Response
 from sightline.transport.http.connection import RequestBody
-from sightline.transport.http.framing import OnInterim
 from sightline.transport.sender import Outgoing
 from sightline.wire.call import HttpRequest
 from sightline.wire.document import WireDocument
@@ -72,9 +71,8 @@ class RawClient(RequestBody, Protocol):
     def takes_trailers(self) -> bool:
         """Whether the client accepts trailers after the response."""
 
-    @property
-    def on_interim(self) -> OnInterim:
-        """Passes a 1xx response on to the client."""
+    def on_interim(self, status: int, headers: Headers, /) -> None:
+        """Pass a 1xx response on to the client."""
 
 
 def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
@@ -245,10 +243,10 @@ class StoredBody:
         """The client's trailers, which only a chunked body can have."""
         return [] if self._client is None else self._client.trailers
 
-    @property
-    def on_interim(self) -> OnInterim:
-        """Passes interim responses to the client, if there is one."""
-        return (lambda _status, _headers: None) if self._client is None else self._client.on_interim
+    def on_interim(self, status: int, headers: Headers) -> None:
+        """Pass a 1xx response on to the client, if there is one."""
+        if self._client is not None:
+            self._client.on_interim(status, headers)
 
     async def read(self) -> bytes:
         """The stored bytes, once; then the rest of the client's body."""

@@ -1,4 +1,4 @@
-"""Parses the path of a request, in all the variations that clients' base URLs produce.
+"""Parses the path of a request, in all the variations that clients' base URLs produce, and begins the request with it.
 
 Most clients let a user set only a base URL, and then append their own path. So `/p/{provider}` and `/s/{session}` may
 come first, slashes may be doubled or trailing, and a version may be missing or doubled.
@@ -11,7 +11,8 @@ from typing import Literal
 from urllib.parse import unquote
 
 from sightline.dialects.endpoint import dialect_by_client, dialect_by_prefix, dialect_by_version, match_path
-from sightline.web.asgi import Upstream
+from sightline.exchange.client_request import ClientRequest, text_headers
+from sightline.web.asgi import AsgiScope, Upstream
 
 Kind = Literal["ask", "models", "model", "unknown"]
 
@@ -70,6 +71,23 @@ def _parse(path: str, provider: str, session: str) -> GatewayPath:
 def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:
     """The caller's dialect: by the path, otherwise by the headers."""
     return place.dialect or dialect_by_client({name.decode("latin-1") for name, _ in headers}, query)
+
+
+def begin_request(scope: AsgiScope, place: GatewayPath) -> ClientRequest:
+    """The request with this head, still without its body. `content-length` differs from request to request, and is left
+    out."""
+    upstream = scope["upstream"].origin if "upstream" in scope else ""
+    return ClientRequest(
+        place.dialect,
+        b"",
+        text_headers(each for each in scope["headers"] if each[0] != b"content-length"),
+        place.path,
+        scope["query_string"].decode("latin-1"),
+        provider=place.provider,
+        session=place.session,
+        upstream=upstream,
+        transport="tls" if upstream else "http",
+    )
 
 
 def _without_prefixes(raw: str) -> tuple[dict[str, str], str]:
