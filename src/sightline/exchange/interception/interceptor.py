@@ -137,7 +137,8 @@ class Interceptor:
             raise
         exchange.settle_response()
         reply = _read_reply(exchange.request.dialect, response, body)
-        rule = self._rule_for_calls(exchange, reply)
+        calls = () if reply.fault is not None else tools_of(reply)
+        rule = self._holds.decide(self._subject(exchange, calls), "tool_calls") if calls else None
         if rule is None or rule.action == "pass":
             exchange.conclude()
             response.set_body(body)
@@ -160,12 +161,6 @@ class Interceptor:
         data = self._write_reply(exchange, reply)
         exchange.end(FinishedEnd(reply))
         return self._reply_response(exchange, data)
-
-    def _rule_for_calls(self, exchange: Exchange, reply: Reply) -> InterceptionRule | None:
-        calls = tools_of(reply)
-        if not calls or reply.fault is not None:
-            return None
-        return self._holds.decide(self._subject(exchange, calls), "tool_calls")
 
     # --- requests and tool calls ---
 
