@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -33,7 +33,6 @@ from sightline.web.asgi import (
     DirectRequest,
     Headers,
     Receive,
-    Upgradable,
     WebResponse,
     header,
     response_body,
@@ -330,11 +329,10 @@ class Gateway:
         headers = list(headers_for_provider(scope["headers"]))
         head = _read_head(place, {**scope, "headers": headers})
         template = replace(head.request, is_stream=True, coding="", counts=False, transport="websocket", head=None)
-        client = ClientSocket(scope, cast("Upgradable", send), self._longest)
+        client = ClientSocket(scope, send, self._longest)
         response = await ResponsesSocket(self._relay, client, template, self._elapsed, self._longest).run()
         if response is not None:
-            assert response.whole_body is not None
-            send.respond(response.status, [*response.headers, (b"connection", b"close")], response.whole_body)
+            await _respond(response, send)
 
     def _respond_without_model(self, scope: AsgiScope, place: GatewayPath) -> WebResponse:
         """Respond to a request that does not address a model: model lists, wrong methods, unknown paths."""

@@ -38,7 +38,7 @@ class GatewayPath:
 def parse_path(raw: str) -> GatewayPath:
     """Parse a path, percent-encoded as it arrived."""
     prefixes, path = _without_prefixes(raw)
-    return _parse(path, prefixes.get("p", ""), prefixes.get("s", ""))
+    return replace(_parse(path), provider=prefixes.get("p", ""), session=prefixes.get("s", ""))
 
 
 @lru_cache(maxsize=1024)
@@ -46,26 +46,23 @@ def parse_upstream_path(raw: str, upstream: Upstream) -> GatewayPath:
     """Parse a path at a provider's own host, where it may be below the path of a base URL. The path stays as it is; the
     provider and the session are not read from it."""
     below = (raw[len(base) :] for base in upstream.bases if raw.startswith(f"{base}/"))
-    found = [_parse(path, upstream.provider, upstream.session) for path in (*below, raw)]
+    found = list(map(_parse, (*below, raw)))
     meant = next((each for each in found if each.kind == "ask"), found[-1])
-    return replace(meant, path=raw)
+    return replace(meant, path=raw, provider=upstream.provider, session=upstream.session)
 
 
-def _parse(path: str, provider: str, session: str) -> GatewayPath:
+def _parse(path: str) -> GatewayPath:
     segments = [unquote(segment) for segment in path.split("/") if segment]
     version = ""
     while segments and _VERSION.fullmatch(segments[0]):
         version = segments.pop(0)
     found = match_path(segments)
     if found is not None:
-        return GatewayPath(
-            "ask", path, found.dialect, found.model, found.is_stream, found.counts, provider=provider, session=session
-        )
+        return GatewayPath("ask", path, found.dialect, found.model, found.is_stream, found.counts)
     if segments[:1] == ["models"]:
         model = "/".join(segments[1:])
-        kind: Kind = "model" if model else "models"
-        return GatewayPath(kind, path, dialect_by_version(version), model, provider=provider, session=session)
-    return GatewayPath("unknown", path, dialect_by_prefix(segments, version), provider=provider, session=session)
+        return GatewayPath("model" if model else "models", path, dialect_by_version(version), model)
+    return GatewayPath("unknown", path, dialect_by_prefix(segments, version))
 
 
 def caller_of(place: GatewayPath, headers: list[tuple[bytes, bytes]], query: str) -> str:

@@ -60,6 +60,13 @@ def refuse_handshake(scope: AsgiScope, spoken: str) -> WebResponse | None:
     return None
 
 
+def refuse_socket(refused: RefusedSocket, secrets: tuple[str, ...]) -> ClientResponse:
+    """The provider's response to the handshake, for the client, without configured keys."""
+    _LOG.info("the provider refused a WebSocket with status %d", refused.status)
+    passed, body = headers_for_client(refused.headers, secrets), without(refused.body, secrets)
+    return client_response.whole("", refused.status, passed, body, [(b"connection", b"close")])
+
+
 def headers_for_provider(headers: Headers) -> Headers:
     """The headers of a handshake that are not about this socket."""
     return [each for each in headers if each[0] not in _OF_SOCKET]
@@ -86,12 +93,12 @@ class ClientSocket:
 
     socket: MessageSocket
 
-    def __init__(self, scope: AsgiScope, send: Upgradable, longest: int) -> None:
+    def __init__(self, scope: AsgiScope, send: ClientWriter, longest: int) -> None:
         self.events = SocketEvents()
         self.close_code: int | None = None
         self.close_reason = ""
         self._scope = scope
-        self._send = send
+        self._send = cast(Upgradable, send)
         self._longest = longest
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._size = 0
@@ -320,9 +327,9 @@ async def pass_socket(
     except Fault as fault:
         await refusal_response(spoken, fault).to(send)
         return
-    record.begin(choice, handshake.url)
+    record.begin(handshake.url)
     offered = protocols_for(choice, subprotocols(headers))
-    client = ClientSocket(scope, cast("Upgradable", send), longest)
+    client = ClientSocket(scope, send, longest)
     seconds = choice.provider.connect_timeout_ms / 1000
     try:
         dialled = await relay.dial_socket(
@@ -330,11 +337,9 @@ async def pass_socket(
         )
     except RefusedSocket as error:
         record.refuse(error)
-        _LOG.info("the provider refused a WebSocket with status %d", error.status)
-        passed = headers_for_client(error.headers, relay.secrets)
-        await WebResponse(error.status, without(error.body, relay.secrets), [*passed, (b"connection", b"close")]).to(
-            send
-        )
+        refusal = refuse_socket(error, relay.secrets)
+        assert refusal.whole_body is not None
+        send.respond(refusal.status, refusal.headers, refusal.whole_body)
         return
     except Fault as fault:
         record.fail(fault)
