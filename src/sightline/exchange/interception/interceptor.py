@@ -178,7 +178,8 @@ class Interceptor:
                 raise drop_fault(reason)
             case Shutdown():
                 exchange.end(CancelledEnd("shutdown"))
-                raise _ending()
+                message = "Sightline is shutting down while the request is held"
+                raise Fault(Code.OVERLOADED, message, hint="Send the request again later.", status=503)
             case unreachable:
                 assert_never(unreachable)
 
@@ -226,11 +227,6 @@ def _drop_by_rule(rule: InterceptionRule, exchange: Exchange) -> Fault:
     reason = f"a rule drops it ({rule.filter})" if rule.filter else "a rule drops everything"
     exchange.end(DroppedEnd(reason))
     return drop_fault(reason)
-
-
-def _ending() -> Fault:
-    hint = "Send the request again later."
-    return Fault(Code.OVERLOADED, "Sightline is shutting down while the request is held", hint=hint, status=503)
 
 
 def _read_reply(spoken: str, response: ClientResponse, body: bytes) -> Reply:
