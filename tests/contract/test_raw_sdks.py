@@ -219,8 +219,9 @@ def claude(gateway: Served) -> Iterator[anthropic.Anthropic]:
 
 
 @pytest.fixture
-def google(gateway: Served) -> genai.Client:
-    return genai.Client(api_key="AIza-client-key", http_options=types.HttpOptions(base_url=gateway.url))
+def google(gateway: Served) -> Iterator[genai.Client]:
+    with genai.Client(api_key="AIza-client-key", http_options=types.HttpOptions(base_url=gateway.url)) as made:
+        yield made
 
 
 def latest(gateway: Served) -> Any:

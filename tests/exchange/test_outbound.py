@@ -3,11 +3,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+import msgspec
 import pytest
 
-from sightline.catalog.facts import Model
+from sightline.catalog.choose import ModelChoice
+from sightline.catalog.facts import Facts, Family, Model
 from sightline.catalog.provider import Provider, Route
-from sightline.exchange.outbound import body_of, dialect_key, end_to_end, secrets_of_provider
+from sightline.exchange.client_request import ClientRequest
+from sightline.exchange.outbound import body_of, end_to_end, own_key, secrets_of_provider
 from tests.relay_stage import DIALECTS, KEY, PATHS, REQUESTS, Got, Stage, asks, is_error_of, open_stage, play
 from tests.upstream import Seen
 
@@ -115,7 +118,14 @@ def test_what_a_provider_s_settings_hide() -> None:
         key_env="K", env_headers={"x": "E", "y": "UNSET"}, headers={"x-api-key": "inline", "x-team": "blue"}
     )
     assert secrets_of_provider(provider, {"K": " k1 ", "E": "e1"}) == ("k1", "e1", "inline")
-    assert dialect_key("raw") == ""
+
+
+def test_a_client_of_a_dialect_without_an_api_has_its_key_in_any_header_of_one() -> None:
+    client = ClientRequest("raw", b"", (("Authorization", f"Bearer {OWN}"),), "/")
+    provider = Provider(dialect="anthropic", base_url="https://api.example")
+    choice = ModelChoice("acme", provider, "m", Facts(), Family(), None, "raw")
+    assert own_key(client, choice) == (("x-api-key", OWN),)
+    assert own_key(msgspec.structs.replace(client, headers=()), choice) == ()
 
 
 # --- headers ----------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_a_model_that_no_path_names_may_be_called_anything() -> None:
 
 
 def test_a_count_asks_for_nothing_else() -> None:
-    asked = count(ready(dialect="gemini"), session="ask", received=1.0)
+    asked = count(ready(dialect="gemini"), received=1.0)
     assert (asked.counts, asked.is_stream, asked.provider) == (True, False, "acme")
     assert asked.path == "/v1beta/models/m:countTokens"
     assert json.loads(asked.body)["generateContentRequest"]["model"] == "models/m"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sightline.editing.masks import project_of
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, session_of
+from sightline.exchange.client_request import session_of
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.rule_subject import subject_of
 from sightline.exchange.memory import Memory
@@ -123,7 +123,7 @@ class Caps:
         for cap in concerned:
             amount = 0 if is_free and cap.dollars is not None else bound.amount(unit_of(cap))
             if amount is None and cap.unpriced == "refuse" and not was_sent:
-                unpriced = unpriced or _unpriced_fault(cap, exchange)
+                unpriced = unpriced or _refuse_uncounted(cap, exchange)
             # What the provider already has can no longer be refused.
             limit = _NO_LIMIT if was_sent else limit_of(cap)
             claims.append(Claim(bucket_of(cap, _cap_dimensions(exchange), self.now()), amount or 0, limit))
@@ -160,7 +160,8 @@ class Caps:
         except asyncio.CancelledError:  # the client has gone, but the database may have reserved it anyway
             taking.add_done_callback(lambda done: self._give_back(done, wanted))
             raise
-        wanted.note = ", ".join(self._nearly_reached(uses))
+        shares = ((use.key.cap, share_of(use, limit_of(self._by_name[use.key.cap]))) for use in uses)
+        wanted.note = ", ".join(f"{name} {share:.0%}" for name, share in shares if share >= WARN_AT)
         exchange.reservation = wanted
         return None
 
@@ -182,7 +183,7 @@ class Caps:
         """What a user decides about if a holding cap concerns a request whose cost cannot be known, such as a WebSocket
         that is passed through. If it is released, it is not counted. None if no cap objects. Raises a fault if a cap
         refuses it."""
-        faults = [_unpriced_fault(cap, exchange) for cap in self._caps_for(exchange) if cap.unpriced == "refuse"]
+        faults = [_refuse_uncounted(cap, exchange) for cap in self._caps_for(exchange) if cap.unpriced == "refuse"]
         return OverCap(faults[0], Reservation(self, (), RequestBound(0, 0, None))) if faults else None
 
     def _caps_for(self, exchange: Exchange) -> list[CapSettings]:
@@ -245,10 +246,6 @@ class Caps:
 
     # --- usage and notices ---
 
-    def _nearly_reached(self, uses: Sequence[CapUse]) -> list[str]:
-        shares = ((use.key.cap, share_of(use, limit_of(self._by_name[use.key.cap]))) for use in uses)
-        return [f"{name} {share:.0%}" for name, share in shares if share >= WARN_AT]
-
     def notice(self, use: CapUse) -> None:
         """Report once that a cap is nearly reached, and once that it is reached."""
         cap = self._by_name.get(use.key.cap)
@@ -281,21 +278,16 @@ class OverCap:
 def _cap_dimensions(exchange: Exchange) -> dict[str, str]:
     """The values that a cap can be `per`. A key is identified by a hash, since keys are never stored."""
     request = exchange.request
-    session = session_of(request)
+    session, keys = session_of(request), secrets_of(request.headers, request.query)
     return {
         "session": session,
         "project": project_of(session),
         "client": exchange.lane.caller.client,
         "tag": tag_of(session, request.headers),
-        "key": _key_name(request),
+        "key": hashlib.sha256(keys[0].encode()).hexdigest()[:12] if keys else "",
         "model": exchange.choice.model,
         "provider": exchange.choice.provider_name,
     }
-
-
-def _key_name(request: ClientRequest) -> str:
-    shown = secrets_of(request.headers, request.query)
-    return hashlib.sha256(shown[0].encode()).hexdigest()[:12] if shown else ""
 
 
 def _usage_of(exchange: Exchange, end: ExchangeEnd, bound: RequestBound) -> "tuple[Usage | None, bool]":
@@ -342,9 +334,9 @@ def _cap_fault(cap: CapSettings, claim: Claim, use: CapUse) -> Fault:
     return Fault(Code.CAP_REACHED, message, hint=hint)
 
 
-def _unpriced_fault(cap: CapSettings, exchange: Exchange) -> Fault:
-    """Why a cap cannot count a request: raised if the cap refuses such requests, otherwise returned as the reason to
-    hold it."""
+def _refuse_uncounted(cap: CapSettings, exchange: Exchange) -> Fault:
+    """Refuse a request that a cap cannot count: raises the fault, or returns it if the cap holds such requests for a
+    user."""
     choice, request = exchange.choice, exchange.request
     if exchange.choice.model and request.model:
         what, hint = f"{choice.provider_name}/{choice.model} has no known price", "Set prices for the model, or"

@@ -93,12 +93,12 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
     def headers_by_name(self) -> Mapping[str, str]:
         """The headers by lowercase name; the first one if a name is repeated."""
-        return _headers_by_name(self.headers)
+        return headers_by_name(self.headers)
 
 
 @lru_cache(maxsize=512)
-def _headers_by_name(headers: TextHeaders) -> Mapping[str, str]:
-    """Cached: a client sends the same headers with all of its requests."""
+def headers_by_name(headers: TextHeaders) -> Mapping[str, str]:
+    """The same of any headers. Cached: a client sends the same headers with all of its requests."""
     return MappingProxyType({name.lower(): value for name, value in reversed(headers)})
 
 

@@ -121,23 +121,20 @@ def question(prepared: Prepared, *, session: str, received: float) -> ClientRequ
     )
 
 
-def count(prepared: Prepared, *, session: str, received: float) -> ClientRequest:
+def count(prepared: Prepared, *, received: float) -> ClientRequest:
     """The request that asks the provider how many tokens the prompt has."""
     choice, spoken = prepared.choice, prepared.dialect
     call = count_call(choice.provider, spoken, choice.model, prepared.body)
     path, query = _path_and_query(spoken, counting_of(spoken).path, choice.model)
-    return ClientRequest(
-        spoken,
-        call.body,
-        _headers(prepared, call),
-        path,
-        query,
-        choice.model,
-        provider=choice.provider_name,
-        session=session,
+    return msgspec.structs.replace(
+        question(prepared, session=SESSION, received=received),
+        body=call.body,
+        headers=_headers(prepared, call),
+        path=path,
+        query=query,
+        is_stream=False,
         counts=True,
-        received=received,
-        is_own=True,
+        retries=None,
     )
 
 
@@ -196,15 +193,13 @@ class Engine:
     async def measure_prompt(self, prepared: Prepared, *, asks_provider: bool, tried: Tried) -> Estimate:
         """The number of tokens in the prompt: exact if `asks_provider` is set or the model is embedded, otherwise
         estimated."""
-        if asks_provider:
-            return await self.count_prompt(prepared, tried=tried)
-        if prepared.choice.provider.embedded:
+        if asks_provider or prepared.choice.provider.embedded:
             try:
                 return await self.count_prompt(prepared, tried=tried)
             except Fault as fault:
-                if fault.status is None:
+                # A user's own server in place of the embedded model may not be able to count.
+                if asks_provider or fault.status is None:
                     raise
-        # A user's own server in place of the embedded model may not be able to count.
         return self.estimate(prepared)
 
     async def count_prompt(self, prepared: Prepared, *, tried: Tried) -> Estimate:
@@ -216,9 +211,14 @@ class Engine:
                 f"{choice.provider_name} does not count tokens",
                 hint="Leave out --count: the estimate says how far it may be off.",
             )
-        request = count(prepared, session=SESSION, received=self.clock.monotonic())
+        request = count(prepared, received=self.clock.monotonic())
         relay = self.aside if choice.provider.embedded else self.relay
-        async with await relay.start(request, _attempts(tried)) as relayed:
+
+        def on_fact(entry: FactEntry) -> None:
+            if isinstance(entry.fact, AttemptStarted):
+                tried(entry.fact)
+
+        async with await relay.start(request, on_fact) as relayed:
             refuse(relayed)
             tokens = read_token_count(prepared.dialect, decode(b"".join([piece async for piece in relayed])))
         self.counter.note(choice, prepared.request, tokens)  # so that every other estimate agrees with it
@@ -301,14 +301,6 @@ class Engine:
         if not wait.is_over and wait.seconds <= LONGEST_WAIT:
             paused(wait)
             await self.clock.sleep(wait.seconds)
-
-
-def _attempts(tried: Tried) -> FactObserver:
-    def on_fact(entry: FactEntry) -> None:
-        if isinstance(entry.fact, AttemptStarted):
-            tried(entry.fact)
-
-    return on_fact
 
 
 def _with_length(reply: Reply, prepared: Prepared) -> Reply:

@@ -6,8 +6,8 @@ no longer have a status and is reported inside the stream.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from typing import Any
 
 from sightline.dialects.dialect import Client
 from sightline.dialects.registry import dialect
@@ -18,7 +18,7 @@ from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, Headers, ResponseBody
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.reply_writing import write_failed_stream, write_stream
-from sightline.exchange.reply_reader import BodyDecoder, decode_body, decoder_for, read_error_body
+from sightline.exchange.reply_reader import decode_body, decoder_for, read_error_body
 from sightline.transport.waiting import Clock, wait_either
 from sightline.wire.jsontext import decode
 
@@ -82,49 +82,32 @@ class KeepAliveBody(ResponseBody):
         self._task = task
         self._request = request
         self._clock = clock
-        self._sign = sign_of_life(request)
-        self._has_begun = False
-        self._answer: ClientResponse | None = None
-        self._pieces: AsyncIterator[bytes] | None = None
-        self._decoder: BodyDecoder | None = None
-        self._is_over = False
+        self._chunks = self._make_chunks()
 
-    def __aiter__(self) -> Self:
-        return self
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks
 
-    async def __anext__(self) -> bytes:
-        if not self._has_begun:
-            self._has_begun = True
-            return self._sign
-        if self._is_over:
-            raise StopAsyncIteration
-        if self._answer is None:
+    async def _make_chunks(self) -> AsyncGenerator[bytes, None]:
+        sign = sign_of_life(self._request)
+        yield sign
+        while not self._task.done():
+            await wait_either(self._task, self._clock.sleep(TICK))
             if not self._task.done():
-                await wait_either(self._task, self._clock.sleep(TICK))
-            if not self._task.done():
-                return self._sign
-            answer = self._answer = self._task.result()
-            if answer.status >= 400 or not _header(answer, b"content-type").startswith(_EVENTS):
-                self._is_over = True
-                return await self._as_stream(answer)
-            coding = _header(answer, b"content-encoding")
-            self._decoder = decoder_for(coding)
-            self._pieces = aiter(answer)
-        assert self._pieces is not None
+                yield sign
+        answer = self._task.result()
+        if answer.status >= 400 or not _header(answer, b"content-type").startswith(_EVENTS):
+            yield await self._as_stream(answer)
+            return
+        decoder = decoder_for(_header(answer, b"content-encoding"))
         try:
-            return await self._piece(self._pieces)
-        finally:
-            self.opened.fault = self._answer.fault
-
-    async def _piece(self, pieces: AsyncIterator[bytes]) -> bytes:
-        while True:
-            try:
-                piece = await anext(pieces)
-            except Fault as fault:  # a compressed stream cannot contain the fault, but this one is not compressed
-                self._is_over = True
-                return b"\n\n" + write_failed_stream(fault, self._request.dialect, self._client)
-            if data := piece if self._decoder is None else self._decoder.feed(piece):
-                return data
+            async for piece in answer:
+                self.opened.fault = answer.fault
+                if data := piece if decoder is None else decoder.feed(piece):
+                    yield data
+        except Fault as fault:  # a compressed stream cannot contain the fault, but this one is not compressed
+            self.opened.fault = answer.fault
+            yield b"\n\n" + write_failed_stream(fault, self._request.dialect, self._client)
+        self.opened.fault = answer.fault
 
     async def _as_stream(self, answer: ClientResponse) -> bytes:
         """A complete response, such as an error, as the rest of the stream that was opened."""
@@ -145,8 +128,8 @@ class KeepAliveBody(ResponseBody):
         return Client(include_usage=has_usage, id=self.opened.exchange, model=self._request.model, created=created)
 
     async def leave(self) -> None:
-        self._is_over = True
         await _abandon(self._task)
+        await self._chunks.aclose()
 
 
 def _header(answer: ClientResponse, name: bytes) -> str:

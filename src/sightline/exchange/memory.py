@@ -6,7 +6,8 @@ once: each adds what it observed to the current contents of the file, under a lo
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -127,13 +128,10 @@ class Memory:
         gone = dict.fromkeys((*self.calibration.forget(model), *self._fresh.forget(model)))
         self._counted.clear()
         try:
-            writable(self._folder)
-            with hold_lock(self._folder / _LOCK):
-                calibration, ledger = self._read()
+            with self._rewriting() as (calibration, _):
                 gone |= dict.fromkeys(calibration.forget(model))
                 self._counted.clear()
                 self._forgotten[model] = max(self._now(), self._forgotten.get(model, 0.0) + 1e-3)
-                self._write(calibration, ledger)
         except OSError as error:
             hint = "Make the folder writable, or name another one with --data."
             raise Fault(Code.CONFIG, f"{self._folder}: {error.strerror}", hint=hint) from error
@@ -145,26 +143,29 @@ class Memory:
         if not self._fresh.has_seen and not self.ledger.has_news:
             return
         try:
-            writable(self._folder)
-            with hold_lock(self._folder / _LOCK):
-                calibration, ledger = self._read()
+            with self._rewriting() as (calibration, ledger):
                 calibration.merge(self._fresh)
                 ledger.merge(self.ledger, self._now())
-                self._write(calibration, ledger)
         except OSError as error:
             self.trouble = f"{self._folder}: {error.strerror}"
         else:
             self._fresh = Calibration()
             self.ledger.mark_saved()
 
-    def _write(self, calibration: Calibration, ledger: Ledger) -> None:
-        """Replace the file atomically. The folder must be locked."""
-        learned = _Learned(
-            msgspec.Raw(calibration.to_json()), ledger.snapshot(), self._counted.counts, dict(self._forgotten)
-        )
-        with replacing(self._folder / FILE_NAME) as file:
-            file.write(msgspec.json.encode(learned))
-        self._file = _stamp(self._path)
+    @contextmanager
+    def _rewriting(self) -> Iterator[tuple[Calibration, Ledger]]:
+        """The contents of the file, which is replaced atomically afterwards. Other processes wait meanwhile. Raises
+        OSError."""
+        writable(self._folder)
+        with hold_lock(self._folder / _LOCK):
+            calibration, ledger = self._read()
+            yield calibration, ledger
+            learned = _Learned(
+                msgspec.Raw(calibration.to_json()), ledger.snapshot(), self._counted.counts, dict(self._forgotten)
+            )
+            with replacing(self._folder / FILE_NAME) as file:
+                file.write(msgspec.json.encode(learned))
+            self._file = _stamp(self._path)
 
     def _catch_up(self) -> None:
         """Read the file again if another program has changed it. The check takes microseconds."""

@@ -255,17 +255,18 @@ def _call_for(request: ClientRequest, choice: ModelChoice) -> RequestTemplate:
     headers = list(call.headers)
     if "user-agent" not in {name.lower() for name, _ in headers}:
         headers += [(name, value) for name, value in request.headers if name.lower() == "user-agent"]
-    own = credential(request, dialect_key(request.dialect))
-    if not provider.has_credential and own:
-        name, prefix = place_of_key(provider, spoken)
-        headers.append((name, f"{prefix}{own}"))
-    return replace(call, headers=tuple(headers))
+    return replace(call, headers=(*headers, *own_key(request, choice)))
 
 
-def dialect_key(spoken: str) -> str:
-    """The header in which clients of this dialect send their credential; empty if there is none."""
-    endpoint = dialect(spoken).endpoint
-    return "" if endpoint is None else endpoint.credential[0]
+def own_key(request: ClientRequest, choice: ModelChoice) -> TextHeaders:
+    """The client's own credential in the header of a provider of another dialect; empty if the client sends none, or
+    the provider has its own."""
+    endpoint = dialect(request.caller or request.dialect).endpoint
+    own = credential(request, "" if endpoint is None else endpoint.credential[0])
+    if not own or choice.provider.has_credential:
+        return ()
+    name, prefix = place_of_key(choice.provider, choice.dialect)
+    return ((name, f"{prefix}{own}"),)
 
 
 def secrets_of_provider(provider: Provider, variables: Mapping[str, str]) -> tuple[str, ...]:

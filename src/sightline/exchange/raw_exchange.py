@@ -18,11 +18,11 @@ from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice
 from sightline.catalog.provider import DialectName
 from sightline.dialects.embeddings import EmbeddingsApi, read_raw_usage
-from sightline.dialects.endpoint import credential as place_of_key
 from sightline.dialects.endpoint import embeddings_call, has_readable_reply, read_raw_reply
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.exchange import client_response
+from sightline.exchange.caps import OverCap
 from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import (
     ClientResponse,
@@ -35,7 +35,7 @@ from sightline.exchange.client_response import (
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.interception.core.drafts import RawDraft
 from sightline.exchange.interception.hold import Release
-from sightline.exchange.outbound import dialect_key, raw_call
+from sightline.exchange.outbound import own_key, raw_call
 from sightline.exchange.phase import CancelledEnd, ExchangePhase, FailedEnd, FinishedEnd, cancel_reason
 from sightline.exchange.raw_recorder import RawExchange, RawRecorder
 from sightline.exchange.reply_reader import decode_body, is_coded, key_repeated, read_error_body, unreadable
@@ -43,7 +43,6 @@ from sightline.exchange.routing import (
     HasKey,
     as_meant,
     choice_of,
-    credential,
     home_of,
     provider_in_path,
     route_for,
@@ -57,7 +56,6 @@ from sightline.model.reply import Reply, Usage
 from sightline.transport.embedded.process import KEY_VARIABLE, URL_VARIABLE
 from sightline.transport.http.client import Response
 from sightline.transport.http.connection import RequestBody
-from sightline.transport.http.framing import OnInterim
 from sightline.transport.sender import Outgoing
 from sightline.wire.call import HttpRequest
 from sightline.wire.document import WireDocument
@@ -72,9 +70,8 @@ class RawClient(RequestBody, Protocol):
     def takes_trailers(self) -> bool:
         """Whether the client accepts trailers after the response."""
 
-    @property
-    def on_interim(self) -> OnInterim:
-        """Passes a 1xx response on to the client."""
+    def on_interim(self, status: int, headers: Headers, /) -> None:
+        """Pass a 1xx response on to the client."""
 
 
 def route_raw(catalog: Catalog, request: ClientRequest, has_key: HasKey) -> ModelChoice:
@@ -127,10 +124,8 @@ async def run_raw_exchange(exchange: RawExchange, services: ExchangeServices, cl
         body, sha256 = StoredBody(request.body, client), recorder.keep_body(request.body)
     over = None if services.caps is None else await services.caps.reserve_raw(exchange)
     if services.interceptor.concerns(request) or over is not None:
-        body, sha256 = await _hold(exchange, services, body, None if over is None else over.fault)
+        body, sha256 = await _hold(exchange, services, body, over)
     call = raw_call(request, choice, variables).fill(variables)
-    if services.caps is not None and over is not None:
-        await services.caps.count_released(exchange, over)
     exchange.sent_body = request.body
     response = await _send(exchange, services, call, body, sha256)
     recorder.commit()  # the client gets the exchange's id with the head of the response
@@ -177,7 +172,7 @@ async def _send(
 
 
 async def _hold(
-    exchange: RawExchange, services: ExchangeServices, client: RawClient, over: Fault | None
+    exchange: RawExchange, services: ExchangeServices, client: RawClient, over: OverCap | None
 ) -> tuple[RawClient, str]:
     """The body to send, and its hash if it is complete, once the rules or a user have released it. Before that, as much
     of it is read as is recorded."""
@@ -195,17 +190,21 @@ async def _hold(
 
 
 async def hold_pieces(
-    exchange: RawExchange, services: ExchangeServices, pieces: Sequence[bytes], over: Fault | None, *, is_whole: bool
+    exchange: RawExchange, services: ExchangeServices, pieces: Sequence[bytes], over: OverCap | None, *, is_whole: bool
 ) -> Release:
     """The part of a raw request that is released, given these pieces; it can be edited if they are all of it. It is
-    always held if it is `over` a cap. Raises the interceptor's faults."""
+    always held if it is `over` a cap, and counted once it is released. Raises the faults of the interceptor and of the
+    caps."""
     recorder = exchange.recorder
     head = f"{exchange.request.method} {recorder.address}"
     lines = [head, *(f"{name}: {value}" for name, value in recorder.shown_headers)]
     draft = RawDraft("\n".join(lines), b"".join(pieces), is_whole=is_whole)
     if draft.data:
         recorder.keep(draft.sha256, draft.data)
-    return await services.interceptor.hold_raw(exchange, draft, over)
+    released = await services.interceptor.hold_raw(exchange, draft, None if over is None else over.fault)
+    if over is not None and over.wanted.claims:  # there are none if its cost cannot be known
+        await over.wanted.caps.count_released(exchange, over)
+    return released
 
 
 def _for_choice(request: ClientRequest, choice: ModelChoice) -> ClientRequest:
@@ -245,10 +244,10 @@ class StoredBody:
         """The client's trailers, which only a chunked body can have."""
         return [] if self._client is None else self._client.trailers
 
-    @property
-    def on_interim(self) -> OnInterim:
-        """Passes interim responses to the client, if there is one."""
-        return (lambda _status, _headers: None) if self._client is None else self._client.on_interim
+    def on_interim(self, status: int, headers: Headers) -> None:
+        """Pass a 1xx response on to the client, if there is one."""
+        if self._client is not None:
+            self._client.on_interim(status, headers)
 
     async def read(self) -> bytes:
         """The stored bytes, once; then the rest of the client's body."""
@@ -312,7 +311,11 @@ class RawReply(ResponseBody):
         except Fault as fault:
             self._end(FailedEnd(fault))
             raise
-        self._end_whole()
+        status = self._response.status
+        if status < 400:
+            self._end(FinishedEnd(self._read_reply()))
+        else:
+            self._end(FailedEnd(fault_in(self._exchange, status, b"".join(self._kept))))
 
     def _take(self, piece: bytes) -> bytes:
         self._came += len(piece)
@@ -336,13 +339,6 @@ class RawReply(ResponseBody):
         self._given += len(rest)
         has_length = bool(self._response.header("content-length"))
         return rest + b" " * (self._came - self._given if has_length and not self._coding else 0)
-
-    def _end_whole(self) -> None:
-        status = self._response.status
-        if status < 400:
-            self._end(FinishedEnd(self._read_reply()))
-            return
-        self._end(FailedEnd(fault_in(self._exchange, status, b"".join(self._kept))))
 
     def _read_reply(self) -> Reply:
         """What can be read of the response: the whole reply of some APIs, otherwise the usage reported for a model."""
@@ -416,16 +412,10 @@ async def run_embeddings(
     exchange.losses = len(read.report.losses)
     over = None if services.caps is None else await services.caps.reserve_raw(exchange)
     if services.interceptor.concerns(request) or over is not None:
-        fault = None if over is None else over.fault
-        released = await hold_pieces(exchange, services, [body], fault, is_whole=True)
+        released = await hold_pieces(exchange, services, [body], over, is_whole=True)
         body, digest = released.data, released.sha256
-    if services.caps is not None and over is not None:
-        await services.caps.count_released(exchange, over)
     call = embeddings_call(choice.provider, choice.dialect, choice.model, body).fill(services.environment)
-    own = credential(request, dialect_key(request.caller))
-    if own and not choice.provider.has_credential:
-        name, prefix = place_of_key(choice.provider, choice.dialect)
-        call = replace(call, headers=(*call.headers, (name, f"{prefix}{own}")))
+    call = replace(call, headers=(*call.headers, *own_key(request, choice)))
     exchange.sent_body = body
     with exchange.waiting():
         async with await _send(exchange, services, call, StoredBody(body), digest, choice.model) as response:

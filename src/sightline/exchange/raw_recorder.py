@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sightline.catalog.choose import ModelChoice
 from sightline.dialects.registry import dialect
 from sightline.errors import CancelReason, Code, Fault
-from sightline.exchange.client_request import ClientRequest, TextHeaders, text_headers
+from sightline.exchange.client_request import ClientRequest, TextHeaders, headers_by_name, text_headers
 from sightline.exchange.exchange import Exchange
 from sightline.exchange.hub import Hub
 from sightline.exchange.outbound import own_call
@@ -148,12 +148,9 @@ class RawRecorder(Recorder):
             digest = self.keep_body(data) if data and sha256(data).hexdigest() != self.sha256 else self.sha256
             self.note(self._request.fact("request", is_whole=self._is_request_whole, kept_sha256=digest))
         if self._answer is not None:
-            self.note(self._answer.fact("reply", is_whole=isinstance(end, FinishedEnd) or self._is_error(end)))
+            is_error = isinstance(end, FailedEnd) and end.fault.status == self.status  # the provider's, and complete
+            self.note(self._answer.fact("reply", is_whole=isinstance(end, FinishedEnd) or is_error))
         super().record_end(end)
-
-    def _is_error(self, end: ExchangeEnd) -> bool:
-        """Whether the response is complete, and is the provider's error."""
-        return isinstance(end, FailedEnd) and end.fault.status == self.status
 
     def _finish_fact(self, end: FinishedEnd) -> ExchangeFinished:
         return replace(super()._finish_fact(end), finish=end.reply.choice.finish or "")
@@ -171,7 +168,7 @@ class RawExchange(Exchange):
 
 
 def _tally(headers: TextHeaders, limit: int) -> BodyTally:
-    named = {name.lower(): value for name, value in reversed(headers)}
+    named = headers_by_name(headers)
     return BodyTally(named.get("content-type", ""), named.get("content-encoding", ""), limit)
 
 
@@ -217,12 +214,12 @@ class SocketRecord:
         self._recorder = exchange.recorder
         self._spoken = spoken
 
-    def begin(self, choice: ModelChoice, url: str) -> None:
+    def begin(self, url: str) -> None:
         exchange, recorder = self._exchange, self._recorder
         exchange.enter(ExchangePhase.SENDING)
+        provider, model = exchange.choice.provider_name, exchange.request.model
         place = recorder.redaction.text(url.partition("?")[0])
-        digest = recorder.sha256
-        attempt = AttemptStarted(1, choice.provider_name, digest, "", "", 0.0, exchange.request.model, RAW_HTTP, place)
+        attempt = AttemptStarted(1, provider, recorder.sha256, model=model, dialect=RAW_HTTP, url=place)
         recorder.record_attempt(attempt)
 
     def open(self, headers: tuple[tuple[bytes, bytes], ...]) -> None:
@@ -240,11 +237,10 @@ class SocketRecord:
         self._recorder.pass_reply(encode_frame(frame))
 
     def finish(self, code: int, reason: str) -> None:
-        if self._exchange.is_over:
-            return
-        closed = b'{"code":%d,"reason":%b}' % (code, encode(reason))
-        self._recorder.pass_reply(encode_frame(Frame(closed, "close")))
-        self._exchange.end(FinishedEnd(Reply()))
+        if not self._exchange.is_over:
+            closed = b'{"code":%d,"reason":%b}' % (code, encode(reason))
+            self._recorder.pass_reply(encode_frame(Frame(closed, "close")))
+            self._exchange.end(FinishedEnd(Reply()))
 
     def refuse(self, refused: "RefusedSocket") -> None:
         """The provider responded with something other than a socket."""

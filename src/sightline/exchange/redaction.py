@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from sightline.exchange.client_request import SESSIONS, ClientRequest, TextHeaders
+from sightline.exchange.client_request import SESSIONS, ClientRequest, TextHeaders, headers_by_name
 from sightline.model.exchange import Received
 from sightline.wire.secrets import MASK, SHORTEST, Masking, Redaction, secrets_of, spellings
 
@@ -207,7 +207,7 @@ class Caller(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=512)
 def identify_caller(headers: TextHeaders, path: str, query: str, secrets: tuple[str, ...]) -> Caller:
     """The client with these headers and this address; `secrets` are those of Sightline's own settings."""
-    named = {name.lower(): value for name, value in reversed(headers)}
+    named = headers_by_name(headers)
     redaction = Redaction((*secrets_of(headers, query), *secrets))
     program = named.get("user-agent", "").partition(" ")[0]
     return Caller(

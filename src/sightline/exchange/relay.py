@@ -305,7 +305,7 @@ class Relay:
         over = None if caps is None else caps.weigh_uncounted(exchange)
         if over is not None:
             try:
-                await hold_pieces(exchange, self._services, (), over.fault, is_whole=False)
+                await hold_pieces(exchange, self._services, (), over, is_whole=False)
             except Fault as fault:
                 record.fail(fault)
                 raise
@@ -327,10 +327,6 @@ class Relay:
     def observer(self) -> object | None:
         """What observes runs from outside this process."""
         return self.hub.observer
-
-    def is_missing(self, exchange: str) -> bool:
-        """Whether an exchange was sent but could not be recorded."""
-        return self.hub.is_missing(exchange)
 
     def unwritten(self, exchange: str) -> list[FactEntry]:
         """Facts of an active exchange that are not recorded yet."""

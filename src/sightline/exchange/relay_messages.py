@@ -69,15 +69,10 @@ class FaultMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def fault(self) -> Fault:
         """The fault."""
-        fault = Fault(
-            self.code,
-            self.message,
-            hint=self.hint,
-            pointer=self.pointer,
-            status=self.status,
-            retry_after=self.retry_after,
-        )
-        for note in self.notes:
+        fields = msgspec.structs.asdict(self)
+        notes = fields.pop("notes")
+        fault = Fault(**fields)
+        for note in notes:
             fault.add_note(note)
         return fault
 

@@ -5,10 +5,9 @@ The command hands over the composed request byte for byte; the server treats it 
 retries are those of Sightline's own requests. The command itself retries nothing.
 """
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 from urllib.parse import quote
 
 from sightline.catalog.catalog import Catalog
@@ -130,20 +129,21 @@ class RemoteRelay:
         """Let the server send the request; the head of the response is complete when this returns. `observer` gets each
         fact except frames."""
         response = await self._call(PATH, self._relay_call(request))
-        body = _RemoteBody(response, self._server_ended, lambda fact: self._on_fact_frame(fact, observer))
+        frames = self._read_frames(response)
         sent = self._ledger.add_request(request.provider, request.model, request.tokens, self._clock.now())
         try:
-            while not isinstance(frame := await body.next_frame(), HeadFrame):
+            while not isinstance(frame := await anext(frames), HeadFrame):
                 if isinstance(frame, FactFrame):
                     self._on_fact_frame(frame, observer)
         except BaseException:
-            await body.leave()
+            await response.close()
             raise
         named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in frame.headers}
         self._ledger.observe_headers(request.provider, request.model, named, self._clock.now())
         if frame.status >= 400:
             self._ledger.settle(sent, 0, self._clock.now())
         fault = None if frame.fault is None else read_fault(frame.fault)
+        body = _RemoteBody(response, frames, lambda fact: self._on_fact_frame(fact, observer))
         body.relayed = ClientResponse(frame.exchange, frame.status, list(frame.headers), body, fault=fault)
         return body.relayed
 
@@ -177,6 +177,19 @@ class RemoteRelay:
             raise await self._refusal_of(response)
         return response
 
+    async def _read_frames(self, response: Response) -> AsyncIterator[Frame]:
+        """The frames of a response as they arrive. A broken connection means that the server has ended."""
+        reader = FrameReader()
+        while True:
+            try:
+                data = await anext(response, b"")
+            except Fault:
+                data = b""
+            if not data:
+                raise self._server_ended()
+            for frame in reader.feed(data):
+                yield frame
+
     def _on_fact_frame(self, frame: FactFrame, observer: FactObserver | None) -> None:
         fact: FactEntry = read_fact_entry(frame.noted)
         if isinstance(fact.fact, Held):
@@ -209,49 +222,30 @@ class RemoteRelay:
 
 
 class _RemoteBody(ResponseBody):
-    """The frames of a response as they arrive, and the body contained in some of them; `relayed` is the response, once
-    it is made. A broken connection means that the server has ended."""
+    """The body contained in the frames of a response; `relayed` is the response, once it is made."""
 
     relayed: ClientResponse
 
-    def __init__(self, response: Response, ended: Callable[[], Fault], tell: Callable[[FactFrame], None]) -> None:
+    def __init__(self, response: Response, frames: AsyncIterator[Frame], tell: Callable[[FactFrame], None]) -> None:
         self._response = response
-        self._server_ended = ended
+        self._frames = frames
         self._on_fact_frame = tell
-        self._reader = FrameReader()
-        self._waiting: deque[Frame] = deque()
-        self._has_ended = False
 
-    async def next_frame(self) -> Frame:
-        while not self._waiting:
-            try:
-                data = await anext(self._response, b"")
-            except Fault:
-                data = b""
-            if not data:
-                raise self._server_ended()
-            self._waiting.extend(self._reader.feed(data))
-        return self._waiting.popleft()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while not self._has_ended:
-            match await self.next_frame():
-                case FactFrame() as frame:
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for frame in self._frames:
+            match frame:
+                case FactFrame():
                     self._on_fact_frame(frame)
                 case PieceFrame(data=data, fault=fault):
                     if fault is not None:
                         self.relayed.fault = read_fault(fault)
-                    return data
+                    yield data
                 case EndFrame(fault=fault):
-                    self._has_ended = True
                     if fault is not None:
                         raise read_fault(fault)
+                    return
                 case HeadFrame():
                     pass  # there is only one, and it was read
-        raise StopAsyncIteration
 
     async def leave(self) -> None:
         await self._response.close()  # so that the server stops

@@ -1,7 +1,7 @@
 """A relay without providers: clients are answered from the record, and nothing is ever sent."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 from sightline.dialects.dialect import Client
@@ -17,7 +17,7 @@ from sightline.exchange.interception.core.reply_writing import failure_frame
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.library import Library, lines_of, shorten
 from sightline.model.events import Ended, Failed, FrameBroken, StreamEvent
-from sightline.model.fold import Fold
+from sightline.model.fold import fold
 from sightline.model.report import Report
 from sightline.model.request import Request
 from sightline.transport.waiting import Clock
@@ -78,13 +78,10 @@ class _Playback(NamedTuple):
         """Respond with a complete body, even if the recording is a stream."""
         recorded, spoken = self.recorded, self.asked.dialect
         await self._wait_for_end()
-        telling = _EventReader(recorded, self.request)
-        fold = Fold(recorded.spoken)
-        for event in [event for frame in recorded.frames for event in telling.feed(frame.data)] + telling.close():
-            fold.add(event)
-        if (fault := fold.reply.fault) is not None:
-            return client_response.refusal(spoken, fault, self.own, recorded.id)
-        body = encode(dialect(spoken).write_reply(fold.reply, self._client, Report()))
+        reply = fold([event for _, events in self._events() for event in events], recorded.spoken)
+        if reply.fault is not None:
+            return client_response.refusal(spoken, reply.fault, self.own, recorded.id)
+        body = encode(dialect(spoken).write_reply(reply, self._client, Report()))
         return client_response.whole(recorded.id, 200, [(b"content-type", b"application/json")], body, self.own)
 
     async def _frames(self) -> AsyncIterator[bytes]:
@@ -93,27 +90,37 @@ class _Playback(NamedTuple):
         for frame in recorded.frames:
             await self.wait(frame.after)
             yield frame.data
-        hearing, fold = ReplyDecoder(dialect(recorded.spoken)), Fold(recorded.spoken)
-        for event in [event for frame in recorded.frames for event in hearing.feed(frame.data)]:
-            fold.add(event)
+        hearing = ReplyDecoder(dialect(recorded.spoken))
+        reply = fold([event for frame in recorded.frames for event in hearing.feed(frame.data)], recorded.spoken)
         if recorded.fault is not None and not hearing.has_ended:
             last = recorded.frames[-1].data
             if hearing.can_add_element:
                 yield b",\n" + encode(dialect(recorded.spoken).write_error(recorded.fault)[1]) + b"]"
                 return
             gap = b"" if last.endswith((b"\n\n", b"\r\n\r\n")) else b"\n\n"
-            yield gap + failure_frame(recorded.spoken, recorded.fault, fold.reply, last)
+            yield gap + failure_frame(recorded.spoken, recorded.fault, reply, last)
 
     async def _write_frames(self) -> AsyncIterator[bytes]:
         """A stream in the client's dialect, each event at the time of its frame."""
-        telling = _EventReader(self.recorded, self.request)
         writer = dialect(self.asked.dialect).stream_writer(self._client, Report())
-        for frame in self.recorded.frames:
-            await self.wait(frame.after)
-            if data := b"".join(map(writer.feed, telling.feed(frame.data))):
+        for after, events in self._events():
+            await self.wait(after)
+            if data := b"".join(map(writer.feed, events)):
                 yield data
-        if data := b"".join(map(writer.feed, telling.close())):
-            yield data
+
+    def _events(self) -> Iterator[tuple[float, list[StreamEvent]]]:
+        """The events of each frame, and when it arrived, up to a frame that cannot be parsed; at the end, those that
+        follow from the end. Tools have the names of the client's request."""
+        recorded, spoken = self.recorded, dialect(self.recorded.spoken)
+        decoder, restorer = ReplyDecoder(spoken), NameRestorer(self.request, spoken.names)
+        for frame in (*recorded.frames, None):
+            read: list[StreamEvent] = []
+            for event in recorded.last_events(decoder) if frame is None else decoder.feed(frame.data):
+                if isinstance(event, FrameBroken):
+                    yield 0.0 if frame is None else frame.after, [*read, Failed(fault_of_broken_frame(event)), Ended()]
+                    return
+                read += restorer.feed(event)
+            yield 0.0 if frame is None else frame.after, read
 
     @property
     def _client(self) -> Client:
@@ -126,35 +133,6 @@ class _Playback(NamedTuple):
             input_tokens=summary.input_tokens or 0,
             as_array=self.asked.wants_array,
         )
-
-
-class _EventReader:
-    """The events of a recording with the tool names of the client's request, up to a frame that cannot be parsed."""
-
-    def __init__(self, recorded: RecordedExchange, request: Request) -> None:
-        self._recorded = recorded
-        spoken = dialect(recorded.spoken)
-        self._decoder = ReplyDecoder(spoken)
-        self._restorer = NameRestorer(request, spoken.names)
-        self._is_over = False
-
-    def feed(self, data: bytes) -> list[StreamEvent]:
-        return self._until_failure(self._decoder.feed(data))
-
-    def close(self) -> list[StreamEvent]:
-        return self._until_failure(self._recorded.last_events(self._decoder))
-
-    def _until_failure(self, events: list[StreamEvent]) -> list[StreamEvent]:
-        read: list[StreamEvent] = []
-        for event in events:
-            if self._is_over:
-                break
-            if isinstance(event, FrameBroken):
-                read += [Failed(fault_of_broken_frame(event)), Ended()]
-                self._is_over = True
-            else:
-                read += self._restorer.feed(event)
-        return read
 
 
 def _headers(recorded: RecordedExchange) -> Headers:

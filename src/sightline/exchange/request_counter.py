@@ -39,7 +39,7 @@ class RequestCounter:
 
     def estimate(self, choice: ModelChoice, request: Request) -> Estimate:
         """The estimated tokens of a request at this provider."""
-        provider, model, estimator = choice.provider_name, choice.model, self._calibrate(choice, request)
+        provider, model, estimator = choice.provider_name, choice.model, self.calibrate(choice, request)
         if not self.memory.has_counted:
             return estimator.request(request)
         known = self.memory.longest_counted(digest_chain(provider, model, request))
@@ -59,11 +59,11 @@ class RequestCounter:
         if (tokens := usage.input_tokens) is None or not is_credible(raw, tokens, window):
             return
         if (known := self.memory.longest_counted(chain)) is not None and known[0] < len(request.messages):
-            new, content = self._calibrate(choice, request).growth(request.messages[known[0] :])
+            new, content = self.calibrate(choice, request).growth(request.messages[known[0] :])
             self.memory.learn_growth(provider, model, content, new, tokens - known[1])
         self.memory.note_count(chain, tokens)
 
-    def _calibrate(self, choice: ModelChoice, request: Request) -> Estimator:
+    def calibrate(self, choice: ModelChoice, request: Request) -> Estimator:
         """The estimator of this model, with everything that was learned for such requests."""
         estimator, provider, model = self.estimator(choice), choice.provider_name, choice.model
         kind = {"tools": bool(request.tools), "media": has_media(request)}

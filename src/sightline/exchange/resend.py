@@ -30,7 +30,6 @@ from sightline.exchange.recording.exchange_record import RecordedExchange, load_
 from sightline.exchange.relay import Relay
 from sightline.exchange.routing import choice_of
 from sightline.exchange.socket_history import HTTP_HEADERS, SocketHistory, is_frame
-from sightline.model.events import StreamEvent
 from sightline.model.header_names import CREDENTIAL_HEADERS, is_secret_parameter
 from sightline.store.entries import FactEntry
 from sightline.store.store import Store
@@ -337,7 +336,7 @@ class Resender:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         exchange = await wait_started(begun, task)  # raises the fault of one that never started
-        if self._relay.is_missing(exchange):
+        if self._relay.hub.is_missing(exchange):
             hint = "Make room for the record. The request was sent all the same."
             raise Fault(Code.CONFIG, "the replay could not be recorded", hint=hint, status=503)
         return exchange
@@ -356,13 +355,9 @@ class Resender:
                         pass  # it is recorded
                 return
             async with await self._relay.start(request, observer) as relayed:
-                await read_answer(relayed, request.dialect, _ignore_event)
+                await read_answer(relayed, request.dialect, lambda _event: None)  # it is recorded
         except Fault as fault:
             _LOG.info("the replay of %s failed: %s", request.origin, fault.message)  # the record contains the same
-
-
-def _ignore_event(_event: StreamEvent) -> None:
-    """Does nothing: the response is recorded."""
 
 
 def _with_body(request: ClientRequest, body: bytes) -> ClientRequest:

@@ -198,17 +198,14 @@ class SocketResponse:
             waiter.set_result(None)
 
     def _schedule_check(self) -> None:
-        limit = self._timeouts.idle if self._has_begun else self._timeouts.first_byte
-        if limit:
+        if limit := self._timeouts.idle if self._has_begun else self._timeouts.first_byte:
             due = max(self._link.heard, self._link.asked) + limit
-            self._timer = self._loop.call_at(due, self._check_timeout)
+            self._timer = self._loop.call_at(due, self._check_timeout, limit)
 
-    def _check_timeout(self) -> None:
-        limit = self._timeouts.idle if self._has_begun else self._timeouts.first_byte
-        since = max(self._link.heard, self._link.asked)
+    def _check_timeout(self, limit: float) -> None:
         if self._link.is_paused:
             self._link.heard = self._loop.time()  # it is the reader that is slow
-        elif limit and since + limit <= self._loop.time():
+        elif max(self._link.heard, self._link.asked) + limit <= self._loop.time():
             self._timer = None
             self._link.give_up(faults.silent(self._link.place, limit, begun=self._has_begun))
             return
@@ -385,18 +382,16 @@ class RefusalBody:
 
 class LaneClient:
     """Sends one request as a frame over a link, in place of the HTTP client. `refused` is what the provider responded
-    in place of the link; `on_sent` is called when the frame has been written. A link that has ended meanwhile is
-    reopened with `open_link`."""
+    in place of a link; `on_sent` is called when the frame has been written. `open_link` returns the open link, or
+    another if that has ended meanwhile."""
 
     def __init__(
         self,
-        link: SocketLink | None,
         lane: str,
         on_sent: Callable[[], None],
         refused: RefusedSocket | Fault | None,
         open_link: Callable[[], Awaitable[SocketLink]],
     ) -> None:
-        self._link = link
         self._lane = lane
         self._on_sent = on_sent
         self._refused = refused
@@ -411,13 +406,11 @@ class LaneClient:
             raise self._refused
         if self._refused is not None:
             return RefusalBody(self._refused)
-        assert self._link is not None
-        if not self._link.socket.is_open:
-            try:
-                self._link = await self._open_link()
-            except RefusedSocket as refused:
-                return RefusalBody(refused)
-        response = self._link.request(request.body, self._lane, timeouts)
+        try:
+            link = await self._open_link()
+        except RefusedSocket as refused:
+            return RefusalBody(refused)
+        response = link.request(request.body, self._lane, timeouts)
         self._on_sent()
         return response
 

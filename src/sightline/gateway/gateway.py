@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -16,13 +16,13 @@ from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.dialects.fault_codes import status_of
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, text_headers
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse, RequestHandler
 from sightline.exchange.direct import DirectLane
 from sightline.exchange.relay import Relay
 from sightline.exchange.reply_reader import is_coded
 from sightline.gateway.models import find_model, for_codex, list_models
-from sightline.gateway.paths import GatewayPath, caller_of, parse_path, parse_upstream_path
+from sightline.gateway.paths import GatewayPath, begin_request, caller_of, parse_path, parse_upstream_path
 from sightline.gateway.raw import pass_raw
 from sightline.gateway.refusal import no_such_path, refusal_response, wrong_method
 from sightline.model.json import JsonObject
@@ -33,7 +33,6 @@ from sightline.web.asgi import (
     DirectRequest,
     Headers,
     Receive,
-    Upgradable,
     WebResponse,
     header,
     response_body,
@@ -118,7 +117,7 @@ async def read_request(
         raise _invalid_request(
             "the body is nested more than 1,000 levels deep", "Flatten it, or send the inner part as text."
         )
-    model, is_stream = _model_and_stream(body, place)
+    model, is_stream = _read_model(place, body) or _decode_model(place, body)
     coded = came if coding else None
     return replace(head.request, body=body, model=model, is_stream=is_stream, coded=coded, received=received)
 
@@ -148,27 +147,16 @@ _HEADS: dict[object, _Head] = {}
 
 
 def _read_head(place: GatewayPath, scope: AsgiScope) -> _Head:
-    """Read the head without `content-length`, which differs from request to request."""
-    listed = [each for each in scope["headers"] if each[0] != b"content-length"]
-    coding = header(listed, b"content-encoding").strip().lower()
-    coding = coding if is_coded(coding) else ""
-    upstream = scope["upstream"].origin if "upstream" in scope else ""
-    request = ClientRequest(
-        dialect=place.dialect,
-        body=b"",
-        headers=text_headers(listed),
-        path=place.path,
-        query=scope["query_string"].decode("latin-1"),
-        coding=coding,
-        provider=place.provider,
-        session=place.session,
-        strict=header(listed, b"x-sightline-strict").strip().lower() in ("1", "true"),
+    headers = scope["headers"]
+    coding = header(headers, b"content-encoding").strip().lower()
+    request = replace(
+        begin_request(scope, place),
+        coding=coding if is_coded(coding) else "",
+        strict=header(headers, b"x-sightline-strict").strip().lower() in ("1", "true"),
         counts=place.counts,
         head=scope.get("head"),
-        upstream=upstream,
-        transport="tls" if upstream else "http",
     )
-    return _Head(place, request, bool(header(listed, b"expect")), can_stray(place.path))
+    return _Head(place, request, bool(header(headers, b"expect")), can_stray(place.path))
 
 
 async def _body(receive: Receive, headers: Headers, *, is_waiting: bool) -> bytes:
@@ -213,24 +201,15 @@ async def _decompress(came: bytes, coding: str) -> bytes:
     return await asyncio.to_thread(decode_body, came, coding, MOST_BYTES)
 
 
-def _model_and_stream(body: bytes, place: GatewayPath) -> tuple[str, bool]:
-    """The model, and whether a stream is requested, by the body and the path. Raises a fault if there is no model."""
-    try:
-        read = _BODY_FIELDS.decode(body)
-        model, stream = read.model, read.stream is True
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        model, stream = _decode_model_and_stream(body)
-    if place.model:
-        return place.model, place.is_stream
-    if not model:
-        raise _invalid_request("the body names no model", 'Say which model is to answer: {"model": "…"}.')
-    return model, stream
-
-
 def _read_valid_model(place: GatewayPath, body: bytes) -> tuple[str, bool] | None:
-    """The same for a valid body; None if the body may be invalid, so that `read_request` has to look at it."""
-    if len(body) > MOST_BYTES or is_too_deep(body):
-        return None
+    """The model, and whether a stream is requested; None if the body may be invalid, so that `read_request` has to look
+    at it."""
+    return None if len(body) > MOST_BYTES or is_too_deep(body) else _read_model(place, body)
+
+
+def _read_model(place: GatewayPath, body: bytes) -> tuple[str, bool] | None:
+    """The model, and whether a stream is requested, by the path and the body; None for a body that may be invalid, or
+    names no model."""
     try:
         read = _BODY_FIELDS.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -240,15 +219,19 @@ def _read_valid_model(place: GatewayPath, body: bytes) -> tuple[str, bool] | Non
     return (read.model, read.stream is True) if read.model else None
 
 
-def _decode_model_and_stream(body: bytes) -> tuple[str, bool]:
+def _decode_model(place: GatewayPath, body: bytes) -> tuple[str, bool]:
     """The same with the full decoder, for bodies that the typed one rejects: it is more tolerant, and its faults name
-    the place."""
+    the place. Raises a fault if there is no model."""
     document = decode(body)
     if not isinstance(document, dict):
         raise _invalid_request("the body is not a JSON object", "Send the request as one JSON object.")
     model, stream = document.get("model", ""), document.get("stream")
     if not isinstance(model, str):
         raise _invalid_request("the model's name is not a text", 'Say which model is to answer: {"model": "…"}.')
+    if place.model:
+        return place.model, place.is_stream
+    if not model:
+        raise _invalid_request("the body names no model", 'Say which model is to answer: {"model": "…"}.')
     return model, stream is True
 
 
@@ -298,7 +281,7 @@ class Gateway:
         if wants_socket(scope) and place.kind == "ask" and dialect(place.dialect).clients.tries_websocket:
             return self._serve_socket(scope, send, place)
         if wants_socket(scope) and place.kind == "unknown" and isinstance(self._relay, Relay):
-            from sightline.gateway.raw_socket import pass_socket  # with the first socket: it takes 40 ms
+            from sightline.gateway.web_socket import pass_socket  # with the first socket: it takes 40 ms
 
             return pass_socket(self._relay, scope, send, place, received, self._longest)
         if self._raw is not None and _is_raw(scope, place):
@@ -346,11 +329,10 @@ class Gateway:
         headers = list(headers_for_provider(scope["headers"]))
         head = _read_head(place, {**scope, "headers": headers})
         template = replace(head.request, is_stream=True, coding="", counts=False, transport="websocket", head=None)
-        client = ClientSocket(scope, cast("Upgradable", send), self._longest)
+        client = ClientSocket(scope, send, self._longest)
         response = await ResponsesSocket(self._relay, client, template, self._elapsed, self._longest).run()
         if response is not None:
-            assert response.whole_body is not None
-            send.respond(response.status, [*response.headers, (b"connection", b"close")], response.whole_body)
+            await _respond(response, send)
 
     def _respond_without_model(self, scope: AsgiScope, place: GatewayPath) -> WebResponse:
         """Respond to a request that does not address a model: model lists, wrong methods, unknown paths."""

@@ -18,7 +18,8 @@ def list_models(catalog: Catalog, has_key: Callable[[Provider], bool], provider:
     With a `provider`, only its models. Raises a fault if it is not configured.
     """
     if provider and provider not in catalog.providers:
-        raise unknown_provider(catalog, provider)
+        hint = f"Known are {', '.join(catalog.providers)}."
+        raise Fault(Code.USAGE, f"there is no provider {provider!r}", hint=hint, status=404)
     found = {each.id: each for each in _of_providers(catalog, has_key, provider)}
     # A route takes precedence over everything else, so its entry for a name wins.
     for route in reversed(catalog.routes):
@@ -34,11 +35,6 @@ def find_model(models: list[ListedModel], name: str) -> ListedModel:
             return each
     hint = "GET /v1/models lists those that can be asked for."
     raise Fault(Code.MODEL_UNKNOWN, f"there is no model {wanted!r} here", hint=hint, status=404)
-
-
-def unknown_provider(catalog: Catalog, name: str) -> Fault:
-    hint = f"Known are {', '.join(catalog.providers)}."
-    return Fault(Code.USAGE, f"there is no provider {name!r}", hint=hint, status=404)
 
 
 def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: str) -> Iterator[ListedModel]:

@@ -9,15 +9,14 @@ from msgspec.structs import replace
 
 from sightline.dialects.endpoint import dialect_by_api
 from sightline.errors import Code, Fault
-from sightline.exchange.client_request import ClientRequest, text_headers
+from sightline.exchange.client_request import ClientRequest
 from sightline.exchange.client_response import ClientResponse
 from sightline.exchange.raw_exchange import RawClient, RawReply, StoredBody
 from sightline.exchange.relay import Relay
 from sightline.exchange.reply_reader import is_coded
-from sightline.gateway.paths import GatewayPath, caller_of
+from sightline.gateway.paths import GatewayPath, begin_request, caller_of
 from sightline.gateway.refusal import no_such_path, refusal_response
 from sightline.model.exchange import RAW_HTTP
-from sightline.transport.http.framing import OnInterim
 from sightline.web.asgi import (
     AsgiScope,
     ClientWriter,
@@ -54,10 +53,10 @@ class IncomingBody:
         self._first = first
         self._is_over = False
 
-    @property
-    def on_interim(self) -> OnInterim:
-        """Passes a 1xx response on, except 100: permission to send a body is given by whoever reads the body."""
-        return lambda status, headers: None if status == _CONTINUE else self._send.write_interim(status, headers)
+    def on_interim(self, status: int, headers: Headers) -> None:
+        """Pass a 1xx response on, except 100: permission to send a body is given by whoever reads the body."""
+        if status != _CONTINUE:
+            self._send.write_interim(status, headers)
 
     async def read(self) -> bytes:
         """The next bytes; empty at the end. If the client disconnects, the task that serves it is cancelled."""
@@ -81,22 +80,10 @@ async def pass_raw(
     if not caller and not place.provider:
         await refusal_response(spoken, no_such_path(method, place.path)).to(send)
         return
-    upstream = scope["upstream"].origin if "upstream" in scope else ""
-    request = ClientRequest(
-        RAW_HTTP,
-        b"",
-        text_headers(each for each in headers if each[0] != b"content-length"),  # the body has it
-        place.path if upstream else _DOUBLED_VERSION.sub(r"/\1", place.path, count=1),
-        query,
-        provider=place.provider,
-        session=place.session,
-        received=received,
-        method=method,
-        caller=spoken,
-        upstream=upstream,
-        transport="tls" if upstream else "http",
-    )
-    asked = None if upstream or method != "POST" else _FOR_MODELS.fullmatch(place.path)
+    request = replace(begin_request(scope, place), dialect=RAW_HTTP, received=received, method=method, caller=spoken)
+    if not request.upstream:
+        request = replace(request, path=_DOUBLED_VERSION.sub(r"/\1", place.path, count=1))
+    asked = None if request.upstream or method != "POST" else _FOR_MODELS.fullmatch(place.path)
     if asked is not None:
         request = replace(request, caller=place.dialect or caller, embeds=asked["compact"] is None)
         body = IncomingBody(receive, send, headers, None)

@@ -35,6 +35,7 @@ from sightline.gateway.web_socket import (
     cancel_frame,
     error_frame,
     fault_frame,
+    refuse_socket,
     steering_refused,
 )
 from sightline.model.exchange import AttemptStarted
@@ -112,15 +113,15 @@ class ResponsesSocket(SocketEvents):
         self._is_ending = False
         client.events = self
 
-    async def run(self) -> client_response.ClientResponse | None:
+    async def run(self) -> ClientResponse | None:
         """Serve the client until its socket closes. Returns the response to a handshake that is refused, otherwise
         None."""
         try:
             passed = await self._dial_early()
         except RefusedSocket as refused:
-            return self._refusal(refused)
+            return refuse_socket(refused, self._relay.secrets if self._relay is not None else ())
         except Fault as fault:
-            return client_response.refusal(self._template.dialect, fault, [])
+            return client_response.refusal(self._template.dialect, fault, [(b"connection", b"close")])
         self._client.accept(passed)
         try:
             while (message := await self._client.next_message()) is not None:
@@ -146,7 +147,9 @@ class ResponsesSocket(SocketEvents):
         if frame.type == "response.create":
             await self._create(data, frame)
             return
-        if self._latest is not None and self._latest.socket.is_open and not self._is_for_http(frame):
+        turn = self._turns.get(frame.stream_id or "")
+        is_for_http = turn is not None and turn.is_http
+        if self._latest is not None and self._latest.socket.is_open and not is_for_http:
             if frame.type == "response.steer":
                 lanes = self._latest.lanes_by_response
                 self._steers[lanes.get(frame.previous_response_id or "", "")] = data
@@ -159,10 +162,6 @@ class ResponsesSocket(SocketEvents):
         else:
             fault = Fault(Code.INVALID_REQUEST, f"the event {frame.type!r} is not known here", status=400)
             self._send_fault(fault, frame.stream_id or "")
-
-    def _is_for_http(self, frame: _ClientFrame) -> bool:
-        turn = self._turns.get(frame.stream_id or "")
-        return turn is not None and turn.is_http
 
     async def _create(self, data: bytes, frame: _ClientFrame) -> None:
         """Start a turn; returns when its request was sent, so that frames after it keep their order."""
@@ -245,16 +244,15 @@ class ResponsesSocket(SocketEvents):
             return None
 
         open_link = partial(self._link_to, choice, handshake)
-        link: SocketLink | None = None
         refused: RefusedSocket | Fault | None = None
         try:
-            link = self._latest = await open_link()
+            self._latest = await open_link()
         except (RefusedSocket, Fault) as error:
             if _is_no_socket(error):
                 self._without_socket.add(choice.provider_name)
                 return None
             refused = error
-        return LaneClient(link, turn.lane, turn.has_left.set, refused, open_link)
+        return LaneClient(turn.lane, turn.has_left.set, refused, open_link)
 
     async def _ask_over_http(self, turn: _SocketTurn, form: HttpForm, *, warm_up: bool) -> ClientResponse:
         request = turn.request
@@ -399,14 +397,6 @@ class ResponsesSocket(SocketEvents):
 
     def _send_fault(self, fault: Fault, lane: str) -> None:
         self._client.send(fault_frame(self._template.dialect, fault, lane))
-
-    def _refusal(self, refused: RefusedSocket) -> ClientResponse:
-        """The provider's response to the handshake, for the client, without configured keys."""
-        secrets = self._relay.secrets if self._relay is not None else ()
-        headers = client_response.headers_for_client(refused.headers, secrets)
-        body = client_response.without(refused.body, secrets)
-        _LOG.info("the provider refused a WebSocket with status %d", refused.status)
-        return client_response.whole("", refused.status, headers, body, [])
 
 
 def _is_no_socket(error: RefusedSocket | Fault) -> bool:

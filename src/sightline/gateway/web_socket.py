@@ -1,30 +1,39 @@
 """The WebSocket of a client: its handshake, its messages in order, back-pressure, and responses as its frames, in which
-errors have no status.
+errors have no status. Also the sockets that are passed through: Realtime, Gemini Live, and any other below a provider's
+address.
 """
 
 import asyncio
 import base64
 import binascii
+import logging
 import socket
 from collections import deque
-from typing import Final
+from typing import Final, cast
 
 import msgspec
+from msgspec.structs import replace
 from websockets.protocol import SERVER
 from websockets.protocol import Protocol as FrameProtocol
 from websockets.utils import accept_key
 
+from sightline.dialects.endpoint import dialect_of_model_paths
 from sightline.errors import Code, Fault
 from sightline.exchange import client_response
-from sightline.exchange.client_response import ClientResponse
+from sightline.exchange.client_request import text_headers
+from sightline.exchange.client_response import ClientResponse, headers_for_client, without
+from sightline.exchange.raw_recorder import SocketRecord, protocols_for, socket_cut
+from sightline.exchange.relay import Relay
 from sightline.exchange.socket_link import TERMINAL, read_kind
+from sightline.gateway.paths import GatewayPath, begin_request, caller_of
 from sightline.gateway.refusal import refusal_response
 from sightline.model.json import JsonObject
-from sightline.transport.web_socket import FRAMES_LOG, MessageSocket, accept_compression
-from sightline.web.asgi import AsgiScope, Headers, Upgradable, WebResponse, header
+from sightline.transport.web_socket import FRAMES_LOG, DialledSocket, MessageSocket, RefusedSocket, accept_compression
+from sightline.web.asgi import AsgiScope, ClientWriter, Headers, Upgradable, WebResponse, header
 from sightline.wire.jsontext import encode
 from sightline.wire.sse import SseDecoder
 
+_LOG = logging.getLogger("sightline.gateway")
 _MOST_WAITING: Final = 1 << 20
 """The most bytes of messages that wait to be processed; the client is not read meanwhile."""
 
@@ -49,6 +58,13 @@ def refuse_handshake(scope: AsgiScope, spoken: str) -> WebResponse | None:
         fault = Fault(Code.INVALID_REQUEST, "the WebSocket handshake has no valid key", hint=hint, status=400)
         return refusal_response(spoken, fault)
     return None
+
+
+def refuse_socket(refused: RefusedSocket, secrets: tuple[str, ...]) -> ClientResponse:
+    """The provider's response to the handshake, for the client, without configured keys."""
+    _LOG.info("the provider refused a WebSocket with status %d", refused.status)
+    passed, body = headers_for_client(refused.headers, secrets), without(refused.body, secrets)
+    return client_response.whole("", refused.status, passed, body, [(b"connection", b"close")])
 
 
 def headers_for_provider(headers: Headers) -> Headers:
@@ -77,12 +93,12 @@ class ClientSocket:
 
     socket: MessageSocket
 
-    def __init__(self, scope: AsgiScope, send: Upgradable, longest: int) -> None:
+    def __init__(self, scope: AsgiScope, send: ClientWriter, longest: int) -> None:
         self.events = SocketEvents()
         self.close_code: int | None = None
         self.close_reason = ""
         self._scope = scope
-        self._send = send
+        self._send = cast(Upgradable, send)
         self._longest = longest
         self._waiting: deque[tuple[bytes, bool]] = deque()
         self._size = 0
@@ -275,3 +291,124 @@ def steering_refused(data: bytes) -> bytes:
     }
     given = {name: steer[name] for name in ("input", "previous_response_id") if name in steer}
     return msgspec.json.encode({"type": "response.steer.failed", "sequence_number": 0, "error": error, "steer": given})
+
+
+# --- sockets that are passed through ---
+
+
+_OF_CONNECTION: Final = (b"sec-websocket-", b"upgrade", b"connection")
+_GOOGLE: Final = "/ws/google"
+_ABNORMAL: Final = 1006
+_INTERNAL_ERROR: Final = 1011
+
+
+async def pass_socket(
+    relay: Relay, scope: AsgiScope, send: ClientWriter, place: GatewayPath, received: float, longest: int
+) -> None:
+    """Serve one socket to its end that is passed through: every message is passed on unchanged and in order, and is
+    recorded up to the limit; so are close codes and reasons. While one side is slow, the other is not read."""
+    headers, query = scope["headers"], scope["query_string"].decode("latin-1")
+    spoken = dialect_of_model_paths() if place.path.startswith(_GOOGLE) else caller_of(place, headers, query)
+    refused = refuse_handshake(scope, spoken)
+    if refused is not None:
+        await refused.to(send)
+        return
+    request = replace(
+        begin_request(scope, place),
+        dialect=spoken,
+        headers=text_headers(headers_for_provider(headers)),
+        is_stream=True,
+        received=received,
+        transport="websocket",
+        method="GET",
+    )
+    try:
+        choice, handshake, record = await relay.raw_socket(request)
+    except Fault as fault:
+        await refusal_response(spoken, fault).to(send)
+        return
+    record.begin(handshake.url)
+    offered = protocols_for(choice, subprotocols(headers))
+    client = ClientSocket(scope, send, longest)
+    seconds = choice.provider.connect_timeout_ms / 1000
+    try:
+        dialled = await relay.dial_socket(
+            handshake, seconds, protocols=offered, longest=longest, compresses=client.wants_compression
+        )
+    except RefusedSocket as error:
+        record.refuse(error)
+        refusal = refuse_socket(error, relay.secrets)
+        assert refusal.whole_body is not None
+        send.respond(refusal.status, refusal.headers, refusal.whole_body)
+        return
+    except Fault as fault:
+        record.fail(fault)
+        await refusal_response(spoken, fault).to(send)
+        return
+    except asyncio.CancelledError:
+        record.cancel("client_gone")
+        raise
+    record.open(dialled.headers)
+    passed = [
+        each
+        for each in headers_for_client(dialled.headers, relay.secrets)
+        if not each[0].lower().startswith(_OF_CONNECTION)
+    ]
+    client.accept(passed, dialled.subprotocol)
+    await RawSocket(client, dialled, record).run()
+
+
+class RawSocket(SocketEvents):
+    """The two sides of one socket."""
+
+    def __init__(self, client: ClientSocket, dialled: DialledSocket, record: SocketRecord) -> None:
+        self._client = client
+        self._dialled = dialled
+        self._record = record
+        client.events = self
+
+    async def run(self) -> None:
+        """Pass messages on until one side has closed."""
+        self._dialled.begin(self)
+        try:
+            while (message := await self._client.next_message()) is not None:
+                data, is_text = message
+                self._record.add("client", data, is_text=is_text)
+                self._dialled.socket.send(data, is_text=is_text)
+                await self._dialled.until_writable()
+        finally:
+            # After the client's last messages, which may have arrived together with its close.
+            code, reason = self._client.close_code or _ABNORMAL, self._client.close_reason
+            if code == _ABNORMAL:
+                self._record.cancel("client_gone")
+            else:
+                self._record.finish(code, reason)
+            self._dialled.socket.close(code, reason)
+        await self._client.until_lost()
+
+    # --- the client ---
+
+    def server_ends(self) -> None:
+        self._record.cancel("shutdown")
+        self._client.socket.close(GOING_AWAY, "Sightline is shutting down")
+        self._dialled.socket.close(GOING_AWAY)
+
+    def client_writable(self) -> None:
+        self._dialled.socket.resume_reading()
+
+    # --- the provider ---
+
+    def on_message(self, data: bytes, *, is_text: bool) -> None:
+        self._record.add("server", data, is_text=is_text)
+        self._client.send(data, is_text=is_text)
+        if self._client.is_paused:
+            self._dialled.socket.pause_reading()
+
+    def on_close(self, code: int, reason: str) -> None:
+        """Close the client's socket with the same code; 1006 cannot be sent and becomes an internal error."""
+        if code == _ABNORMAL:
+            self._record.fail(socket_cut())
+            self._client.socket.close(_INTERNAL_ERROR, "the connection to the provider was lost")
+        else:
+            self._record.finish(code, reason)
+            self._client.socket.close(code, reason)

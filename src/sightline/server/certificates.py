@@ -144,7 +144,12 @@ class Authority:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(list(ALPN))
         context.options |= ssl.OP_NO_RENEGOTIATION
-        context.sni_callback = _refusing_other_names(host)
+
+        def check_name(_connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
+            is_meant = name is None or name.lower() == host
+            return None if is_meant else ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+
+        context.sni_callback = check_name
         leaf = self._make_leaf(host, until)
         # OpenSSL's binding reads only files. The key in this one is encrypted with a password that is stored nowhere
         # else, and the file is deleted a moment later.
@@ -211,14 +216,6 @@ def _covers(found: x509.Certificate, hosts: Iterable[str]) -> bool:
     except (x509.ExtensionNotFound, ValueError):
         return False
     return constraints == _constraints(hosts)
-
-
-def _refusing_other_names(host: str) -> Callable[[ssl.SSLObject, str | None, ssl.SSLContext], int | None]:
-    def check(_connection: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
-        is_meant = name is None or name.lower() == host
-        return None if is_meant else ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
-
-    return check
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

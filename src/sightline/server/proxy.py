@@ -84,8 +84,8 @@ class RefusedHost:
 @dataclass(slots=True)
 class ProxySettings:
     """What the proxy needs to serve clients. `token` is that of the data folder; with `tunnels_refused`, hosts for
-    which a client has not accepted our certificate are tunnelled from then on. `heads` has one object for each request
-    head, by its destination and its content."""
+    which a client has not accepted our certificate are tunnelled from then on. `refused` has those hosts by session and
+    name, `heads` one object for each request head, by its destination and its content."""
 
     gateway: Gateway
     hosts: KnownHosts
@@ -96,18 +96,14 @@ class ProxySettings:
     proxies: Proxies
     connections: set[ClientConnection]
     tunnels_refused: bool = False
-    refused: list[RefusedHost] = field(default_factory=list)
+    refused: dict[tuple[str, str], RefusedHost] = field(default_factory=dict)
     open: set["ProxyConnection"] = field(default_factory=set)
     heads: dict[tuple[Upstream, object], object] = field(default_factory=dict)
 
-    def is_refused(self, session: str, host: str) -> bool:
-        """Whether a client of this session has refused our certificate for this host."""
-        return any(each.session == session and each.host == host for each in self.refused)
-
     def note_refusal(self, session: str, host: str, why: str) -> None:
-        if self.is_refused(session, host):
+        if (session, host) in self.refused:
             return
-        self.refused.append(RefusedHost(session, host, why))
+        self.refused[session, host] = RefusedHost(session, host, why)
         then = "its connections there are tunnelled from now on" if self.tunnels_refused else "its requests there fail"
         _LOG.warning("a client of session %s refuses our certificate for %s (%s); %s", session, host, why, then)
 
@@ -234,10 +230,8 @@ class ProxyConnection(asyncio.Protocol):
             raise Fault(Code.INVALID_REQUEST, "CONNECT names no host and port", hint="Send HOST:PORT.", status=400)
         host = (found[1] or found[2]).lower().rstrip(".")
         known = self._settings.hosts.find(host, port)
-        is_opened = known is not None and not (
-            self._settings.tunnels_refused and self._settings.is_refused(session, host)
-        )
-        if known is not None and is_opened:
+        is_tunnelled = self._settings.tunnels_refused and (session, host) in self._settings.refused
+        if known is not None and not is_tunnelled:
             await self._open(known, port, session, rest)
         else:
             await self._tunnel(Origin("https", host, port), rest)
@@ -374,7 +368,11 @@ class ProxyServer:
 
     def refusals(self, session: str) -> list[RefusedHost]:
         """The hosts for which clients of this session did not accept our certificate."""
-        return [] if self._settings is None else [each for each in self._settings.refused if each.session == session]
+        return (
+            []
+            if self._settings is None
+            else [each for each in self._settings.refused.values() if each.session == session]
+        )
 
     async def close(self) -> None:
         """Stop listening, and close connections that the gateway does not serve."""

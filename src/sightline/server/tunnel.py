@@ -3,7 +3,7 @@ pass bytes between a client and its host.
 """
 
 import asyncio
-from typing import Final, cast
+from typing import Final
 
 from sightline.errors import Code, Fault
 from sightline.exchange.client_request import text_headers
@@ -26,19 +26,15 @@ class TunnelEnd(asyncio.Protocol):
 
     other: "TunnelEnd"
 
-    def __init__(self) -> None:
-        self.transport: asyncio.Transport | None = None
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
         self.passed = 0
         self.has_ended = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transports do not inherit from it
-
     def data_received(self, data: bytes) -> None:
         self.passed += len(data)
-        if self.other.transport is not None:
-            self.other.transport.write(data)
+        self.other.transport.write(data)
 
     def eof_received(self) -> bool:
         """This side sends no more, but may still read, and so may the other. When neither sends more, both are
@@ -47,7 +43,7 @@ class TunnelEnd(asyncio.Protocol):
         if self.other.has_ended:
             return False
         other = self.other.transport
-        if other is not None and not other.is_closing() and other.can_write_eof():
+        if not other.is_closing() and other.can_write_eof():
             other.write_eof()
         return True
 
@@ -55,37 +51,32 @@ class TunnelEnd(asyncio.Protocol):
         """Close the other end too. A reset is passed on as a reset."""
         if not self.closed.done():
             self.closed.set_result(None)
-        other = self.other.transport
-        if other is not None:
-            if exc is not None:
-                abort(other)
-            else:
-                other.close()
+        if exc is not None:
+            abort(self.other.transport)
+        else:
+            self.other.transport.close()
 
     def pause_writing(self) -> None:
         """This end accepts no more data for now, so the other is not read."""
-        if self.other.transport is not None:
-            self.other.transport.pause_reading()
+        self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
-        other = self.other.transport
-        if other is not None and not other.is_closing():
-            other.resume_reading()
+        if not self.other.transport.is_closing():
+            self.other.transport.resume_reading()
 
 
 async def join(client: asyncio.Transport, host: asyncio.Transport, first: bytes) -> tuple[int, int]:
     """Pass bytes in both directions until either end closes, beginning with `first` from the client; returns how many
     were sent to the host and how many received from it. Cancelling this call closes both ends."""
-    near, far = TunnelEnd(), TunnelEnd()
+    near, far = TunnelEnd(client), TunnelEnd(host)
     near.other, far.other = far, near
     try:
-        for end, transport in ((near, client), (far, host)):
-            end.connection_made(transport)
-            transport.set_protocol(end)
+        for end in (near, far):
+            end.transport.set_protocol(end)
         if first:
             near.data_received(first)
-        for transport in (client, host):
-            transport.resume_reading()
+        for end in (near, far):
+            end.transport.resume_reading()
         await asyncio.wait((near.closed, far.closed), return_when=asyncio.FIRST_COMPLETED)
     finally:
         client.close()

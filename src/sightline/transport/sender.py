@@ -395,7 +395,8 @@ def _see_head(url: str, headers: tuple[tuple[str, str], ...], secrets: tuple[str
     """Cached: a client sends the same head again and again."""
     own = _credentials(url, headers)
     key = sha256(own[0].encode()).hexdigest()[:8] if own else ""
-    return SeenRequest(_address_for_record(url, secrets), _headers_for_record(headers, secrets), key)
+    redaction = Redaction((*secrets, *(without_scheme(value) for name, value in headers if is_secret_header(name))))
+    return SeenRequest(_address_for_record(url, secrets), redaction.headers(headers), key)
 
 
 def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:
@@ -406,12 +407,6 @@ def _address_for_record(url: str, secrets: tuple[str, ...]) -> str:
         for name, _, value in [piece.partition("=")]
     ]
     return redact_text(f"{_without_user(place)}{mark}{'&'.join(pieces)}", secrets)
-
-
-def _headers_for_record(headers: tuple[tuple[str, str], ...], secrets: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The headers, with masked values if they are credentials by their names or contain one."""
-    credentials = (value for name, value in headers if is_secret_header(name))
-    return Redaction((*secrets, *map(without_scheme, credentials))).headers(headers)
 
 
 def _without_user(url: str) -> str:

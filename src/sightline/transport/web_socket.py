@@ -157,9 +157,6 @@ class MessageSocket:
         self._flush()
         self._limit_closing()
 
-    def abort(self) -> None:
-        abort(self._transport)
-
     def pause_reading(self) -> None:
         if not self._transport.is_closing() and self._transport.is_reading():
             self._transport.pause_reading()

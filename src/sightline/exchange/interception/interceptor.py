@@ -137,7 +137,8 @@ class Interceptor:
             raise
         exchange.settle_response()
         reply = _read_reply(exchange.request.dialect, response, body)
-        rule = self._rule_for_calls(exchange, reply)
+        calls = () if reply.fault is not None else tools_of(reply)
+        rule = self._holds.decide(self._subject(exchange, calls), "tool_calls") if calls else None
         if rule is None or rule.action == "pass":
             exchange.conclude()
             response.set_body(body)
@@ -161,12 +162,6 @@ class Interceptor:
         exchange.end(FinishedEnd(reply))
         return self._reply_response(exchange, data)
 
-    def _rule_for_calls(self, exchange: Exchange, reply: Reply) -> InterceptionRule | None:
-        calls = tools_of(reply)
-        if not calls or reply.fault is not None:
-            return None
-        return self._holds.decide(self._subject(exchange, calls), "tool_calls")
-
     # --- requests and tool calls ---
 
     async def _wait_for_decision(self, exchange: Exchange, hold: Hold) -> Release | UserReply:
@@ -183,7 +178,8 @@ class Interceptor:
                 raise drop_fault(reason)
             case Shutdown():
                 exchange.end(CancelledEnd("shutdown"))
-                raise _ending()
+                message = "Sightline is shutting down while the request is held"
+                raise Fault(Code.OVERLOADED, message, hint="Send the request again later.", status=503)
             case unreachable:
                 assert_never(unreachable)
 
@@ -231,11 +227,6 @@ def _drop_by_rule(rule: InterceptionRule, exchange: Exchange) -> Fault:
     reason = f"a rule drops it ({rule.filter})" if rule.filter else "a rule drops everything"
     exchange.end(DroppedEnd(reason))
     return drop_fault(reason)
-
-
-def _ending() -> Fault:
-    hint = "Send the request again later."
-    return Fault(Code.OVERLOADED, "Sightline is shutting down while the request is held", hint=hint, status=503)
 
 
 def _read_reply(spoken: str, response: ClientResponse, body: bytes) -> Reply:

@@ -27,7 +27,6 @@ from sightline.exchange.memory import Memory
 from sightline.exchange.outbound import facts_for
 from sightline.exchange.recording.exchange_record import RecordedExchange
 from sightline.exchange.recording.records import Records
-from sightline.exchange.request_counter import has_media
 from sightline.exchange.routing import choice_of
 from sightline.model.request import Request
 from sightline.tokens.calibration import digest_chain
@@ -111,25 +110,25 @@ class Viewer:
     records: Records
     catalog: Catalog
     memory: Memory
-    _views: BoundedCache[str, tuple[Hold, DocumentView]] = field(default_factory=lambda: BoundedCache(MOST_VIEWS))
+    _views: BoundedCache[Hold, DocumentView] = field(default_factory=lambda: BoundedCache(MOST_VIEWS))
     _recorded_states: BoundedCache[tuple[str, ...], DocumentState] = field(
         default_factory=lambda: BoundedCache(MOST_LOOKS)
     )
 
     async def view_hold(self, hold: Hold) -> DocumentState:
         """The state of a held document."""
-        if isinstance(hold, HeldRequest) and self._find_view(hold) is None:
+        if isinstance(hold, HeldRequest) and self._views.get(hold) is None:
             before = await self._before(hold.exchange, hold.choice)
-            if self._find_view(hold) is None:  # otherwise another task was faster
+            if self._views.get(hold) is None:  # otherwise another task was faster
                 self._clear()
-                self._views.put(hold.exchange, (hold, self._make_view(hold.choice, before, hold.request.headers)))
+                self._views.put(hold, self._make_view(hold.choice, before, hold.request.headers))
         return self.now(hold)
 
     def now(self, hold: Hold) -> DocumentState:
         """The same for a hold that was viewed before."""
         if not isinstance(hold, HeldRequest):
             return DocumentState(hold.draft, hold.draft.sections, hold.draft.validity)
-        view = self._find_view(hold) or self._make_view(hold.choice, None, hold.request.headers)
+        view = self._views.get(hold) or self._make_view(hold.choice, None, hold.request.headers)
         return view.of(hold.draft)
 
     async def view_recorded(self, exchange: RecordedExchange, spoken: str) -> DocumentState:
@@ -148,7 +147,7 @@ class Viewer:
     def measures(self, exchange: RecordedExchange) -> tuple[Facts, Estimator]:
         """The facts about the model that a recorded request was sent to, and its token estimator."""
         choice = self._choice(exchange.summary.provider, exchange.model, exchange.spoken)
-        return choice.facts, self.holds.estimator(choice)
+        return choice.facts, self.holds.counter.estimator(choice)
 
     async def _before(self, exchange: str, choice: ModelChoice) -> Request | None:
         """The previous request, if its cached prefix can be used by this provider and model; None otherwise."""
@@ -162,16 +161,12 @@ class Viewer:
 
     def _clear(self) -> None:
         """Drop the views of ended holds: their history may be large."""
-        for exchange, (hold, _) in self._views.items():
+        for hold in list(self._views):
             if not hold.is_open:
-                self._views.pop(exchange)
-
-    def _find_view(self, hold: Hold) -> DocumentView | None:
-        known = self._views.get(hold.exchange)
-        return known[1] if known is not None and known[0] is hold else None
+                self._views.pop(hold)
 
     def _make_view(self, choice: ModelChoice, before: Request | None, headers: TextHeaders = ()) -> DocumentView:
-        estimator = self.holds.estimator(choice)
+        estimator = self.holds.counter.estimator(choice)
         name, model = choice.provider_name, choice.model
         counted: list[CountedRequest | None] = []
 
@@ -181,9 +176,7 @@ class Viewer:
                 begun = None if known is None else CountedRequest(request.messages[: known[0]], request.tools, known[1])
                 counted.append(begun)
             estimator.continue_from(counted[0] if counted else None)
-            has_tools = request is not None and bool(request.tools)
-            media = request is not None and has_media(request)
-            estimator.calibrate(*self.memory.ratios(name, model, tools=has_tools, media=media))
+            self.holds.counter.calibrate(choice, request or Request())
 
         review = Review(estimator, facts_for(choice, headers), before, is_vendor=choice.has_vendor_rules)
         return DocumentView(review, calibrate, follows=before is not None)

@@ -340,23 +340,20 @@ def _response(recorded: RecordedExchange) -> JsonObject:
     status = recorded.summary.status if recorded.frames else 0
     # The body is recorded without its encoding, and the size of the encoded one is unknown.
     headers = [(name, value) for name, value in recorded.headers if name.lower() != "content-encoding"]
+    body = recorded.reply_body
+    kind = next((value for name, value in headers if name.lower() == "content-type"), "")
+    content = {"size": len(body), "mimeType": kind or "application/octet-stream", **_body_text(body, "encoding")}
     return {
         "status": status,
         "statusText": _phrase(status),
         "httpVersion": _PROTOCOL,
         "cookies": [],
         "headers": _pairs(headers),
-        "content": _content(recorded),
+        "content": content,
         "redirectURL": "",
         "headersSize": _UNKNOWN,
         "bodySize": _UNKNOWN,
     }
-
-
-def _content(recorded: RecordedExchange) -> JsonObject:
-    body = recorded.reply_body
-    kind = next((value for name, value in recorded.headers if name.lower() == "content-type"), "")
-    return {"size": len(body), "mimeType": kind or "application/octet-stream", **_body_text(body, "encoding")}
 
 
 def _body_text(body: bytes, mark: str) -> JsonObject:

@@ -371,14 +371,10 @@ class Redactor:
             lines.append(name + colon + b" " + self.replace_bytes(value.strip()) if name == b"data" else line)
         return b"\n".join(lines)
 
-    def finds(self, text: str) -> bool:
-        """Whether a text contains a value that was found."""
-        return self._replace_within(text) != text
-
     def check(self, texts: Iterable[str]) -> None:
         """Search what was written once more; raises a fault if a value is left."""
         for text in texts:
-            if self.finds(text):
+            if self._replace_within(text) != text:
                 hint = "Nothing was written. Leave the exchange out with a filter, or delete the section in question."
                 raise Fault(Code.CONFIG, "a value that was found would still be written", hint=hint)
 

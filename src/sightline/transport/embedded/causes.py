@@ -99,13 +99,12 @@ def unavailable(cause: Cause, detail: str = "") -> Fault:
 class ChildOrders(msgspec.Struct, frozen=True, kw_only=True):
     """What the child should do. Sent over its standard input, because arguments and environment are visible to others.
 
-    0 threads means half of the cores; without `weights`, the installed ones are used.
+    0 threads means half of the cores.
     """
 
     key: str
     threads: int
     context_window: int
-    weights: str = ""
 
     def __repr__(self) -> str:
         return f"Orders(threads={self.threads}, context_window={self.context_window})"
@@ -176,16 +175,14 @@ _TEXT, _LIST = 8, 9
 _CONTROL = 3
 
 
-def find_weights(given: str = "") -> Path | None:
-    """The given file, or otherwise the installed one; None if it does not exist."""
-    if given:
-        return _existing(Path(given))
+def find_weights() -> Path | None:
+    """The installed file of weights; None if there is none."""
     try:
         files = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
         return None
-    found = (_existing(Path(str(file.locate()))) for file in files if file.name.endswith(".gguf"))
-    return next((path for path in found if path), None)
+    found = (Path(str(file.locate())) for file in files if file.name.endswith(".gguf"))
+    return next((path for path in found if path.is_file()), None)
 
 
 def read_vocabulary(weights: Path) -> bytes:
@@ -251,7 +248,3 @@ def are_weights(path: Path) -> bool:
 def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None

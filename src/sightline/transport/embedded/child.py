@@ -76,9 +76,9 @@ def main() -> int:
 def serve(orders: ChildOrders) -> EngineServer:
     """Start the engine's server, and return it once it listens. Raises CannotServeError."""
     engine = load_engine()
-    weights = find_weights(orders.weights)
+    weights = find_weights()
     if weights is None:
-        raise CannotServeError("no_weights", orders.weights)
+        raise CannotServeError("no_weights")
     if not are_weights(weights):
         raise CannotServeError("bad_weights", f"{weights.name} is not a GGUF file")
     settings = engine.CommonParams()
@@ -93,7 +93,7 @@ def serve(orders: ChildOrders) -> EngineServer:
     try:
         return engine.Server(settings)  # type: ignore[no-any-return]
     except RuntimeError as error:
-        if not orders.weights and sha256_of(weights) != SHA256:
+        if sha256_of(weights) != SHA256:
             raise CannotServeError("bad_weights", f"{weights.name} has the wrong SHA-256") from error
         raise CannotServeError("start_failed", str(error)) from error
 
@@ -139,14 +139,18 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     avx2: bool | None
 
 
-def inspect(weights: str = "") -> Inspection:
+def inspect() -> Inspection:
     """Inspect this Python and this machine."""
     platform = sysconfig.get_platform()
-    found = find_weights(weights)
+    found = find_weights()
+    try:
+        version = metadata.version(ENGINE)
+    except metadata.PackageNotFoundError:
+        version = ""
     return Inspection(
         platform=platform,
         has_build=has_build(platform, str(sysconfig.get_config_var("SOABI"))),
-        engine=_version_of(ENGINE),
+        engine=version,
         weights=found.name if found else "",
         sha256=sha256_of(found) if found else "",
         openmp_problem=openmp_problem(platform),
@@ -154,15 +158,8 @@ def inspect(weights: str = "") -> Inspection:
     )
 
 
-def _version_of(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == [INSPECT]:
-        sys.stdout.buffer.write(msgspec.json.encode(inspect(*sys.argv[2:3])))
+        sys.stdout.buffer.write(msgspec.json.encode(inspect()))
     else:
         sys.exit(main())

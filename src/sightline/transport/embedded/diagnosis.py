@@ -36,7 +36,7 @@ class DiagnosisFinding:
 async def diagnose(model: EmbeddedModel, post: Post) -> list[DiagnosisFinding]:
     """Check every part, then start the model and let it count and answer."""
     try:
-        findings = [] if model.elsewhere else findings_of(await _inspect(model), own_weights=bool(model.weights))
+        findings = [] if model.elsewhere else findings_of(await _inspect(model))
     except Fault as fault:
         return [_failure("python", fault)]
     try:
@@ -55,9 +55,9 @@ async def diagnose(model: EmbeddedModel, post: Post) -> list[DiagnosisFinding]:
         return [*findings, _failure("answer", fault)]
 
 
-def findings_of(seen: Inspection, *, own_weights: bool = False) -> list[DiagnosisFinding]:
-    """The findings of an inspection. Weights that a user chose have no hash to compare with."""
-    return [_engine(seen), _weights(seen, own_weights=own_weights), _openmp(seen), _processor(seen)]
+def findings_of(seen: Inspection) -> list[DiagnosisFinding]:
+    """The findings of an inspection."""
+    return [_engine(seen), _weights(seen), _openmp(seen), _processor(seen)]
 
 
 def _engine(seen: Inspection) -> DiagnosisFinding:
@@ -67,14 +67,12 @@ def _engine(seen: Inspection) -> DiagnosisFinding:
     return DiagnosisFinding("engine", ok=False, detail=f"{text.message} ({seen.platform})", hint=text.hint)
 
 
-def _weights(seen: Inspection, *, own_weights: bool) -> DiagnosisFinding:
+def _weights(seen: Inspection) -> DiagnosisFinding:
     if not seen.weights:
         return DiagnosisFinding("weights", ok=False, detail=CAUSE_TEXTS["no_weights"].message, hint=INSTALL)
     if seen.sha256 == SHA256:
         return DiagnosisFinding("weights", ok=True, detail=f"{seen.weights}, SHA-256 as published")
     detail = f"{seen.weights} has SHA-256 {seen.sha256}"
-    if own_weights:
-        return DiagnosisFinding("weights", ok=None, detail=detail)
     return DiagnosisFinding("weights", ok=False, detail=detail, hint=CAUSE_TEXTS["bad_weights"].hint)
 
 
@@ -97,10 +95,9 @@ def _processor(seen: Inspection) -> DiagnosisFinding:
 
 
 async def _inspect(model: EmbeddedModel) -> Inspection:
-    chosen = [model.weights] if model.weights else []
     try:
         process = await asyncio.create_subprocess_exec(
-            model.python, "-P", "-m", CHILD, INSPECT, *chosen, env=dict(model.environment), stdout=PIPE, stderr=PIPE
+            model.python, "-P", "-m", CHILD, INSPECT, env=dict(model.environment), stdout=PIPE, stderr=PIPE
         )
     except OSError as error:
         raise unavailable("no_python", f"{model.python}: {error.strerror}") from error

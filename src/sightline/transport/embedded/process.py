@@ -183,10 +183,8 @@ class Running:
 
 
 class EmbeddedModel:
-    """The model `local`. With a `url`, it is one that is already running, and no process is started.
-
-    0 `threads` means half of the cores. `weights` is a file of weights to use in place of the installed one.
-    """
+    """The model `local`. With a `url`, it is one that is already running, and no process is started. 0 `threads` means
+    half of the cores."""
 
     def __init__(
         self,
@@ -197,12 +195,10 @@ class EmbeddedModel:
         context_window: int = WINDOW,
         make_key: Callable[[], str],
         url: str = "",
-        weights: str = "",
         start_timeout: float = 60.0,
     ) -> None:
         self.python = python
         self.environment = child_environment(environment)
-        self.weights = weights
         self._threads = threads
         self._context_window = context_window
         self._make_key = make_key
@@ -292,9 +288,7 @@ class EmbeddedModel:
         except OSError as error:
             raise unavailable("no_python", f"{self.python}: {error.strerror}") from error
         self._key, self._has_answered = self._make_key(), False
-        orders = ChildOrders(
-            key=self._key, threads=self._threads, context_window=self._context_window, weights=self.weights
-        )
+        orders = ChildOrders(key=self._key, threads=self._threads, context_window=self._context_window)
         child.write(msgspec.json.encode(orders) + b"\n")
         child.limit(self._start_timeout)
         return child
