@@ -14,8 +14,14 @@ from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.choices import CallIds, write_token
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.raw.carrier import OwnFields, carrier_kind, without_place, write_beside
-from sightline.dialects.raw.content import ContentWriter, write_signature
+from sightline.dialects.raw.content import (
+    ContentWriter,
+    OwnFields,
+    carrier_kind,
+    without_place,
+    write_beside,
+    write_signature,
+)
 from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, error_object, write_finish
 from sightline.dialects.streaming import PartEvent
 from sightline.dialects.tool_names import as_function_arguments, flat_name
