@@ -41,11 +41,11 @@ from sightline.dialects.fields import compact, object_at, objects_in
 from sightline.dialects.json_schemas import type_problems
 from sightline.dialects.option_table import USER_ID, looks_like_a_person
 from sightline.dialects.tool_names import NameRule
-from sightline.dialects.validity import argument_problems, empty_problems, no_messages, pairing_problems, tool_problems
+from sightline.dialects.validity import argument_problems, no_messages, pairing_problems, tool_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import FunctionTool, Message, OpaqueTool, Request, SchemaFormat, parts_of
+from sightline.model.request import FunctionTool, OpaqueTool, Request, SchemaFormat, parts_of
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -72,11 +72,16 @@ def problems(request: Request) -> list[Problem]:
 
 def _order_problems(request: Request) -> Iterator[Problem]:
     count = leading_count(request.messages)
-    spoken = request.messages[count:]
-    if spoken and spoken[0].role == "assistant":
-        yield Problem(spoken[0].at, "some platforms want the first message to be the user's", "warning")
+    if count < len(request.messages) and request.messages[count].role == "assistant":
+        text = "some platforms want the first message to be the user's"
+        yield Problem(request.messages[count].at, text, "warning")
     for message in request.messages:
-        yield from _late_results(message)
+        is_late = False
+        for part in message.parts:
+            if not isinstance(part, ToolResult):
+                is_late = is_late or not isinstance(part, CacheBreakpoint)
+            elif is_late:
+                yield Problem(part.at, "tool results must come before anything else in their message")
 
 
 def vendor_problems(document: Json) -> list[Problem]:
@@ -118,21 +123,11 @@ def _user_problems(body: JsonObject) -> Iterator[Problem]:
         yield Problem("/metadata/user_id", text, rule=USER_ID)
 
 
-def _late_results(message: Message) -> Iterator[Problem]:
-    is_late = False
-    for part in message.parts:
-        if isinstance(part, ToolResult):
-            if is_late:
-                yield Problem(part.at, "tool results must come before anything else in their message")
-        elif not isinstance(part, CacheBreakpoint):
-            is_late = True
-
-
 def _pairing_problems(request: Request) -> list[Problem]:
     """Calls and results that do not match; in a continued thread, only the server knows the calls."""
     thread = request.extras.get("thread")
     is_continued = isinstance(thread, dict) and thread.get("type") == "continue"
-    unpaired = [] if is_continued else pairing_problems(_without_order(request), adjacent=True)
+    unpaired = [] if is_continued else list(pairing_problems(_without_order(request), adjacent=True))
     known = {problem.pointer for problem in unpaired}
     return [*unpaired, *(problem for problem in _duplicate_call_ids(request) if problem.pointer not in known)]
 
@@ -170,7 +165,12 @@ def _empty_problems(request: Request) -> Iterator[Problem]:
     allowed = {"/system"}
     if last is not None and last.role == "assistant":
         allowed |= {last.at, *(part.at for part in last.parts if last.bare)}
-    yield from (problem for problem in empty_problems(request, whitespace=True) if problem.pointer not in allowed)
+    for message in request.messages:
+        if message.at not in allowed and all(isinstance(part, CacheBreakpoint) for part in message.parts):
+            yield Problem(message.at, "this message has no content")
+        for part in message.parts:
+            if isinstance(part, Text) and not part.text.strip() and part.at not in allowed:
+                yield Problem(part.at, "this text is empty")
 
 
 def _part_problems(part: Part) -> Iterator[Problem]:
