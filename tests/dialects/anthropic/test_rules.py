@@ -4,7 +4,7 @@ import pytest
 
 from sightline.dialects.anthropic import problems, vendor_problems
 from sightline.dialects.anthropic.request import read_request
-from sightline.model.parts import Text, ToolCall
+from sightline.model.parts import CacheBreakpoint, Text, ToolCall
 from sightline.model.request import Message, Request
 
 ASK = {"role": "user", "content": "go"}
@@ -108,6 +108,8 @@ def test_text_must_not_be_blank():
     blank = {"type": "text", "text": " \n"}
     assert found(ASK, user(blank)) == [("/messages/1/content/0", "error")]
     assert found(ASK, user()) == [("/messages/1", "error")]
+    marked = Request(messages=(Message("user", (CacheBreakpoint(),), at="/marked"), Message("user", (Text("a"),))))
+    assert [problem.pointer for problem in problems(marked)] == ["/marked", "/max_tokens"]
     nested = result(content=[blank])
     assert found(ASK, assistant(call()), user(nested)) == [("/messages/2/content/0/content/0", "error")]
     assert found(ASK, assistant(call()), user(result(content=""))) == []
