@@ -277,31 +277,24 @@ class _StrictConverter:
 WHY = "strict schemas require it"
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where a dialect has the fields of a tool, and the schema of the answer."""
-
-    tool: str
-    output: str
-
-
-_PLACES: Mapping[str, _Places] = {
-    "openai-responses": _Places("/tools/{}", "/text/format/schema"),
-    "openai-chat": _Places("/tools/{}/function", "/response_format/json_schema/schema"),
+_PLACES: Mapping[str, tuple[str, str]] = {
+    "openai-responses": ("/tools/{}", "/text/format/schema"),
+    "openai-chat": ("/tools/{}/function", "/response_format/json_schema/schema"),
 }
+"""Where a dialect has the fields of a tool, and the schema of the answer."""
 
 
 def with_strict_schemas(request: Request, dialect: str, report: Report) -> Request:
     """The request with its strict schemas made valid, each change reported as an addition. A schema that cannot be made
     valid is no longer strict, which is reported as a loss. A request that was read from this dialect stays as it was
     written."""
-    places = _PLACES.get(dialect)
-    if places is None or request.dialect == dialect:
+    if dialect not in _PLACES or request.dialect == dialect:
         return request
-    tools = tuple(_tool(tool, places.tool.format(n), report) for n, tool in enumerate(request.tools))
+    tool_at, output_at = _PLACES[dialect]
+    tools = tuple(_tool(tool, tool_at.format(n), report) for n, tool in enumerate(request.tools))
     options = request.options
     if isinstance(options.format, SchemaFormat) and options.format.strict:
-        made = _schema(options.format.schema, places.output, report)
+        made = _schema(options.format.schema, output_at, report)
         changed = {"strict": False} if made is None else {"schema": made}
         options = msgspec.structs.replace(options, format=msgspec.structs.replace(options.format, **changed))
     return msgspec.structs.replace(request, tools=tools, options=options)

@@ -127,32 +127,17 @@ def fit_tier(options: Options, tiers: Tiers, report: Report, dialect: str) -> Op
 
 Kind = Literal["int", "number", "str", "bool", "strings", "object", "list"]
 
+_KIND_OF_TYPE: Mapping[object, Kind] = {
+    int | None: "int",
+    int | float | None: "number",
+    str | None: "str",
+    bool | None: "bool",
+    tuple[str, ...] | None: "strings",
+    dict[str, Json] | None: "object",
+    list[Json] | None: "list",
+}
 KINDS: Mapping[str, Kind] = {
-    "max_tokens": "int",
-    "temperature": "number",
-    "top_p": "number",
-    "top_k": "number",
-    "stop": "strings",
-    "seed": "int",
-    "presence_penalty": "number",
-    "frequency_penalty": "number",
-    "logit_bias": "object",
-    "logprobs": "bool",
-    "top_logprobs": "int",
-    "n": "int",
-    "verbosity": "str",
-    "cache_key": "str",
-    "cache_retention": "str",
-    "store": "bool",
-    "include": "strings",
-    "previous_response_id": "str",
-    "metadata": "object",
-    "user": "str",
-    "safety_identifier": "str",
-    "service_tier": "str",
-    "safety_settings": "list",
-    "stream": "bool",
-    "include_usage": "bool",
+    field.name: _KIND_OF_TYPE[field.type] for field in msgspec.structs.fields(Options) if field.type in _KIND_OF_TYPE
 }
 """The options that are plain values; `format` and `reasoning` are structured and are read by each dialect itself."""
 

@@ -263,19 +263,15 @@ def read_settings(body: JsonObject) -> tuple[Options, JsonObject]:
 
 
 def _read_format(body: JsonObject) -> OutputFormat | None:
-    for at in _FORMATS:
-        value = _format_at(body, at)
+    config = object_at(body, "output_config")
+    for holder, above, key in ((config, "/output_config", "format"), (body, "", "output_format")):
+        at = f"{above}/{key}"
+        value = opt_object(holder, key, above)
         if value is not None and value.get("type") == "json_schema":
             schema = opt_object(value, "schema", at)
             if schema is not None:
                 return SchemaFormat(schema, at=at, extras=rest(value, _FORMAT))
     return None
-
-
-def _format_at(body: JsonObject, at: str) -> JsonObject | None:
-    if at == "/output_format":
-        return opt_object(body, "output_format", "")
-    return opt_object(opt_object(body, "output_config", "") or {}, "format", "/output_config")
 
 
 def _unread(body: JsonObject, holders: dict[str, JsonObject], options: Options) -> JsonObject:

@@ -318,7 +318,9 @@ class ChatMachine(Machine):
         number = value.get("index")
         choice = self._choices.get(number) if type(number) is int else None
         if choice is None:
-            choice = self._choice_for(value, position, f"/{index}/choices/{position}")
+            at = f"/{index}/choices/{position}"
+            number = read_index(value, position, at)
+            choice = self._choices.setdefault(number, _Choice(number, at))
         delta = value.get("delta")
         if (
             type(delta) is dict
@@ -333,13 +335,6 @@ class ChatMachine(Machine):
                 events.append(event)
                 return
         self._whole_choice(value, choice, f"/{index}/choices/{position}", events)
-
-    def _choice_for(self, value: JsonObject, position: int, at: str) -> _Choice:
-        number = read_index(value, position, at)
-        choice = self._choices.get(number)
-        if choice is None:
-            choice = self._choices[number] = _Choice(number, at)
-        return choice
 
     def _whole_choice(self, value: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if not value.keys() <= self._choice_keys:

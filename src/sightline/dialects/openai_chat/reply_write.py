@@ -162,12 +162,6 @@ def _is_withheld(part: Thinking) -> bool:
     return part.redacted and not thinking_words(part)
 
 
-def write_audio(part: Audio) -> JsonObject:
-    """Spoken output."""
-    data = part.source.data if isinstance(part.source, Inline) else None
-    return compact({"id": part.id, "data": data, "transcript": part.transcript, **part.extras})
-
-
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -371,7 +365,9 @@ class ChatStreamWriter(TextFraming):
         choice = self._choice(number)
         match value:
             case Audio():
-                return self._delta(number, {"audio": write_audio(value)})
+                data = value.source.data if isinstance(value.source, Inline) else None
+                audio = compact({"id": value.id, "data": data, "transcript": value.transcript, **value.extras})
+                return self._delta(number, {"audio": audio})
             case Thinking():
                 words = thinking_words(value)
                 entry = self._thinking_entry(ThinkingReceived(part, words, number, at=value.at)) if words else None

@@ -54,11 +54,6 @@ _PATCH_RESULT = ("status", "output")
 # --- calls ---
 
 
-def is_own_item_id(call: ToolCall) -> bool:
-    """Whether the item of a built-in tool's call has an id that the API could have given it."""
-    return (call.item or "").startswith(f"{BY_KIND[call.kind].stem}_")
-
-
 def is_client_call(item: JsonObject) -> bool:
     """Whether the client runs what this item asks for. A shell in a container and a hosted search run elsewhere."""
     tool = BY_CALL.get(str(item.get("type")))
@@ -161,14 +156,11 @@ def read_output(item: JsonObject, at: str) -> ToolResult | None:
     if call_id is None and tool.kind == "local_shell" and isinstance(item_id, str):
         # The API's schema names the call here by `id`; clients send `call_id` as everywhere else.
         call_id, item_id, extras = item_id, None, {**extras, "call_id": None}
-    if not isinstance(call_id, str) or not isinstance(item_id, (str, type(None))) or _is_hosted_search(item):
+    is_hosted = tool.kind == "tool_search" and item.get("execution") != "client"
+    if not isinstance(call_id, str) or not isinstance(item_id, (str, type(None))) or is_hosted:
         return None
     result = ToolResult(call_id, kind=tool.kind, item=item_id, at=at, extras=extras)
     return msgspec.structs.replace(result, **_read_content(tool, item, at, extras))
-
-
-def _is_hosted_search(item: JsonObject) -> bool:
-    return item["type"] == "tool_search_output" and item.get("execution") != "client"
 
 
 def _read_content(tool: ClientTool, item: JsonObject, at: str, extras: JsonObject) -> dict[str, object]:

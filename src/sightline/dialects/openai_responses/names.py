@@ -40,18 +40,8 @@ UNSIGNED = ""
 BOOKKEEPING = frozenset(
     {
         # identity and state of items and replies
-        *(
-            "id",
-            "object",
-            "type",
-            "role",
-            "status",
-            "phase",
-            "created_at",
-            "completed_at",
-            "sequence_number",
-            "obfuscation",
-        ),
+        *("id", "object", "type", "role", "status", "phase", "created_at", "completed_at", "sequence_number"),
+        *("obfuscation",),
         *("client_metadata", "internal_chat_message_metadata_passthrough", "stream_options", "include_obfuscation"),
         *("billing", "tool_usage", "end_turn", "caller", "created_by", "execution", "logprobs", "generate"),
         *("max_output_length",),  # of a shell, repeated beside its output

@@ -152,7 +152,6 @@ class OpenReasoning:
                 self._has_summary = self._has_summary or summary
                 self._emit(f"{self._into.part}.added", {**self._piece_place(), "part": self._piece("")})
             self._current_piece = summary, piece
-            text = text
         self._fragments.append(text)
         if text:
             self._emit(f"{self._into.text}.delta", {**self._piece_place(), "delta": text})
@@ -401,10 +400,8 @@ class Output:
             self._close_client_call(item, status)
         elif isinstance(item, OpenReasoning):
             if not item.is_signed:
-                place, why = (
-                    f"/output/{len(self.items)}/encrypted_content",
-                    "the next turn must know that it is not signed",
-                )
+                place = f"/output/{len(self.items)}/encrypted_content"
+                why = "the next turn must know that it is not signed"
                 self._report.add(place, "signature of reasoning that is not signed", why, "identity")
             self._emit_item_done(item.close())
         elif item is not None:

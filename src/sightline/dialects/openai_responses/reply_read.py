@@ -196,15 +196,16 @@ class ResponsesMachine(Machine):
         place, kind = self._item_place(document, item, index, is_new=True), item.get("type")
         part = place * STRIDE
         self._snapshots.place(item, place)
-        if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._snapshots.calls:
+        if part in self._snapshots.calls:
+            return []
+        if kind in (*CALLS,) and isinstance(item.get("name"), str):
             begun = call_begun(item, part, at)
-            self._snapshots.calls.add(part)
-            return [begun]
-        if is_client_call(item) and part not in self._snapshots.calls:
+        elif is_client_call(item):
             begun = client_call_begun(item, part, at)
-            self._snapshots.calls.add(part)
-            return [begun]
-        return []
+        else:
+            return []
+        self._snapshots.calls.add(part)
+        return [begun]
 
     def _on_item_done(self, document: JsonObject, index: int) -> list[StreamEvent]:
         item = as_object(document.get("item"), f"/{index}/item")
@@ -281,7 +282,8 @@ class ResponsesMachine(Machine):
 
     def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
         """The place in the output of an item that begins, or that arrives as a whole."""
-        family, names = _item_kind(item.get("type")), names_of(item)
+        kind, names = str(item.get("type")), names_of(item)
+        family = _CALL if kind in CALLS else kind  # by which a frame without any id is matched with earlier frames
         place = opt_int(document, "output_index", f"/{index}")
         if place is None:
             place = self._snapshots.place_of(names)
@@ -318,11 +320,6 @@ class ResponsesMachine(Machine):
         self._latest[family] = place
         self._next = max(self._next, place + 1)
         return place
-
-
-def _item_kind(kind: Json) -> str:
-    """The kind by which a frame without any id is matched with earlier frames about the same item."""
-    return _CALL if str(kind) in CALLS else str(kind)
 
 
 def _key(document: JsonObject, whole: str) -> str:

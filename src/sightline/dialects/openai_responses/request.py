@@ -7,7 +7,7 @@ from typing import TypeGuard
 import msgspec
 from msgspec.structs import replace
 
-from sightline.dialects.conversation import with_ids, with_policy, with_user_message
+from sightline.dialects.conversation import plain_text, with_ids, with_policy, with_user_message
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_str, rest, str_of, unknown, wrong
 from sightline.dialects.openai_responses.client_tools import (
@@ -15,7 +15,6 @@ from sightline.dialects.openai_responses.client_tools import (
     BY_KIND,
     BY_OUTPUT,
     complete_call,
-    is_own_item_id,
     read_call,
     read_output,
     write_call,
@@ -248,7 +247,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         document["instructions"] = instructions
         messages = messages[1:]
     if same and len(messages) == 1 and messages[0].at == "/input" and messages[0].bare:
-        document["input"] = "".join(part.text for part in messages[0].parts if isinstance(part, Text))
+        document["input"] = plain_text(messages[0].parts)
     else:
         items = [item for message in messages for item in writer.items(message)]
         if items or not (same and names_state(request)):
@@ -291,7 +290,7 @@ class ItemWriter:
             if message.at != "/instructions":
                 return None
             if message.bare:
-                return "".join(part.text for part in message.parts if isinstance(part, Text))
+                return plain_text(message.parts)
             is_whole = all(part.at.startswith("/instructions/") for part in message.parts)
             return self._content.parts(message.parts) if is_whole else None
         match message.parts:
@@ -396,7 +395,8 @@ class ItemWriter:
         """The item of a built-in tool's call; None for other calls, and if the item cannot hold the arguments."""
         if call.kind not in BY_KIND:
             return None
-        item_id = call.item if is_own_item_id(call) else self._item_id(call)
+        is_own_id = (call.item or "").startswith(f"{BY_KIND[call.kind].stem}_")  # the API could have given it
+        item_id = call.item if is_own_id else self._item_id(call)
         head = compact({"id": item_id, "call_id": self._call_id(call)})
         item = write_call(call.kind, call.arguments, head)
         if item is None:
