@@ -180,6 +180,12 @@ def provider_fault(
     )
 
 
+def reclassify(fault: Fault, code: Code) -> None:
+    """Give a fault another code, and the hint of that code."""
+    fault.code = code
+    fault.hint = HINTS[code]
+
+
 def _readable_message(message: str) -> str:
     """The provider's message; for a web page, its title."""
     title = _TITLE.search(message, 0, _READ) if is_page(message) else None

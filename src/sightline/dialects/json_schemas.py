@@ -5,7 +5,7 @@ object has no additional properties, `anyOf` replaces `oneOf`, a `default` is le
 models takes it). A schema that cannot be expressed differently, such as an object with any keys, cannot be strict.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -41,6 +41,15 @@ JSON_SCHEMA = SchemaKeys(
     frozenset({"anyOf", "oneOf", "allOf", "prefixItems"}),
     frozenset({"items", "additionalProperties", "not", "if", "then", "else"}),
 )
+STRING: JsonObject = {"type": "string"}
+INTEGER: JsonObject = {"type": "integer"}
+
+
+def object_schema(required: Iterable[str], **properties: Json) -> JsonObject:
+    """The schema of an object with these properties."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
 SchemaRule = Callable[[JsonObject, str], JsonObject]
 """A node of a schema and its path -> the node as it should be."""
 

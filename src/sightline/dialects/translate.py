@@ -56,7 +56,9 @@ def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts:
     options = request.options
     if options.reasoning is not None and is_wanted(options.reasoning):
         reasoning = options.reasoning
-        if target.reasoning == "mode" and not _forces_call(request):
+        # Anthropic does not allow a forced call together with thinking.
+        forces_call = request.tool_choice is not None and request.tool_choice.mode in ("required", "named")
+        if target.reasoning == "mode" and not forces_call:
             reasoning = _switch_on(reasoning, facts)
         if source.reasoning == "mode" and reasoning.summary is None and "auto" in target.support.summaries:
             # A client of Anthropic's API sees what its model thinks unless it asks not to.
@@ -92,11 +94,6 @@ def _switch_on(reasoning: Reasoning, facts: Facts | None) -> Reasoning:
 def _with_added(reasoning: Reasoning, **added: str | int) -> Reasoning:
     places = reasoning.places | dict.fromkeys(added, ADDED)
     return msgspec.structs.replace(reasoning, **added, places=places)
-
-
-def _forces_call(request: Request) -> bool:
-    """Whether the request forces a call, which Anthropic does not allow together with thinking."""
-    return request.tool_choice is not None and request.tool_choice.mode in ("required", "named")
 
 
 def _will_reason(options: Options, facts: Facts | None) -> bool:

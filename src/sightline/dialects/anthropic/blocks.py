@@ -272,7 +272,8 @@ class BlockWriter:
             if isinstance(part, (Text, Refusal, CacheBreakpoint, Thinking)):
                 kept.append(part)
             elif not isinstance(part, Opaque) or not part.mirrored:
-                self._report.lose(part.at, f"a {_kind(part)} in a system message", "it takes text only", "content")
+                what = f"a {type(part).__name__.lower()} in a system message"
+                self._report.lose(part.at, what, "it takes text only", "content")
         return self.write(tuple(kept))
 
     def trim_end(self) -> None:
@@ -313,7 +314,7 @@ class BlockWriter:
                 lose_unknown(part, NAME, self._report)
                 return None
             case Audio() | CacheBreakpoint():
-                self._report.lose(part.at, _kind(part), f"{NAME} does not take it here", "content")
+                self._report.lose(part.at, type(part).__name__.lower(), f"{NAME} does not take it here", "content")
                 return None
             case unreachable:
                 assert_never(unreachable)
@@ -425,7 +426,3 @@ def bare_text(blocks: list[Json]) -> str | None:
         return None
     text = block.get("text")
     return text if isinstance(text, str) else None
-
-
-def _kind(part: Part) -> str:
-    return type(part).__name__.lower()

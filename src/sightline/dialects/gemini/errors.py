@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from sightline.dialects.fault_codes import HINTS, status_of
-from sightline.dialects.faults import provider_fault
+from sightline.dialects.fault_codes import status_of
+from sightline.dialects.faults import provider_fault, reclassify
 from sightline.dialects.fields import word_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
@@ -56,9 +56,9 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     if delay is not None and fault.retry_after is None:
         fault.retry_after = delay
     if any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
-        _reclassify(fault, Code.AUTH)
+        reclassify(fault, Code.AUTH)
     elif known_status == 429 and fault.code in (Code.QUOTA, Code.RATE_LIMITED):
-        _reclassify(fault, _code_of_429(fault, details))
+        reclassify(fault, _code_of_429(fault, details))
     return fault
 
 
@@ -111,8 +111,3 @@ def _delay(detail: JsonObject) -> float | None:
     delay = detail.get("retryDelay")
     match = _DELAY.fullmatch(delay) if isinstance(delay, str) else None
     return None if match is None else float(match[1])
-
-
-def _reclassify(fault: Fault, code: Code) -> None:
-    fault.code = code
-    fault.hint = HINTS[code]

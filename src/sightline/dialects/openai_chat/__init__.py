@@ -74,8 +74,10 @@ def vendor_problems(document: Json) -> list[Problem]:
             problem
             for index, message in objects_in(body.get("messages"))
             for number, call in objects_in(message.get("tool_calls"))
-            for problem in openai_rules.call_problems(
-                object_at(call, "function"), f"/messages/{index}/tool_calls/{number}/function"
+            for problem in openai_rules.name_problems(
+                object_at(call, "function").get("name"),
+                f"/messages/{index}/tool_calls/{number}/function",
+                "name of a call",
             )
         ),
     ]

@@ -78,7 +78,7 @@ def vendor_problems(document: Json) -> list[Problem]:
 def _item_problems(item: JsonObject, index: int) -> Iterator[Problem]:
     match item.get("type"):
         case "function_call" | "custom_tool_call":
-            yield from openai_rules.call_problems(item, f"/input/{index}")
+            yield from openai_rules.name_problems(item.get("name"), f"/input/{index}", "name of a call")
         case "additional_tools":
             yield from openai_rules.tool_problems(item.get("tools"), f"/input/{index}/tools", is_nested=False)
         case _:

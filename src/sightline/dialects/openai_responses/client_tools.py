@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sightline.dialects.fields import as_object, compact, from_url, rest, to_url
+from sightline.dialects.json_schemas import INTEGER, STRING, object_schema
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.tool_names import arguments_object
 from sightline.model.json import Json, JsonObject
@@ -246,31 +247,24 @@ def _write_text_result(result: ToolResult, kind: ToolKind, report: Report) -> Js
 
 # --- the tools themselves ---
 
-_STRING: JsonObject = {"type": "string"}
-_NUMBER: JsonObject = {"type": "integer"}
-
-
-def _object(required: list[Json], **properties: Json) -> JsonObject:
-    return {"type": "object", "properties": properties, "required": required}
-
 
 def _list_of(items: JsonObject, description: str) -> JsonObject:
     return {"type": "array", "items": items, "description": description}
 
 
-_POINT = _object(["x", "y"], x=_NUMBER, y=_NUMBER)
-_ACTION: JsonObject = _object(
+_POINT = object_schema(["x", "y"], x=INTEGER, y=INTEGER)
+_ACTION: JsonObject = object_schema(
     ["type"],
     type={
         "type": "string",
         "enum": ["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"],
     },
-    x=_NUMBER,
-    y=_NUMBER,
+    x=INTEGER,
+    y=INTEGER,
     button={"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
-    scroll_x=_NUMBER,
-    scroll_y=_NUMBER,
-    keys=_list_of(_STRING, "Keys to press, or to hold during the action."),
+    scroll_x=INTEGER,
+    scroll_y=INTEGER,
+    keys=_list_of(STRING, "Keys to press, or to hold during the action."),
     text={"type": "string", "description": "What to type."},
     path=_list_of(_POINT, "The points of a drag."),
 )
@@ -280,21 +274,21 @@ _FUNCTIONS: Mapping[str, FunctionTool] = {
     "local_shell": FunctionTool(
         "local_shell",
         "Run a command on the user's machine and return its output.",
-        _object(
+        object_schema(
             ["command"],
-            command=_list_of(_STRING, "The program and its arguments."),
-            working_directory=_STRING,
-            timeout_ms=_NUMBER,
-            env={"type": "object", "description": "Environment variables to set.", "additionalProperties": _STRING},
+            command=_list_of(STRING, "The program and its arguments."),
+            working_directory=STRING,
+            timeout_ms=INTEGER,
+            env={"type": "object", "description": "Environment variables to set.", "additionalProperties": STRING},
         ),
     ),
     "shell": FunctionTool(
         "shell",
         "Run shell commands, in order, and return the standard output, standard error and exit code of each.",
-        _object(
+        object_schema(
             ["commands"],
-            commands=_list_of(_STRING, "The commands to run."),
-            timeout_ms=_NUMBER,
+            commands=_list_of(STRING, "The commands to run."),
+            timeout_ms=INTEGER,
             max_output_length={"type": "integer", "description": "The most characters to return from each command."},
         ),
     ),
@@ -302,14 +296,16 @@ _FUNCTIONS: Mapping[str, FunctionTool] = {
         "apply_patch",
         "Create, update or delete one file. `diff` is a V4A diff: lines to add begin with +, lines to remove with -, "
         "and @@ lines say where; for a new file every line begins with +.",
-        _object(
+        object_schema(
             ["type", "path"],
             type={"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
-            path=_STRING,
+            path=STRING,
             diff={"type": "string", "description": "The change; none where a file is deleted."},
         ),
     ),
-    "computer": FunctionTool("computer", _COMPUTER, _object(["actions"], actions=_list_of(_ACTION, "What to do."))),
+    "computer": FunctionTool(
+        "computer", _COMPUTER, object_schema(["actions"], actions=_list_of(_ACTION, "What to do."))
+    ),
     "computer_use_preview": FunctionTool(
         "computer", _COMPUTER.replace("runs actions in order", "is one action"), _ACTION
     ),

@@ -328,12 +328,9 @@ class Output:
         self._open = reasoning
         return reasoning
 
-    def sign_next(self, signature: str | None, signed_by: str | None) -> None:
-        """Add the signature over the next part, which has no field for it here."""
-        self._write_signature_item(signature, signed_by, NEXT)
-
-    def _write_signature_item(self, signature: str | None, signed_by: str | None, bound: str) -> None:
-        """Write a reasoning item that consists only of its signature."""
+    def sign_alone(self, signature: str | None, signed_by: str | None, bound: str = NEXT) -> None:
+        """Write a reasoning item that consists only of its signature: usually one over the next part, which has no
+        field for it here."""
         self.close()
         item_id = self._id("rs")
         encrypted = write_signature(signature, signed_by, bound, item_id)
@@ -376,13 +373,13 @@ class Output:
         """Add a part that arrives as a whole."""
         match value:
             case Thinking():
-                self._write_signature_item(value.signature, value.signed_by, REDACTED)
+                self.sign_alone(value.signature, value.signed_by, REDACTED)
             case Opaque(dialect="openai-responses", value=dict(item)):
                 self.close()
                 self._whole(item)
             case Image(source=Inline(media_type, data)) if media_type in _PICTURES:
                 if value.signature is not None:
-                    self.sign_next(value.signature, value.signed_by)
+                    self.sign_alone(value.signature, value.signed_by)
                 self.close()
                 picture: JsonObject = {"id": self._id("ig"), "type": "image_generation_call", "status": "completed"}
                 self._whole({**picture, "output_format": _PICTURES[media_type], "result": data})

@@ -289,7 +289,7 @@ class ResponsesStreamWriter(TextFraming):
             ):
                 # A call has no field for a signature, so that is written first; an empty text consists only of its
                 # signature.
-                self._output().sign_next(event.signature, event.signed_by)
+                self._output().sign_alone(event.signature, event.signed_by)
                 if isinstance(self._awaiting_signature, TextReceived):
                     self._awaiting_signature = None
                 self._release()

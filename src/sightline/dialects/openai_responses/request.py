@@ -63,7 +63,11 @@ def read_request(document: Json) -> Request:
     body = as_object(document, "")
     options, spare = read_all(body)
     tools = read_tools(body.get("tools"), "/tools")
-    messages = [*_read_instructions(body), *_read_input(body, tools)]
+    messages: list[Message] = []
+    if body.get("instructions") is not None:
+        parts, bare = read_content(body["instructions"], "/instructions")
+        messages.append(Message("system", parts, bare=bare, at="/instructions"))
+    messages += _read_input(body, tools)
     return Request(
         model=opt_str(body, "model", "") or "",
         messages=tuple(messages),
@@ -74,14 +78,6 @@ def read_request(document: Json) -> Request:
         dialect=NAME,
         extras={**rest(body, _REQUEST), **spare},
     )
-
-
-def _read_instructions(body: JsonObject) -> list[Message]:
-    content = body.get("instructions")
-    if content is None:
-        return []
-    parts, bare = read_content(content, "/instructions")
-    return [Message("system", parts, bare=bare, at="/instructions")]
 
 
 def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
@@ -95,14 +91,11 @@ def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
     if type(value) is not list:
         raise wrong(value, "/input", "a string or a list of items")
     items = [as_object(item, f"/input/{index}") for index, item in enumerate(value)]
-    hosted = frozenset(str(item.get("call_id")) for item in items if _is_hosted(item))
+    # Calls of built-in tools that the client does not run: their results stay opaque.
+    calls = [item for item in items if str(item.get("type")) in BY_CALL]
+    hosted = frozenset(str(item.get("call_id")) for item in calls if read_call(item, "") is None)
     messages = [_read_item(item, f"/input/{index}", tools, hosted) for index, item in enumerate(items)]
     return _with_call_ids(messages)
-
-
-def _is_hosted(item: JsonObject) -> bool:
-    """Whether an item is a call of a built-in tool that the client does not run: its result stays opaque."""
-    return str(item.get("type")) in BY_CALL and read_call(item, "") is None
 
 
 def _with_call_ids(messages: list[Message]) -> list[Message]:
