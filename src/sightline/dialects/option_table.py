@@ -12,7 +12,7 @@ import msgspec
 from sightline.dialects.fields import any_number, whole_number, wrong
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
-from sightline.model.request import Options
+from sightline.model.request import Options, Reasoning
 
 USER_ID = "user_id"
 """The rule for ids that must not identify a person."""
@@ -265,6 +265,14 @@ def _check_kind(value: Json, kind: Kind, at: str) -> object:
     if number is None:
         raise wrong(value, at, expected)
     return number
+
+
+def reasoning_of(at: str, extras: JsonObject, **found: tuple[str | int | None, str]) -> Reasoning:
+    """The reasoning settings that were read, each given with its place; those that are None are not set."""
+    known = {name: (value, place) for name, (value, place) in found.items() if value is not None}
+    values = {name: value for name, (value, _) in known.items()}
+    places = {name: place for name, (_, place) in known.items()}
+    return msgspec.structs.replace(Reasoning(at=at, extras=extras), **values, places=places)
 
 
 def options_of(found: Mapping[str, object], places: dict[str, str]) -> Options:

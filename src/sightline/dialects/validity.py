@@ -7,7 +7,7 @@ from sightline.dialects.conversation import SYSTEM_ROLES
 from sightline.dialects.dialect import Problem
 from sightline.dialects.tool_names import NameRule, arguments_object, flat_name
 from sightline.model.parts import CacheBreakpoint, Part, ToolCall, ToolResult
-from sightline.model.request import OpaqueTool, Request, parts_of
+from sightline.model.request import OpaqueTool, Request
 
 TOOL_NAME = "tool_name"
 """The rule for the names of tools."""
@@ -52,15 +52,6 @@ def no_messages(request: Request, at: str) -> list[Problem]:
     if any(message.role not in SYSTEM_ROLES for message in request.messages):
         return []
     return [Problem(at, "there is no message to answer")]
-
-
-def argument_problems(request: Request) -> list[Problem]:
-    """Arguments of function calls that are not a JSON object."""
-    return [
-        Problem(part.at, f"the arguments of {part.name!r} are not a JSON object")
-        for part in parts_of(request.messages)
-        if isinstance(part, ToolCall) and part.kind != "custom" and not is_object(part.arguments)
-    ]
 
 
 def is_object(text: str) -> bool:

@@ -41,7 +41,7 @@ from sightline.dialects.fields import compact, object_at, objects_in
 from sightline.dialects.json_schemas import type_problems
 from sightline.dialects.option_table import USER_ID, looks_like_a_person
 from sightline.dialects.tool_names import NameRule
-from sightline.dialects.validity import argument_problems, no_messages, pairing_problems, tool_problems
+from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -59,7 +59,6 @@ def problems(request: Request) -> list[Problem]:
         *_order_problems(request),
         *_pairing_problems(request),
         *_empty_problems(request),
-        *argument_problems(request),
         *tool_problems(request, NAMES),
         *(problem for part in parts_of(request.messages) for problem in _part_problems(part)),
         *_end_problems(request),

@@ -32,17 +32,17 @@ from sightline.dialects.openai_responses.names import CALLS, NAME, OUTPUTS, is_i
 from sightline.dialects.openai_responses.settings import (
     OPTION_KEYS,
     Spaces,
-    ToolWriter,
     read_all,
     read_tool_choice,
     read_tools,
     write_all,
     write_tool_choice,
+    write_tools,
 )
 from sightline.dialects.signatures import NEXT
 from sightline.dialects.tool_names import flat_name
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolKind, ToolResult
+from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import CustomTool, FunctionTool, Message, OpaqueTool, Request, Role, Tool
 from sightline.wire.jsontext import encode
@@ -245,7 +245,7 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         items = [item for message in messages for item in writer.items(message)]
         if items or not (same and names_state(request)):
             document["input"] = items
-    tools = ToolWriter(report, same=same).write(brought.others(request.tools, report))
+    tools = write_tools(brought.others(request.tools, report), report, same=same)
     if tools:
         document["tools"] = tools
     choice = write_tool_choice(request, brought.spaces, report, same=same)
@@ -396,17 +396,14 @@ class ItemWriter:
             self._calls[call.id] = msgspec.structs.replace(call, kind="function")
         return item if item is None or self._same else complete_call(item, call.at, self._report)
 
-    def _client_result(self, result: ToolResult, kind: ToolKind) -> JsonObject | None:
-        if kind not in BY_KIND:
-            return None
-        head = compact({"id": self._item_id(result), "call_id": self._call_id(result)})
-        return write_output(result, kind, head, self._report, same=self._same)
-
     def _result(self, result: ToolResult) -> JsonObject:
         call = None if self._same else self._calls.get(result.id)
         kind = result.kind if call is None else call.kind
-        if (item := self._client_result(result, kind)) is not None:
-            return item
+        if kind in BY_KIND:
+            head = compact({"id": self._item_id(result), "call_id": self._call_id(result)})
+            item = write_output(result, kind, head, self._report, same=self._same)
+            if item is not None:
+                return item
         parts = result.parts
         if result.structured is not None:
             parts = (Text(encode(dict(result.structured)).decode(), at=result.at), *parts)

@@ -10,6 +10,8 @@ signature, citations) are stored in a member `sightline` beside the known ones. 
 Anything that is not exactly what we would have written is not ours and stays as it is.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from sightline.dialects.fields import (
@@ -359,6 +361,14 @@ def _read_call(value: Json, at: str) -> ToolCall | Opaque:
     )
 
 
+_CALLS_LAST = f"{NAME} holds calls behind the content"
+
+
+def lose_order(at: str, report: Report) -> None:
+    """Report a part that came after a call."""
+    report.lose(at, "order of words and calls", _CALLS_LAST, "content")
+
+
 class ContentWriter:
     """Writes canonical parts as the parts of a message; the schema can express or carry them all."""
 
@@ -410,6 +420,25 @@ class ContentWriter:
             "imageUrl": compact({"url": to_url(source), "detail": detail}),
             **write_beside(OwnFields(part.signature, part.signed_by, media_type=media_type)),
         }
+
+    def split_calls(
+        self, parts: tuple[Part, ...], call_id: Callable[[ToolCall, int], str]
+    ) -> tuple[tuple[Part, ...], list[Json]]:
+        """The parts of the content, and the entries of `toolCalls`. `call_id` is the id of a call with this number."""
+        content: list[Part] = []
+        calls: list[Json] = []
+        for part in parts:
+            if isinstance(part, ToolCall):
+                calls.append(self.call(part, call_id(part, len(calls))))
+            elif isinstance(part, Opaque) and part.dialect == NAME and "/toolCalls/" in part.at:
+                calls.append(part.value)
+            else:
+                if calls and isinstance(part, CacheBreakpoint):
+                    self._report.lose(part.at, "place of a cache mark", _CALLS_LAST, "option")
+                elif calls:
+                    lose_order(part.at, self._report)
+                content.append(part)
+        return tuple(content), calls
 
     def call(self, call: ToolCall, call_id: str) -> JsonObject:
         """An entry of `toolCalls`."""

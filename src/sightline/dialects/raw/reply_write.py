@@ -18,11 +18,12 @@ from sightline.dialects.raw.content import (
     ContentWriter,
     OwnFields,
     carrier_kind,
+    lose_order,
     without_place,
     write_beside,
     write_signature,
 )
-from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, error_object, write_finish
+from sightline.dialects.raw.names import MARKER, ROLE_NUMBERS, error_object, write_finish
 from sightline.dialects.streaming import PartEvent
 from sightline.dialects.tool_names import as_function_arguments, flat_name
 from sightline.model.events import (
@@ -47,7 +48,7 @@ from sightline.model.events import (
 )
 from sightline.model.fold import update_usage
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Opaque, Thinking, ToolCall
+from sightline.model.parts import Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
 from sightline.wire.jsontext import encode
@@ -75,20 +76,14 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 def _write_choice(choice: Choice, index: int, reply_id: str, report: Report) -> JsonObject:
     writer, ids = ContentWriter(report, same=False), CallIds(index)
-    content: list[Json] = []
-    calls: list[Json] = []
-    for part in choice.parts:
-        if isinstance(part, ToolCall):
-            if not part.id:
-                note_call_id(index, len(calls), report)
-            calls.append(writer.call(part, ids.of(part.id, len(calls), reply_id)))
-        elif isinstance(part, Opaque) and part.dialect == NAME and "/toolCalls/" in part.at:
-            calls.append(part.value)
-        else:
-            if calls:
-                lose_order(part.at, report)
-            content.append(writer.part(part))
-    document: JsonObject = {"role": ROLE_NUMBERS["assistant"], "content": content}
+
+    def call_id(call: ToolCall, number: int) -> str:
+        if not call.id:
+            note_call_id(index, number, report)
+        return ids.of(call.id, number, reply_id)
+
+    content, calls = writer.split_calls(choice.parts, call_id)
+    document: JsonObject = {"role": ROLE_NUMBERS["assistant"], "content": writer.parts(content)}
     if calls:
         document["toolCalls"] = calls
     if choice.logprobs:
@@ -102,11 +97,6 @@ def note_call_id(choice: int, number: int, report: Report) -> None:
     report.add(
         f"{holder}/toolCalls/{number}/id", "id of a tool call", "a call and its result must share an id", "identity"
     )
-
-
-def lose_order(at: str, report: Report) -> None:
-    """Report a part that came after a call."""
-    report.lose(at, "order of words and calls", f"{NAME} holds calls behind the content", "content")
 
 
 def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:

@@ -275,27 +275,12 @@ class _MessageWriter:
         return self._finish(document, message.name, message)
 
     def _assistant(self, message: Message) -> JsonObject:
-        content: list[Part] = []
-        calls: list[Json] = []
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                calls.append(self._content.call(part, part.id))
-            elif self._same and isinstance(part, Opaque) and "/toolCalls/" in part.at:
-                calls.append(part.value)
-            else:
-                if calls:
-                    self._lose_order(part)
-                content.append(part)
+        content, calls = self._content.split_calls(message.parts, lambda call, _number: call.id)
         document: JsonObject = {"role": ROLE_NUMBERS["assistant"]}
-        document["content"] = self._write_content(tuple(content), bare=message.bare)
+        document["content"] = self._write_content(content, bare=message.bare)
         if calls:
             document["toolCalls"] = calls
         return self._finish(document, message.name, message)
-
-    def _lose_order(self, part: Part) -> None:
-        is_mark = isinstance(part, CacheBreakpoint)
-        what = "place of a cache mark" if is_mark else "order of words and calls"
-        self._report.lose(part.at, what, f"{NAME} holds calls behind the content", "option" if is_mark else "content")
 
     def _result(self, result: ToolResult, message: Message) -> JsonObject:
         beyond = carry_result(result)
