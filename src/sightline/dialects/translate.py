@@ -132,7 +132,11 @@ class StreamTranslation:
             client = replace(client, request=request)
         self._marker = OriginMarker(client.provider) if client.provider and self._is_foreign else None
         self._reply_id = client.reply_id
-        self._writer = self._writer_of(client)
+        self._writer: StreamWriting | None = None
+        if target in VIEWS:
+            self._writer = VIEWS[target]()
+        elif self._is_foreign:
+            self._writer = dialect(target).stream_writer(client, self.report)
         self._runs = TextRuns(self._writer) if isinstance(self._writer, TextFraming) else None
         self._fold = Fold(source)
         self._is_broken = False
@@ -197,13 +201,6 @@ class StreamTranslation:
     def reply(self) -> Reply:
         """The reply as far as it has arrived."""
         return self._fold.reply
-
-    def _writer_of(self, client: Client) -> StreamWriting | None:
-        if self._is_verbatim:
-            return None
-        if self._target in VIEWS:
-            return VIEWS[self._target]()
-        return dialect(self._target).stream_writer(client, self.report)
 
     def _write(self, events: list[StreamEvent]) -> bytes:
         out: list[bytes] = []

@@ -86,15 +86,7 @@ def _order_problems(request: Request) -> Iterator[Problem]:
 def vendor_problems(document: Json) -> list[Problem]:
     """What Anthropic's own server refuses in a body, although other servers of this API may take it."""
     body = object_at(document)
-    return [
-        *_system_problems(body),
-        *(
-            problem
-            for index, tool in objects_in(body.get("tools"))
-            for problem in type_problems(object_at(tool, "input_schema"), f"/tools/{index}/input_schema")
-        ),
-        *_user_problems(body),
-    ]
+    return [*_system_problems(body), *_type_problems(body), *_user_problems(body)]
 
 
 def _system_problems(body: JsonObject) -> Iterator[Problem]:
@@ -116,6 +108,11 @@ def _is_user_turn(message: JsonObject) -> bool:
     blocks = objects_in(message.get("content"))
     kind = str(blocks[-1][1].get("type")) if blocks else ""
     return kind == "server_tool_use" or kind.endswith("_tool_result")
+
+
+def _type_problems(body: JsonObject) -> Iterator[Problem]:
+    for index, tool in objects_in(body.get("tools")):
+        yield from type_problems(object_at(tool, "input_schema"), f"/tools/{index}/input_schema")
 
 
 def _user_problems(body: JsonObject) -> Iterator[Problem]:

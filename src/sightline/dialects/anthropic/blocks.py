@@ -173,9 +173,7 @@ def _words(content: Json) -> str:
 def read_thinking(block: JsonObject, at: str) -> Thinking:
     """A thinking block; its signature may be one of another dialect that passed through the client."""
     text, wrapped = str_of(block, "thinking", at), opt_str(block, "signature", at)
-    if wrapped is None:
-        return Thinking(text, at=at, extras=rest(block, _THINKING))
-    signature, signed_by, item = unwrap(wrapped, NAME)
+    signature, signed_by, item = (None, None, None) if wrapped is None else unwrap(wrapped, NAME)
     return Thinking(text, id=item, signature=signature, signed_by=signed_by, at=at, extras=rest(block, _THINKING))
 
 

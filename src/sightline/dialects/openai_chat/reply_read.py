@@ -348,7 +348,9 @@ class ChatMachine(Machine):
             events.append(FieldReceived(f"{at}/{key}", delta))
             return
         if choice.is_closed:
-            events += _read_after_finish(delta, choice, f"{at}/{key}")
+            # After the finish only reasoning is still read; anything else is reported as not modelled.
+            unheard: JsonObject = {name: value for name, value in delta.items() if value}
+            events += choice.think(delta, f"{at}/{key}") + fields_of(unheard, _READ_LATE, f"{at}/{key}")
             return
         if not delta.keys() <= self._delta_keys:
             events += unread_fields(delta, self._delta_keys, f"{at}/{key}")
@@ -436,9 +438,3 @@ def _read_single_field(delta: JsonObject, choice: _Choice) -> StreamEvent | None
             if type(inner) is dict and len(inner) == 1 and type(words := inner.get("arguments")) is str and words:
                 return choice.assembly.grow(call["index"], words)
     return None
-
-
-def _read_after_finish(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-    """After the finish only reasoning is still read; anything else is reported as not modelled."""
-    unheard: JsonObject = {key: value for key, value in delta.items() if value}
-    return choice.think(delta, at) + fields_of(unheard, _READ_LATE, at)

@@ -71,13 +71,14 @@ def call_id_of(item: JsonObject) -> Json:
     return item.get("id") if item.get("call_id") is None else item["call_id"]
 
 
-def read_arguments(item: JsonObject) -> str | None:
-    """The action of a call as a JSON object, None if the item has none."""
+def read_action(item: JsonObject) -> tuple[str | None, JsonObject]:
+    """The action of a call as a JSON object, None if the item has none; and the item's other fields."""
     field = arguments_field(item)
     if field is None:
-        return None
+        return None, rest(item, _CALL)
     value = item[field]
-    return encode({field: value} if isinstance(value, list) else value).decode()
+    arguments = encode({field: value} if isinstance(value, list) else value).decode()
+    return arguments, rest(item, _CALL | {field})
 
 
 def arguments_field(item: JsonObject) -> str | None:
@@ -90,20 +91,12 @@ def arguments_field(item: JsonObject) -> str | None:
 
 def read_call(item: JsonObject, at: str) -> ToolCall | None:
     """The call in this item, None if it is not one for the client or has no action."""
-    arguments = read_arguments(item) if is_client_call(item) else None
+    arguments, extras = read_action(item) if is_client_call(item) else (None, {})
     item_id = item.get("id")
     if arguments is None or not isinstance(item_id, (str, type(None))) or not isinstance(item.get("call_id"), str):
         return None
     tool = BY_CALL[str(item["type"])]
-    return ToolCall(
-        str(item["call_id"]), tool.kind, arguments, kind=tool.kind, item=item_id, at=at, extras=call_extras(item)
-    )
-
-
-def call_extras(item: JsonObject) -> JsonObject:
-    """The fields of an item besides its action."""
-    field = arguments_field(item)
-    return rest(item, _CALL if field is None else _CALL | {field})
+    return ToolCall(str(item["call_id"]), tool.kind, arguments, kind=tool.kind, item=item_id, at=at, extras=extras)
 
 
 def write_call(kind: ToolKind, arguments: str, head: JsonObject) -> JsonObject | None:

@@ -191,24 +191,19 @@ def _events_of(part: Part, number: int) -> list[StreamEvent]:
     return [signing, *(event for event in events if isinstance(event, ThinkingReceived))]
 
 
-def end(output: Output, finished: Finished | None, fault: Fault | None, report: Report) -> Ending:
-    """Close the output the way the reply ended, and report what this dialect cannot express about it."""
+def ending_of(finished: Finished | None, fault: Fault | None, report: Report, *, has_refusal: bool) -> Ending:
+    """How the reply ended; reports what this dialect cannot express about it."""
     if fault is not None:
-        output.end("incomplete")
         return Ending("failed", fault=fault)
     if finished is None:
-        output.end("in_progress")
         return Ending("in_progress")
     lose_finish(finished, NAME, report)
     if finished.finish in _REASONS:
-        output.end("incomplete")
         return Ending("incomplete", _REASONS[finished.finish])
-    if finished.finish == "refusal" and not output.has_refusal:
+    if finished.finish == "refusal" and not has_refusal:
         why = f"{NAME} tells a refusal by its words; without them a filtered answer is the nearest"
         report.lose(finished.at, "refusal", why, "identity")
-        output.end("incomplete")
         return Ending("incomplete", _REASONS["content_filter"])
-    output.end("completed")
     return Ending("completed")
 
 
@@ -307,7 +302,8 @@ class ResponsesStreamWriter(TextFraming):
         """The last `response` object, with everything that was written."""
         self._release()
         around, output = self._open_output()
-        ending = end(output, finished, fault, self._report)
+        ending = ending_of(finished, fault, self._report, has_refusal=output.has_refusal)
+        output.end("incomplete" if fault is not None else ending.status)
         return around.whole(output.items, ending, usage, self._report)
 
     def _write(self, event: PartEvent | LogprobsReceived) -> None:
