@@ -103,10 +103,11 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
             if part.kind == "custom":
                 report.lose(part.at, "that the call takes free text", "it became an object with one string", "identity")
             wire = add_signature(call_part(part, report), for_client(part.signature, part.signed_by))
-        case Image() | Document() | Audio():
+        case Image():
+            picture = media_part(part, "", report, same=same)
+            wire = None if picture is None else add_signature(picture, for_client(part.signature, part.signed_by))
+        case Document() | Audio():
             wire = media_part(part, "", report, same=same)
-            if wire is not None and isinstance(part, Image):
-                wire = add_signature(wire, for_client(part.signature, part.signed_by))
         case Refusal():
             report.lose(part.at, "that it is a refusal", "gemini has only text for it", "identity")
             wire = {"text": part.text} if part.text else None
