@@ -283,9 +283,6 @@ class _StrictConverter:
         return made
 
 
-WHY = "strict schemas require it"
-
-
 _PLACES: Mapping[str, tuple[str, str]] = {
     "openai-responses": ("/tools/{}", "/text/format/schema"),
     "openai-chat": ("/tools/{}/function", "/response_format/json_schema/schema"),
@@ -329,5 +326,5 @@ def _schema(schema: JsonObject, at: str, report: Report) -> JsonObject | None:
         report.lose(f"{at}{place}", "strict", f"the schema cannot be strict here: {why}", "option")
         return None
     for place, what in made.changes:
-        report.add(f"{at}{place}", what, WHY)
+        report.add(f"{at}{place}", what, "strict schemas require it")
     return made.schema

@@ -15,7 +15,7 @@ from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
 from sightline.dialects.anthropic.plain import PLAIN_TEXTS
-from sightline.dialects.anthropic.reply_read import read_plain, read_reply, stream_reader
+from sightline.dialects.anthropic.reply_read import MessagesMachine, read_plain, read_reply
 from sightline.dialects.anthropic.reply_write import MessagesWriter, write_reply
 from sightline.dialects.anthropic.request import read_request, write_request
 from sightline.dialects.anthropic.sources import IMAGE_TYPES
@@ -40,6 +40,7 @@ from sightline.dialects.dialect import (
 from sightline.dialects.fields import compact, object_at, objects_in
 from sightline.dialects.json_schemas import type_problems
 from sightline.dialects.option_table import USER_ID, looks_like_a_person
+from sightline.dialects.streaming import StreamReader, TextDeltas
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
 from sightline.errors import Code, Fault
@@ -312,7 +313,7 @@ DIALECT = Dialect(
     read_reply=read_reply,
     read_plain=read_plain,
     write_reply=write_reply,
-    stream_reader=stream_reader,
+    stream_reader=lambda: StreamReader(MessagesMachine(), TextDeltas()),
     stream_writer=MessagesWriter,
     read_error=read_error,
     write_error=write_error,

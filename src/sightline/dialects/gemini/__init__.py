@@ -30,9 +30,10 @@ from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.field_names import NAME, both
 from sightline.dialects.gemini.options import STOP_LIMIT
-from sightline.dialects.gemini.reply_read import read_reply, read_text, stream_reader
+from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, read_text
 from sightline.dialects.gemini.reply_write import StreamWriter, write_reply
 from sightline.dialects.gemini.request import read_request, write_request
+from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, tool_problems
 from sightline.model.json import JsonObject
@@ -153,7 +154,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     write_reply=write_reply,
-    stream_reader=stream_reader,
+    stream_reader=lambda: StreamReader(ReplyMachine(is_stream=True)),
     stream_writer=StreamWriter,
     read_error=read_error,
     write_error=write_error,

@@ -23,7 +23,7 @@ from sightline.dialects.gemini.reply_fields import (
     read_time,
     read_usage,
 )
-from sightline.dialects.streaming import Machine, StreamReader, finish_for_content, read_frames, truncation_fault
+from sightline.dialects.streaming import Machine, finish_for_content, read_frames, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     CitationReceived,
@@ -353,10 +353,6 @@ def _read_identity(document: JsonObject, names: tuple[str, str, str], at: str) -
     found = zip(("id", "model", "created"), (reply_id, model, created), names, strict=True)
     places = {field: f"{at}/{name}" for field, value, name in found if value is not None}
     return Started(reply_id, model, created, places)
-
-
-def stream_reader() -> StreamReader:
-    return StreamReader(ReplyMachine(is_stream=True))
 
 
 # --- words alone ---

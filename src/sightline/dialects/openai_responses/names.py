@@ -100,15 +100,12 @@ def read_failure(error: Json) -> Fault:
     text, code = word_of(holder, "message"), holder.get("code")
     if code == "cancelled":
         return cancellation_fault(text)
-    word = _ALIASES.get(code, _image_word(code)) if isinstance(code, str) else None
+    word = None
+    if isinstance(code, str):  # every other code about an image means that the request's image is unusable
+        word = _ALIASES.get(code, "invalid_prompt" if "image" in code.split("_") else code)
     return provider_fault(
         0, text or "the provider failed and did not say why", words=(word, holder.get("type")), details=error
     )
-
-
-def _image_word(code: str) -> str:
-    """Every other code about an image means that the request's image is unusable."""
-    return "invalid_prompt" if "image" in code.split("_") else code
 
 
 def cancellation_fault(message: str = "") -> Fault:

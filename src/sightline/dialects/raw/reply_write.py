@@ -13,6 +13,7 @@ import msgspec
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.choices import CallIds, write_token
+from sightline.dialects.openai_chat.reply_write import DONE_FRAME, write_frame
 from sightline.dialects.openai_chat.usage import write_usage
 from sightline.dialects.raw.content import (
     ContentWriter,
@@ -51,7 +52,6 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.wire.jsontext import encode
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
@@ -104,7 +104,6 @@ def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
     return {"content": [write_token(token) for token in tokens]}
 
 
-_DONE = b"data: [DONE]\n\n"
 _WHOLE_PART = "part"
 """The kind of parts that arrive as a whole, so that each is a new part."""
 
@@ -179,7 +178,7 @@ class RawStreamWriter:
                 return self._calls(choice)
             case Failed(fault):
                 self._has_failed = True
-                return _frame({"error": error_object(fault)})
+                return write_frame({"error": error_object(fault)})
             case Ended():
                 return b"" if self._has_failed else self._end()
             case ToolCallCompleted() | FieldReceived() | FrameBroken():
@@ -202,11 +201,11 @@ class RawStreamWriter:
             if (value := getattr(event, key)) and not getattr(self._started, key)
         }
         self._started = msgspec.structs.replace(self._started, **new, marker=event.marker or self._started.marker)
-        return _frame(new) if new else b""
+        return write_frame(new) if new else b""
 
     def _frame(self, index: int, fields: JsonObject) -> bytes:
         """A delta of one choice, after its whole text."""
-        return _frame({"text": self._choice(index).text, "index": index, "delta": {"text": "", **fields}})
+        return write_frame({"text": self._choice(index).text, "index": index, "delta": {"text": "", **fields}})
 
     def _text(self, event: TextReceived) -> bytes:
         choice = self._choice(event.choice)
@@ -294,7 +293,7 @@ class RawStreamWriter:
                 frames[-1][key] = fallback
         marker = self._started.marker
         marked = self._frame(min(self._choices), {MARKER: marker}) if marker else b""
-        return b"".join([marked, *map(_frame, frames), _DONE])
+        return b"".join([marked, *map(write_frame, frames), DONE_FRAME])
 
 
 def _entry(call: ToolCall, part: int) -> JsonObject:
@@ -305,7 +304,3 @@ def _entry(call: ToolCall, part: int) -> JsonObject:
         "id": call.id,
         "part": part,
     }
-
-
-def _frame(document: JsonObject) -> bytes:
-    return b"data: %b\n\n" % encode(document)
