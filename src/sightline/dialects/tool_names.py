@@ -74,7 +74,7 @@ def with_wire_names(
     names: dict[str, str] = {}
     tools: list[Tool] = []
     built_in = function_names_of_built_ins(request)
-    kinds = _kinds(request)
+    kinds = _kinds(request, built_in)
     for tool in request.tools:
         if isinstance(tool, OpaqueTool):
             tools.extend(_as_functions(tool, built_in, rule, report, target))
@@ -179,9 +179,8 @@ def function_names_of_built_ins(request: Request) -> dict[str, str]:
     return names
 
 
-def _kinds(request: Request) -> dict[str, str]:
+def _kinds(request: Request, built_in: Mapping[str, str]) -> dict[str, str]:
     """The name of the function for each kind of built-in tool, including kinds that occur only in the history."""
-    built_in = function_names_of_built_ins(request)
     kinds: dict[str, str] = {kind: kind for kind in BUILT_IN}
     for tool in request.tools:
         if isinstance(tool, OpaqueTool) and tool.kind in kinds:

@@ -16,17 +16,18 @@ TOOL_NAME = "tool_name"
 def pairing_problems(request: Request, *, adjacent: bool) -> Iterator[Problem]:
     """Results that answer no call, and calls that nothing answers.
 
-    `adjacent`: the results must follow the calls directly. Otherwise they may come anywhere later.
+    `adjacent`: the results must be in the message that follows the calls directly, in any order with its other parts.
+    Otherwise they may come anywhere later.
     """
     waiting: dict[str, ToolCall] = {}
     for message in request.messages:
         for part in message.parts:
-            if isinstance(part, ToolResult):
-                if waiting.pop(part.id, None) is None:
-                    yield Problem(part.at, f"this tool result answers no open call (id {part.id!r})")
-            elif adjacent and waiting and message.role not in SYSTEM_ROLES and not _may_wait(message.role, part):
-                yield from _missing_results(waiting)
-                waiting = {}
+            if isinstance(part, ToolResult) and waiting.pop(part.id, None) is None:
+                yield Problem(part.at, f"this tool result answers no open call (id {part.id!r})")
+        is_turn = not all(_may_wait(message.role, part) for part in message.parts)
+        if adjacent and message.role not in SYSTEM_ROLES and is_turn:
+            yield from _missing_results(waiting)
+            waiting = {}
         for part in message.parts:
             if isinstance(part, ToolCall):
                 if part.id in waiting:
@@ -37,7 +38,7 @@ def pairing_problems(request: Request, *, adjacent: bool) -> Iterator[Problem]:
 
 def _may_wait(role: str, part: Part) -> bool:
     """Whether this part may be between a call and its result without counting as a turn."""
-    return isinstance(part, CacheBreakpoint) or (role == "assistant" and isinstance(part, ToolCall))
+    return isinstance(part, (CacheBreakpoint, ToolResult)) or (role == "assistant" and isinstance(part, ToolCall))
 
 
 def _missing_results(waiting: dict[str, ToolCall]) -> list[Problem]:

@@ -7,8 +7,6 @@ only the canonical values, `wire` and the shared modules of `dialects`, never an
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from sightline.catalog.compose import DialectSupport
 from sightline.dialects.anthropic.cache_marks import place_marks
 from sightline.dialects.anthropic.errors import read_error, write_error
@@ -127,7 +125,7 @@ def _pairing_problems(request: Request) -> list[Problem]:
     """Calls and results that do not match; in a continued thread, only the server knows the calls."""
     thread = request.extras.get("thread")
     is_continued = isinstance(thread, dict) and thread.get("type") == "continue"
-    unpaired = [] if is_continued else list(pairing_problems(_without_order(request), adjacent=True))
+    unpaired = [] if is_continued else list(pairing_problems(request, adjacent=True))
     known = {problem.pointer for problem in unpaired}
     return [*unpaired, *(problem for problem in _duplicate_call_ids(request) if problem.pointer not in known)]
 
@@ -140,23 +138,6 @@ def _duplicate_call_ids(request: Request) -> Iterator[Problem]:
             if part.id in used:
                 yield Problem(part.at, f"the id {part.id!r} is used by an earlier call too")
             used.add(part.id)
-
-
-def _without_order(request: Request) -> Request:
-    """The request with results in front and without cache marks, so that pairing is judged on its own."""
-    messages = tuple(
-        msgspec.structs.replace(
-            message,
-            parts=tuple(
-                sorted(
-                    (part for part in message.parts if not isinstance(part, CacheBreakpoint)),
-                    key=lambda part: not isinstance(part, ToolResult),
-                )
-            ),
-        )
-        for message in request.messages
-    )
-    return msgspec.structs.replace(request, messages=messages)
 
 
 def _empty_problems(request: Request) -> Iterator[Problem]:

@@ -14,28 +14,24 @@ _OVERFLOW = "The input token count exceeds the maximum number of tokens allowed"
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _NOT_FOUND = "NOT_FOUND"
 _STATUS: Mapping[Code, str] = {
-    Code.INVALID_REQUEST: "INVALID_ARGUMENT",
     Code.AUTH: "UNAUTHENTICATED",
     Code.PERMISSION: "PERMISSION_DENIED",
     Code.MODEL_UNKNOWN: _NOT_FOUND,
-    Code.CONTEXT_OVERFLOW: "INVALID_ARGUMENT",
-    Code.REQUEST_TOO_LARGE: "INVALID_ARGUMENT",
     Code.REQUEST_TOO_LARGE_FOR_RATE: "RESOURCE_EXHAUSTED",
     Code.RATE_LIMITED: "RESOURCE_EXHAUSTED",
     Code.QUOTA: "RESOURCE_EXHAUSTED",
     Code.CAP_REACHED: "FAILED_PRECONDITION",
-    Code.CONTENT_FILTERED: "INVALID_ARGUMENT",
     Code.OVERLOADED: "UNAVAILABLE",
     Code.UPSTREAM_ERROR: "INTERNAL",
     Code.UPSTREAM_PROTOCOL: "INTERNAL",
     Code.TIMEOUT_IDLE: "DEADLINE_EXCEEDED",
     Code.NETWORK: "UNAVAILABLE",
     Code.CANCELLED: "CANCELLED",
-    Code.TRANSLATION_LOSS: "INVALID_ARGUMENT",
-    Code.USAGE: "INVALID_ARGUMENT",
     Code.CONFIG: "FAILED_PRECONDITION",
     Code.LOCAL_UNAVAILABLE: "UNAVAILABLE",
 }
+"""The status of an error with each of our codes; any other is an `INVALID_ARGUMENT`."""
+
 _PER_DAY = re.compile(r"per_?day", re.IGNORECASE)
 _QUOTA_PER_DAY = re.compile(r"\bquota\b.{0,200}\bper day\b", re.IGNORECASE | re.DOTALL)
 _NO_ALLOWANCE = re.compile(r"\blimit: 0\b")
@@ -85,7 +81,7 @@ def write_error(fault: Fault) -> tuple[int, JsonObject]:
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and provider_fault(status, message).code is not Code.CONTEXT_OVERFLOW:
         message = f"{_OVERFLOW}: {message}"
-    word = _NOT_FOUND if status == 404 else _STATUS[fault.code]
+    word = _NOT_FOUND if status == 404 else _STATUS.get(fault.code, "INVALID_ARGUMENT")
     error: JsonObject = {"code": status, "message": message, "status": word}
     details: list[Json] = []
     if isinstance(fault.details, dict):
