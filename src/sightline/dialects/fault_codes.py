@@ -53,9 +53,7 @@ HINTS: Mapping[Code, str] = {code: hint for code, (_, hint) in _FACTS.items()}
 
 def status_of(fault: Fault) -> int:
     """The status that a client gets: the provider's if it gave one, otherwise the code's."""
-    if fault.code is Code.CONTEXT_OVERFLOW:
-        return STATUS[fault.code]
-    if fault.status is not None and fault.status >= 400:
+    if fault.code is not Code.CONTEXT_OVERFLOW and fault.status is not None and fault.status >= 400:
         return fault.status
     return STATUS[fault.code]
 

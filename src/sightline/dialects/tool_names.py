@@ -56,7 +56,7 @@ class NameRule:
 
 
 _UNSAFE = re.compile("[^a-zA-Z0-9_-]")
-_NAMED: frozenset[type[Part]] = frozenset({ToolCall, ToolResult})
+CALLS_AND_RESULTS: frozenset[type[Part]] = frozenset({ToolCall, ToolResult})
 
 BUILT_IN: tuple[ToolKind, ...] = ("local_shell", "shell", "apply_patch", "computer", "tool_search")
 """The kinds of calls that are items of their own in one dialect, and function calls in the others."""
@@ -104,7 +104,7 @@ def with_wire_names(
 
     messages = request.messages
     if not _have_wire_names(parts_of(messages), names, kinds, rule):
-        messages = change_parts(messages, _NAMED, rename_part)
+        messages = change_parts(messages, CALLS_AND_RESULTS, rename_part)
     choice = _with_wire_names(request.tool_choice, names, built_in, rule)
     return msgspec.structs.replace(request, messages=messages, tools=tuple(tools), tool_choice=choice)
 

@@ -227,14 +227,11 @@ class StreamTranslation:
         """The events up to the first frame that cannot be read: the stream fails there, and nothing follows."""
         if self._is_broken:
             return []
-        kinds = [type(event) for event in events]
-        if FrameBroken not in kinds:
-            return events
-        index = kinds.index(FrameBroken)
-        broken = events[index]
-        assert isinstance(broken, FrameBroken)
-        self._is_broken = True
-        return [*events[:index], Failed(fault_of_broken_frame(broken)), Ended()]
+        for index, event in enumerate(events):
+            if type(event) is FrameBroken:
+                self._is_broken = True
+                return [*events[:index], Failed(fault_of_broken_frame(event)), Ended()]
+        return events
 
     def _note(self, event: StreamEvent) -> None:
         """Report what no other dialect can carry, and what cannot be read."""

@@ -30,13 +30,13 @@ from sightline.dialects.openai_chat.request_read import read_request as read_cha
 from sightline.dialects.openai_chat.request_write import write_request as write_chat
 from sightline.dialects.raw.content import ContentWriter, carry_result, read_calls, read_carried_result, read_content
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLE_NUMBERS, ROLES
-from sightline.dialects.tool_names import as_function_arguments, flat_name, free_text
+from sightline.dialects.tool_names import CALLS_AND_RESULTS, as_function_arguments, flat_name, free_text
 from sightline.dialects.validity import no_messages, pairing_problems
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import CustomTool, Message, Request, Role, Tool
+from sightline.model.request import CustomTool, Message, Request, Role, Tool, change_parts
 
 _AT = f"/{OPTIONS}"
 _ELSEWHERE = frozenset({"model", "messages"})
@@ -179,10 +179,7 @@ def _with_kinds(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple
             return msgspec.structs.replace(part, kind="custom")
         return part
 
-    return tuple(
-        msgspec.structs.replace(message, parts=tuple(restore_kind(part) for part in message.parts))
-        for message in messages
-    )
+    return change_parts(messages, CALLS_AND_RESULTS, restore_kind)
 
 
 def problems(request: Request) -> list[Problem]:
