@@ -1,9 +1,9 @@
 import pytest
 
 from sightline.dialects.openai_rules import (
-    call_problems,
     choice_problems,
     format_problems,
+    name_problems,
     option_problems,
     tool_problems,
 )
@@ -63,8 +63,8 @@ def test_names_that_are_not_taken(name):
     assert tools({"type": "custom", "custom": {"name": name}}, is_nested=True) == [
         ("/tools/0/custom/name", "tool_name")
     ]
-    assert [each.pointer for each in call_problems({"name": name}, "/input/3")] == ["/input/3/name"]
-    assert list(call_problems({}, "/input/3")) == []
+    assert [each.pointer for each in name_problems(name, "/input/3", "name of a call")] == ["/input/3/name"]
+    assert list(name_problems(None, "/input/3", "name of a call")) == []
 
 
 def test_grammars_have_two_syntaxes():

@@ -4,8 +4,6 @@ import pytest
 
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import (
-    argument_problems,
-    empty_problems,
     is_object,
     no_messages,
     pairing_problems,
@@ -46,7 +44,7 @@ def test_calls_that_are_answered_are_no_problem(adjacent: bool) -> None:
         Message("tool", (result("c2"), CacheBreakpoint())),
         Message("user", (result("c1"), Text("and"))),
     )
-    assert pairing_problems(request, adjacent=adjacent) == []
+    assert not list(pairing_problems(request, adjacent=adjacent))
 
 
 @pytest.mark.parametrize("adjacent", [True, False])
@@ -58,38 +56,23 @@ def test_orphans_and_open_calls_are_named(adjacent: bool) -> None:
 
 def test_an_answer_that_comes_too_late_is_a_problem_only_where_it_must_follow() -> None:
     request = asked(said(call("c1")), USER, Message("tool", (result("c1"),)))
-    assert pairing_problems(request, adjacent=False) == []
+    assert not list(pairing_problems(request, adjacent=False))
     assert [problem.pointer for problem in pairing_problems(request, adjacent=True)] == ["/c1", "/r-c1"]
 
 
 def test_calls_in_several_items_of_one_turn_may_wait_for_each_other() -> None:
     request = asked(said(call("c1")), said(call("c2")), Message("tool", (result("c1"), result("c2"))))
-    assert pairing_problems(request, adjacent=True) == []
+    assert not list(pairing_problems(request, adjacent=True))
 
 
 def test_two_open_calls_may_not_share_an_id() -> None:
     request = asked(said(call("c1"), call("c1")), Message("tool", (result("c1"),)))
-    assert "used by two open calls" in pairing_problems(request, adjacent=True)[0].message
-
-
-def test_empty_content_is_found() -> None:
-    request = asked(
-        Message("user", (CacheBreakpoint(),), at="/0"),
-        Message("user", (Text("", at="/1/a"), Text(" ", at="/1/b")), at="/1"),
-    )
-    assert [problem.pointer for problem in empty_problems(request, whitespace=True)] == ["/0", "/1/a", "/1/b"]
-    assert [problem.pointer for problem in empty_problems(request, whitespace=False)] == ["/0", "/1/a"]
+    assert "used by two open calls" in next(pairing_problems(request, adjacent=True)).message
 
 
 def test_request_with_only_a_system_message_is_a_problem() -> None:
     assert no_messages(asked(SYSTEM), "/messages")[0].pointer == "/messages"
     assert no_messages(asked(SYSTEM, USER), "/messages") == []
-
-
-def test_arguments_must_be_objects_where_the_api_says_so() -> None:
-    bad, free = ToolCall("c", "add", "[1]", at="/bad"), ToolCall("c", "patch", "*** x", "custom")
-    request = asked(said(call("c"), bad, free, Text("x")))
-    assert [problem.pointer for problem in argument_problems(request)] == ["/bad"]
 
 
 @pytest.mark.parametrize(("text", "expected"), [("{}", True), ("[]", False), ("{", False)])
@@ -109,8 +92,8 @@ def test_tools_need_good_names_once_each_and_not_too_many() -> None:
     )
     problems = tool_problems(request, NAME, 4)
     assert [problem.pointer for problem in problems] == ["/0", "/1", "/3/name", "/tools"]
-    assert tool_problems(Request(tools=request.tools[:1]), NAME) == []
-    assert tool_problems(Request(tools=request.tools[3:4]), None) == []
+    assert not list(tool_problems(Request(tools=request.tools[:1]), NAME))
+    assert not list(tool_problems(Request(tools=request.tools[3:4]), None))
 
 
 def test_a_choice_names_tools_that_there_are() -> None:

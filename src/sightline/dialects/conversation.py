@@ -8,6 +8,7 @@ import msgspec
 
 from sightline.dialects.dialect import Dialect, SystemPolicy
 from sightline.dialects.losses import describe
+from sightline.dialects.tool_names import CALLS_AND_RESULTS
 from sightline.model.json import JsonObject
 from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
@@ -131,18 +132,17 @@ def with_ids(messages: tuple[Message, ...], report: Report) -> tuple[Message, ..
                 part = msgspec.structs.replace(part, id=f"call_{count}")
                 report.add(part.at, "id of a tool call", "a call and its result must share an id", "identity")
             waiting.append(part)
-        elif isinstance(part, ToolResult):
-            call = _call_for_result(part, waiting)
-            if call is not None:
-                waiting.remove(call)
-            if not part.id:
-                part = msgspec.structs.replace(part, id="call_0" if call is None else call.id)
-                report.add(part.at, "id of a tool result", "a call and its result must share an id", "identity")
+            return part
+        assert isinstance(part, ToolResult)  # it is given calls and results only
+        call = _call_for_result(part, waiting)
+        if call is not None:
+            waiting.remove(call)
+        if not part.id:
+            part = msgspec.structs.replace(part, id="call_0" if call is None else call.id)
+            report.add(part.at, "id of a tool result", "a call and its result must share an id", "identity")
         return part
 
-    return tuple(
-        msgspec.structs.replace(message, parts=tuple(give_id(part) for part in message.parts)) for message in messages
-    )
+    return change_parts(messages, CALLS_AND_RESULTS, give_id)
 
 
 def _call_for_result(result: ToolResult, waiting: list[ToolCall]) -> ToolCall | None:

@@ -12,62 +12,48 @@ from typing import Final
 
 from sightline.errors import Code, Fault, Numbers
 
-STATUS: Mapping[Code, int] = {
-    Code.INVALID_REQUEST: 400,
-    Code.AUTH: 401,
-    Code.PERMISSION: 403,
-    Code.MODEL_UNKNOWN: 404,
-    Code.CONTEXT_OVERFLOW: 400,
-    Code.REQUEST_TOO_LARGE: 413,
-    Code.REQUEST_TOO_LARGE_FOR_RATE: 429,
-    Code.RATE_LIMITED: 429,
-    Code.QUOTA: 429,
-    Code.CAP_REACHED: 400,
-    Code.CONTENT_FILTERED: 400,
-    Code.OVERLOADED: 503,
-    Code.UPSTREAM_ERROR: 502,
-    Code.UPSTREAM_PROTOCOL: 502,
-    Code.TIMEOUT_IDLE: 504,
-    Code.NETWORK: 502,
-    Code.CANCELLED: 499,
-    Code.TRANSLATION_LOSS: 400,
-    Code.USAGE: 400,
-    Code.CONFIG: 400,
-    Code.LOCAL_UNAVAILABLE: 503,
+_FACTS: Mapping[Code, tuple[int, str]] = {
+    Code.INVALID_REQUEST: (400, "Change the request as the message says; sending it again unchanged cannot help."),
+    Code.AUTH: (401, "Check the API key and that it belongs to this provider."),
+    Code.PERMISSION: (403, "The key is valid but may not do this; check its project, region and model access."),
+    Code.MODEL_UNKNOWN: (404, "Check the model's name and that the key may use it."),
+    Code.CONTEXT_OVERFLOW: (400, "Remove messages or parts until the prompt and the reply fit the model's window."),
+    Code.REQUEST_TOO_LARGE: (413, "The body is larger than the provider takes; remove or shrink attachments."),
+    Code.REQUEST_TOO_LARGE_FOR_RATE: (
+        429,
+        "This request alone exceeds the tokens per minute; shrink it or raise the limit.",
+    ),
+    Code.RATE_LIMITED: (429, "Wait and send it again; the history is not the cause."),
+    Code.QUOTA: (429, "The account has no quota left; check plan and billing. Waiting does not help."),
+    Code.CAP_REACHED: (400, "A cap of this gateway is reached; have it raised, or wait until its window ends."),
+    Code.CONTENT_FILTERED: (400, "The provider's filter refused it; change the flagged content."),
+    Code.OVERLOADED: (503, "The provider is overloaded; send it again later."),
+    Code.UPSTREAM_ERROR: (502, "The provider failed; send it again."),
+    Code.UPSTREAM_PROTOCOL: (
+        502,
+        "The answer is not one of this API; check base_url and dialect, and look at what came.",
+    ),
+    Code.TIMEOUT_IDLE: (504, "The provider stopped answering; send it again or raise the idle timeout."),
+    Code.NETWORK: (502, "Check the network, the proxy and the provider's base_url."),
+    Code.CANCELLED: (499, "Send the request again if it is still wanted."),
+    Code.TRANSLATION_LOSS: (400, "Change the input, choose another target, or do without strict."),
+    Code.USAGE: (400, "See the command's --help."),
+    Code.CONFIG: (
+        400,
+        "Correct sightline.toml at the named place; `sightline config check` shows all that is wrong with it.",
+    ),
+    Code.LOCAL_UNAVAILABLE: (503, "Run `sightline doctor`, or use a provider that you have a key for."),
 }
+STATUS: Mapping[Code, int] = {code: status for code, (status, _) in _FACTS.items()}
 """The HTTP status of a fault that has no status of its own."""
 
-HINTS: Mapping[Code, str] = {
-    Code.INVALID_REQUEST: "Change the request as the message says; sending it again unchanged cannot help.",
-    Code.AUTH: "Check the API key and that it belongs to this provider.",
-    Code.PERMISSION: "The key is valid but may not do this; check its project, region and model access.",
-    Code.MODEL_UNKNOWN: "Check the model's name and that the key may use it.",
-    Code.CONTEXT_OVERFLOW: "Remove messages or parts until the prompt and the reply fit the model's window.",
-    Code.REQUEST_TOO_LARGE: "The body is larger than the provider takes; remove or shrink attachments.",
-    Code.REQUEST_TOO_LARGE_FOR_RATE: "This request alone exceeds the tokens per minute; shrink it or raise the limit.",
-    Code.RATE_LIMITED: "Wait and send it again; the history is not the cause.",
-    Code.CAP_REACHED: "A cap of this gateway is reached; have it raised, or wait until its window ends.",
-    Code.QUOTA: "The account has no quota left; check plan and billing. Waiting does not help.",
-    Code.CONTENT_FILTERED: "The provider's filter refused it; change the flagged content.",
-    Code.OVERLOADED: "The provider is overloaded; send it again later.",
-    Code.UPSTREAM_ERROR: "The provider failed; send it again.",
-    Code.UPSTREAM_PROTOCOL: "The answer is not one of this API; check base_url and dialect, and look at what came.",
-    Code.TIMEOUT_IDLE: "The provider stopped answering; send it again or raise the idle timeout.",
-    Code.NETWORK: "Check the network, the proxy and the provider's base_url.",
-    Code.CANCELLED: "Send the request again if it is still wanted.",
-    Code.TRANSLATION_LOSS: "Change the input, choose another target, or do without strict.",
-    Code.USAGE: "See the command's --help.",
-    Code.CONFIG: "Correct sightline.toml at the named place; `sightline config check` shows all that is wrong with it.",
-    Code.LOCAL_UNAVAILABLE: "Run `sightline doctor`, or use a provider that you have a key for.",
-}
+HINTS: Mapping[Code, str] = {code: hint for code, (_, hint) in _FACTS.items()}
 """What a user can do about a fault with this code."""
 
 
 def status_of(fault: Fault) -> int:
     """The status that a client gets: the provider's if it gave one, otherwise the code's."""
-    if fault.code is Code.CONTEXT_OVERFLOW:
-        return STATUS[fault.code]
-    if fault.status is not None and fault.status >= 400:
+    if fault.code is not Code.CONTEXT_OVERFLOW and fault.status is not None and fault.status >= 400:
         return fault.status
     return STATUS[fault.code]
 

@@ -71,17 +71,13 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(text, re.IGNORECASE | re.DOTALL | re.ASCII) for text in figured)
 
 
-_NUMBER_FIELDS: Final = (("n_ctx", "n_prompt_tokens"),)
-"""The names of the fields for the limit and the requested figure, in bodies that have them."""
-
-
 def numbers_of(message: str, details: Json = None) -> Numbers:
     """The figures that the message or the error object states."""
     if isinstance(details, dict):
-        for limit, requested in _NUMBER_FIELDS:
-            stated = Numbers(limit=_whole(details.get(limit)), requested=_whole(details.get(requested)))
-            if stated != UNSTATED:
-                return _with_excess(stated)
+        # The names that llama.cpp has for them.
+        stated = Numbers(limit=_whole(details.get("n_ctx")), requested=_whole(details.get("n_prompt_tokens")))
+        if stated != UNSTATED:
+            return _with_excess(stated)
     for sentence in _patterns():
         if match := sentence.search(message):
             return _with_excess(_read(match))
@@ -178,6 +174,12 @@ def provider_fault(
         details=details,
         numbers=numbers if code in _COUNTED else UNSTATED,
     )
+
+
+def reclassify(fault: Fault, code: Code) -> None:
+    """Give a fault another code, and the hint of that code."""
+    fault.code = code
+    fault.hint = HINTS[code]
 
 
 def _readable_message(message: str) -> str:

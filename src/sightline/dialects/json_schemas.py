@@ -5,7 +5,7 @@ object has no additional properties, `anyOf` replaces `oneOf`, a `default` is le
 models takes it). A schema that cannot be expressed differently, such as an object with any keys, cannot be strict.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -41,6 +41,15 @@ JSON_SCHEMA = SchemaKeys(
     frozenset({"anyOf", "oneOf", "allOf", "prefixItems"}),
     frozenset({"items", "additionalProperties", "not", "if", "then", "else"}),
 )
+STRING: JsonObject = {"type": "string"}
+INTEGER: JsonObject = {"type": "integer"}
+
+
+def object_schema(required: Iterable[str], **properties: Json) -> JsonObject:
+    """The schema of an object with these properties."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
 SchemaRule = Callable[[JsonObject, str], JsonObject]
 """A node of a schema and its path -> the node as it should be."""
 
@@ -274,34 +283,24 @@ class _StrictConverter:
         return made
 
 
-WHY = "strict schemas require it"
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where a dialect has the fields of a tool, and the schema of the answer."""
-
-    tool: str
-    output: str
-
-
-_PLACES: Mapping[str, _Places] = {
-    "openai-responses": _Places("/tools/{}", "/text/format/schema"),
-    "openai-chat": _Places("/tools/{}/function", "/response_format/json_schema/schema"),
+_PLACES: Mapping[str, tuple[str, str]] = {
+    "openai-responses": ("/tools/{}", "/text/format/schema"),
+    "openai-chat": ("/tools/{}/function", "/response_format/json_schema/schema"),
 }
+"""Where a dialect has the fields of a tool, and the schema of the answer."""
 
 
 def with_strict_schemas(request: Request, dialect: str, report: Report) -> Request:
     """The request with its strict schemas made valid, each change reported as an addition. A schema that cannot be made
     valid is no longer strict, which is reported as a loss. A request that was read from this dialect stays as it was
     written."""
-    places = _PLACES.get(dialect)
-    if places is None or request.dialect == dialect:
+    if dialect not in _PLACES or request.dialect == dialect:
         return request
-    tools = tuple(_tool(tool, places.tool.format(n), report) for n, tool in enumerate(request.tools))
+    tool_at, output_at = _PLACES[dialect]
+    tools = tuple(_tool(tool, tool_at.format(n), report) for n, tool in enumerate(request.tools))
     options = request.options
     if isinstance(options.format, SchemaFormat) and options.format.strict:
-        made = _schema(options.format.schema, places.output, report)
+        made = _schema(options.format.schema, output_at, report)
         changed = {"strict": False} if made is None else {"schema": made}
         options = msgspec.structs.replace(options, format=msgspec.structs.replace(options.format, **changed))
     return msgspec.structs.replace(request, tools=tools, options=options)
@@ -327,5 +326,5 @@ def _schema(schema: JsonObject, at: str, report: Report) -> JsonObject | None:
         report.lose(f"{at}{place}", "strict", f"the schema cannot be strict here: {why}", "option")
         return None
     for place, what in made.changes:
-        report.add(f"{at}{place}", what, WHY)
+        report.add(f"{at}{place}", what, "strict schemas require it")
     return made.schema

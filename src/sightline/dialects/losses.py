@@ -1,14 +1,13 @@
 """Losses that are found without knowing either dialect: the fields of a source that are not modelled."""
 
 import re
-from collections.abc import Iterator
 from itertools import chain
 from operator import attrgetter
 
 from sightline.dialects.dialect import Dialect, Unread
 from sightline.dialects.tool_names import BUILT_IN
 from sightline.model.events import Finished, StreamEvent, ToolCallBegun
-from sightline.model.json import Json, JsonObject, Value
+from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, Thinking, ToolResult
 from sightline.model.reply import Choice, Reply, Usage
 from sightline.model.report import Report, Severity
@@ -37,8 +36,11 @@ class UnreadLosses:
             for message in request.messages:
                 self._lose(message.at, message.extras, "content")
                 self._lose_in_parts(message.parts)
-        for value in _settings(request):
-            self._lose(value.at, value.extras, "option")
+        options = request.options
+        tools = [each for tool in request.tools for each in (tool, tool.cache)]
+        for value in (*tools, request.tool_choice, options.format, options.reasoning):
+            if value is not None:
+                self._lose(value.at, value.extras, "option")
 
     def of_reply(self, reply: Reply) -> None:
         """Report all such fields of a reply."""
@@ -168,16 +170,3 @@ def lose_counts(usage: Usage, target: str, report: Report) -> None:
         for name in value if isinstance(value, dict) else ("",):
             place = join(usage.at, key, name) if name else join(usage.at, key)
             report.lose(place, name or key, f"{target} has no such count", "identity")
-
-
-def _settings(request: Request) -> Iterator[Value]:
-    for tool in request.tools:
-        yield tool
-        if tool.cache is not None:
-            yield tool.cache
-    if request.tool_choice is not None:
-        yield request.tool_choice
-    options = request.options
-    for value in (options.format, options.reasoning):
-        if value is not None:
-            yield value

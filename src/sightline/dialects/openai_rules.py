@@ -72,7 +72,7 @@ def _tool_problems(tool: JsonObject, kind: str, place: str, *, is_nested: bool) 
     yield from _form_problems(tool, kind, place, "{} tool", is_nested=is_nested)
     if isinstance(inner, dict):
         tool, place = inner, f"{place}/{kind}"
-    yield from _name_problems(tool.get("name"), place, "tool name")
+    yield from name_problems(tool.get("name"), place, "tool name")
     if kind == "custom":
         yield from _grammar_problems(object_at(tool, "format"), f"{place}/format")
     else:
@@ -81,7 +81,8 @@ def _tool_problems(tool: JsonObject, kind: str, place: str, *, is_nested: bool) 
         )
 
 
-def _name_problems(name: Json, at: str, what: str) -> Iterator[Problem]:
+def name_problems(name: Json, at: str, what: str) -> Iterator[Problem]:
+    """A name that no tool could have; `at` is the place of the object that holds it."""
     if isinstance(name, str) and not _NAME.fullmatch(name):
         yield Problem(f"{at}/name", f"the {what} {name!r} must match {_NAME.pattern}", rule=TOOL_NAME)
 
@@ -110,17 +111,12 @@ def format_problems(output: JsonObject, at: str) -> Iterator[Problem]:
     """What is wrong with a schema for the answer; `at` is the place of the object that holds the name and the
     schema."""
     schema = object_at(output, "schema")
-    yield from _name_problems(output.get("name"), at, "name")
+    yield from name_problems(output.get("name"), at, "name")
     yield from type_problems(schema, f"{at}/schema")
     if output.get("strict") is True and schema:
         if "anyOf" in schema:
             yield Problem(f"{at}/schema/anyOf", "the root of a strict schema must be an object, not anyOf")
         yield from strict_problems(schema, f"{at}/schema")
-
-
-def call_problems(call: JsonObject, at: str) -> Iterator[Problem]:
-    """A call of a function whose name no tool could have had."""
-    yield from _name_problems(call.get("name"), at, "name of a call")
 
 
 _CACHE_LIFETIME = {"": 300.0, "in_memory": 300.0, "30m": 1800.0, "24h": 86_400.0}

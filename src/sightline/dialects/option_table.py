@@ -12,7 +12,7 @@ import msgspec
 from sightline.dialects.fields import any_number, whole_number, wrong
 from sightline.model.json import Json, JsonObject
 from sightline.model.report import Report, Severity
-from sightline.model.request import Options
+from sightline.model.request import Options, Reasoning
 
 USER_ID = "user_id"
 """The rule for ids that must not identify a person."""
@@ -127,32 +127,17 @@ def fit_tier(options: Options, tiers: Tiers, report: Report, dialect: str) -> Op
 
 Kind = Literal["int", "number", "str", "bool", "strings", "object", "list"]
 
+_KIND_OF_TYPE: Mapping[object, Kind] = {
+    int | None: "int",
+    int | float | None: "number",
+    str | None: "str",
+    bool | None: "bool",
+    tuple[str, ...] | None: "strings",
+    dict[str, Json] | None: "object",
+    list[Json] | None: "list",
+}
 KINDS: Mapping[str, Kind] = {
-    "max_tokens": "int",
-    "temperature": "number",
-    "top_p": "number",
-    "top_k": "number",
-    "stop": "strings",
-    "seed": "int",
-    "presence_penalty": "number",
-    "frequency_penalty": "number",
-    "logit_bias": "object",
-    "logprobs": "bool",
-    "top_logprobs": "int",
-    "n": "int",
-    "verbosity": "str",
-    "cache_key": "str",
-    "cache_retention": "str",
-    "store": "bool",
-    "include": "strings",
-    "previous_response_id": "str",
-    "metadata": "object",
-    "user": "str",
-    "safety_identifier": "str",
-    "service_tier": "str",
-    "safety_settings": "list",
-    "stream": "bool",
-    "include_usage": "bool",
+    field.name: _KIND_OF_TYPE[field.type] for field in msgspec.structs.fields(Options) if field.type in _KIND_OF_TYPE
 }
 """The options that are plain values; `format` and `reasoning` are structured and are read by each dialect itself."""
 
@@ -280,6 +265,14 @@ def _check_kind(value: Json, kind: Kind, at: str) -> object:
     if number is None:
         raise wrong(value, at, expected)
     return number
+
+
+def reasoning_of(at: str, extras: JsonObject, **found: tuple[str | int | None, str]) -> Reasoning:
+    """The reasoning settings that were read, each given with its place; those that are None are not set."""
+    known = {name: (value, place) for name, (value, place) in found.items() if value is not None}
+    values = {name: value for name, (value, _) in known.items()}
+    places = {name: place for name, (_, place) in known.items()}
+    return msgspec.structs.replace(Reasoning(at=at, extras=extras), **values, places=places)
 
 
 def options_of(found: Mapping[str, object], places: dict[str, str]) -> Options:

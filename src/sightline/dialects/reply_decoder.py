@@ -121,8 +121,10 @@ class ReplyDecoder:
                 return self._reader.close()
             return self.fail(truncation_fault() if self.count else no_reply(bytes(self._head_bytes or b"")))
         frames = self._frames.close()
-        if self._head_bytes and not frames and not _is_framed(bytes(self._head_bytes)):
-            return self._whole(bytes(self._head_bytes))
+        if self._head_bytes and not frames:
+            head = bytes(self._head_bytes).removeprefix(BOM).lstrip()[:6]
+            if not any(head.startswith(name) or name.startswith(head) for name in _FIELDS):
+                return self._whole(bytes(self._head_bytes))
         # A partial frame is what an aborted connection leaves; the reader reports the truncation itself.
         last = [event for event in self._events(frames) if not isinstance(event, FrameBroken)]
         return [*last, *self._reader.close()]
@@ -183,12 +185,6 @@ class ReplyDecoder:
             self.count += 1
             events += found
         return events
-
-
-def _is_framed(data: bytes) -> bool:
-    """Whether this is the beginning of a stream, however short."""
-    head = data.removeprefix(BOM).lstrip()[:6]
-    return any(head.startswith(name) or name.startswith(head) for name in _FIELDS)
 
 
 def read_plain_reply(spoken: Dialect, data: bytes) -> Reply | None:

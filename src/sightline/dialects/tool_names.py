@@ -56,7 +56,7 @@ class NameRule:
 
 
 _UNSAFE = re.compile("[^a-zA-Z0-9_-]")
-_NAMED: frozenset[type[Part]] = frozenset({ToolCall, ToolResult})
+CALLS_AND_RESULTS: frozenset[type[Part]] = frozenset({ToolCall, ToolResult})
 
 BUILT_IN: tuple[ToolKind, ...] = ("local_shell", "shell", "apply_patch", "computer", "tool_search")
 """The kinds of calls that are items of their own in one dialect, and function calls in the others."""
@@ -74,7 +74,7 @@ def with_wire_names(
     names: dict[str, str] = {}
     tools: list[Tool] = []
     built_in = function_names_of_built_ins(request)
-    kinds = _kinds(request)
+    kinds = _kinds(request, built_in)
     for tool in request.tools:
         if isinstance(tool, OpaqueTool):
             tools.extend(_as_functions(tool, built_in, rule, report, target))
@@ -104,7 +104,7 @@ def with_wire_names(
 
     messages = request.messages
     if not _have_wire_names(parts_of(messages), names, kinds, rule):
-        messages = change_parts(messages, _NAMED, rename_part)
+        messages = change_parts(messages, CALLS_AND_RESULTS, rename_part)
     choice = _with_wire_names(request.tool_choice, names, built_in, rule)
     return msgspec.structs.replace(request, messages=messages, tools=tuple(tools), tool_choice=choice)
 
@@ -179,9 +179,8 @@ def function_names_of_built_ins(request: Request) -> dict[str, str]:
     return names
 
 
-def _kinds(request: Request) -> dict[str, str]:
+def _kinds(request: Request, built_in: Mapping[str, str]) -> dict[str, str]:
     """The name of the function for each kind of built-in tool, including kinds that occur only in the history."""
-    built_in = function_names_of_built_ins(request)
     kinds: dict[str, str] = {kind: kind for kind in BUILT_IN}
     for tool in request.tools:
         if isinstance(tool, OpaqueTool) and tool.kind in kinds:

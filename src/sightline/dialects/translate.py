@@ -56,7 +56,9 @@ def ask_for_reasoning(request: Request, source: Dialect, target: Dialect, facts:
     options = request.options
     if options.reasoning is not None and is_wanted(options.reasoning):
         reasoning = options.reasoning
-        if target.reasoning == "mode" and not _forces_call(request):
+        # Anthropic does not allow a forced call together with thinking.
+        forces_call = request.tool_choice is not None and request.tool_choice.mode in ("required", "named")
+        if target.reasoning == "mode" and not forces_call:
             reasoning = _switch_on(reasoning, facts)
         if source.reasoning == "mode" and reasoning.summary is None and "auto" in target.support.summaries:
             # A client of Anthropic's API sees what its model thinks unless it asks not to.
@@ -92,11 +94,6 @@ def _switch_on(reasoning: Reasoning, facts: Facts | None) -> Reasoning:
 def _with_added(reasoning: Reasoning, **added: str | int) -> Reasoning:
     places = reasoning.places | dict.fromkeys(added, ADDED)
     return msgspec.structs.replace(reasoning, **added, places=places)
-
-
-def _forces_call(request: Request) -> bool:
-    """Whether the request forces a call, which Anthropic does not allow together with thinking."""
-    return request.tool_choice is not None and request.tool_choice.mode in ("required", "named")
 
 
 def _will_reason(options: Options, facts: Facts | None) -> bool:
@@ -135,7 +132,11 @@ class StreamTranslation:
             client = replace(client, request=request)
         self._marker = OriginMarker(client.provider) if client.provider and self._is_foreign else None
         self._reply_id = client.reply_id
-        self._writer = self._writer_of(client)
+        self._writer: StreamWriting | None = None
+        if target in VIEWS:
+            self._writer = VIEWS[target]()
+        elif self._is_foreign:
+            self._writer = dialect(target).stream_writer(client, self.report)
         self._runs = TextRuns(self._writer) if isinstance(self._writer, TextFraming) else None
         self._fold = Fold(source)
         self._is_broken = False
@@ -201,13 +202,6 @@ class StreamTranslation:
         """The reply as far as it has arrived."""
         return self._fold.reply
 
-    def _writer_of(self, client: Client) -> StreamWriting | None:
-        if self._is_verbatim:
-            return None
-        if self._target in VIEWS:
-            return VIEWS[self._target]()
-        return dialect(self._target).stream_writer(client, self.report)
-
     def _write(self, events: list[StreamEvent]) -> bytes:
         out: list[bytes] = []
         if not self._is_verbatim:
@@ -233,14 +227,11 @@ class StreamTranslation:
         """The events up to the first frame that cannot be read: the stream fails there, and nothing follows."""
         if self._is_broken:
             return []
-        kinds = [type(event) for event in events]
-        if FrameBroken not in kinds:
-            return events
-        index = kinds.index(FrameBroken)
-        broken = events[index]
-        assert isinstance(broken, FrameBroken)
-        self._is_broken = True
-        return [*events[:index], Failed(fault_of_broken_frame(broken)), Ended()]
+        for index, event in enumerate(events):
+            if type(event) is FrameBroken:
+                self._is_broken = True
+                return [*events[:index], Failed(fault_of_broken_frame(event)), Ended()]
+        return events
 
     def _note(self, event: StreamEvent) -> None:
         """Report what no other dialect can carry, and what cannot be read."""

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sightline.dialects.anthropic import DIALECT
 from sightline.dialects.anthropic.names import finish_of
-from sightline.dialects.anthropic.reply_read import read_plain, read_reply, stream_reader
+from sightline.dialects.anthropic.reply_read import read_plain, read_reply
 from sightline.dialects.anthropic.usage import Counter, write_usage
 from sightline.errors import Fault
 from sightline.model.events import (
@@ -245,7 +246,7 @@ END: list[dict[str, Any]] = [
 
 
 def read(*documents):
-    reader = stream_reader()
+    reader = DIALECT.stream_reader()
     events = [event for document in documents for event in reader.feed(Frame(json.dumps(document).encode()))]
     return events + reader.close()
 
@@ -396,7 +397,7 @@ def test_counts_may_come_after_the_finish():
 
 
 def test_a_marker_of_another_dialect_says_nothing():
-    reader = stream_reader()
+    reader = DIALECT.stream_reader()
     assert isinstance(reader.feed(Frame(b"[DONE]"))[0], Failed)
 
 

@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from sightline.dialects.gemini import DIALECT
 from sightline.dialects.gemini.parts import for_client
-from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, stream_reader
+from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply
 from sightline.errors import Code
 from sightline.model.events import (
     ArgumentsReceived,
@@ -319,7 +320,7 @@ def test_grounding_of_another_shape_is_a_field():
 
 
 def events_of(data, *cuts):
-    frames, reader = SseDecoder(), stream_reader()
+    frames, reader = SseDecoder(), DIALECT.stream_reader()
     events = []
     for start, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
         events += [event for frame in frames.feed(data[start:end]) for event in reader.feed(frame)]
@@ -329,7 +330,7 @@ def events_of(data, *cuts):
 
 def feed(*documents):
     """The events of each frame, and those of the end."""
-    reader = stream_reader()
+    reader = DIALECT.stream_reader()
     told = [reader.feed(Frame(json.dumps(document).encode())) for document in documents]
     return [*told, reader.close()]
 

@@ -1,9 +1,8 @@
 import pytest
 
 from sightline.dialects.dialect import Target
-from sightline.dialects.raw.carrier import (
+from sightline.dialects.raw.content import (
     NOTHING,
-    Calls,
     OwnFields,
     carry,
     carry_result,
@@ -14,6 +13,7 @@ from sightline.dialects.raw.carrier import (
     write_beside,
 )
 from sightline.dialects.raw.names import FIRST_CALL
+from sightline.dialects.raw.reply_read import Calls
 from sightline.dialects.registry import dialect
 from sightline.errors import Code, Fault
 from sightline.model.events import ArgumentsReceived, FieldReceived, SignatureReceived, ToolCallBegun, ToolCallCompleted

@@ -7,15 +7,13 @@ only the canonical values, `wire` and the shared modules of `dialects`, never an
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from sightline.catalog.compose import DialectSupport
 from sightline.dialects.anthropic.cache_marks import place_marks
 from sightline.dialects.anthropic.errors import read_error, write_error
 from sightline.dialects.anthropic.names import NAME
 from sightline.dialects.anthropic.options import LEAST_BUDGET, LEAST_TOP_P, SERVICE_TIERS, open_objects
 from sightline.dialects.anthropic.plain import PLAIN_TEXTS
-from sightline.dialects.anthropic.reply_read import read_plain, read_reply, stream_reader
+from sightline.dialects.anthropic.reply_read import MessagesMachine, read_plain, read_reply
 from sightline.dialects.anthropic.reply_write import MessagesWriter, write_reply
 from sightline.dialects.anthropic.request import read_request, write_request
 from sightline.dialects.anthropic.sources import IMAGE_TYPES
@@ -40,12 +38,13 @@ from sightline.dialects.dialect import (
 from sightline.dialects.fields import compact, object_at, objects_in
 from sightline.dialects.json_schemas import type_problems
 from sightline.dialects.option_table import USER_ID, looks_like_a_person
+from sightline.dialects.streaming import StreamReader, TextDeltas
 from sightline.dialects.tool_names import NameRule
-from sightline.dialects.validity import argument_problems, empty_problems, no_messages, pairing_problems, tool_problems
+from sightline.dialects.validity import no_messages, pairing_problems, tool_problems
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Image, Inline, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from sightline.model.request import FunctionTool, Message, OpaqueTool, Request, SchemaFormat, parts_of
+from sightline.model.request import FunctionTool, OpaqueTool, Request, SchemaFormat, parts_of
 
 NAMES = NameRule(re.compile(r"[a-zA-Z0-9_-]{1,128}"), 128)
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -59,7 +58,6 @@ def problems(request: Request) -> list[Problem]:
         *_order_problems(request),
         *_pairing_problems(request),
         *_empty_problems(request),
-        *argument_problems(request),
         *tool_problems(request, NAMES),
         *(problem for part in parts_of(request.messages) for problem in _part_problems(part)),
         *_end_problems(request),
@@ -72,11 +70,16 @@ def problems(request: Request) -> list[Problem]:
 
 def _order_problems(request: Request) -> Iterator[Problem]:
     count = leading_count(request.messages)
-    spoken = request.messages[count:]
-    if spoken and spoken[0].role == "assistant":
-        yield Problem(spoken[0].at, "some platforms want the first message to be the user's", "warning")
+    if count < len(request.messages) and request.messages[count].role == "assistant":
+        text = "some platforms want the first message to be the user's"
+        yield Problem(request.messages[count].at, text, "warning")
     for message in request.messages:
-        yield from _late_results(message)
+        is_late = False
+        for part in message.parts:
+            if not isinstance(part, ToolResult):
+                is_late = is_late or not isinstance(part, CacheBreakpoint)
+            elif is_late:
+                yield Problem(part.at, "tool results must come before anything else in their message")
 
 
 def vendor_problems(document: Json) -> list[Problem]:
@@ -118,21 +121,11 @@ def _user_problems(body: JsonObject) -> Iterator[Problem]:
         yield Problem("/metadata/user_id", text, rule=USER_ID)
 
 
-def _late_results(message: Message) -> Iterator[Problem]:
-    is_late = False
-    for part in message.parts:
-        if isinstance(part, ToolResult):
-            if is_late:
-                yield Problem(part.at, "tool results must come before anything else in their message")
-        elif not isinstance(part, CacheBreakpoint):
-            is_late = True
-
-
 def _pairing_problems(request: Request) -> list[Problem]:
     """Calls and results that do not match; in a continued thread, only the server knows the calls."""
     thread = request.extras.get("thread")
     is_continued = isinstance(thread, dict) and thread.get("type") == "continue"
-    unpaired = [] if is_continued else pairing_problems(_without_order(request), adjacent=True)
+    unpaired = [] if is_continued else list(pairing_problems(request, adjacent=True))
     known = {problem.pointer for problem in unpaired}
     return [*unpaired, *(problem for problem in _duplicate_call_ids(request) if problem.pointer not in known)]
 
@@ -147,30 +140,18 @@ def _duplicate_call_ids(request: Request) -> Iterator[Problem]:
             used.add(part.id)
 
 
-def _without_order(request: Request) -> Request:
-    """The request with results in front and without cache marks, so that pairing is judged on its own."""
-    messages = tuple(
-        msgspec.structs.replace(
-            message,
-            parts=tuple(
-                sorted(
-                    (part for part in message.parts if not isinstance(part, CacheBreakpoint)),
-                    key=lambda part: not isinstance(part, ToolResult),
-                )
-            ),
-        )
-        for message in request.messages
-    )
-    return msgspec.structs.replace(request, messages=messages)
-
-
 def _empty_problems(request: Request) -> Iterator[Problem]:
     """Empty messages and texts. The last message, if the assistant's, may have no content; `system` may be empty."""
     last = request.messages[-1] if request.messages else None
     allowed = {"/system"}
     if last is not None and last.role == "assistant":
         allowed |= {last.at, *(part.at for part in last.parts if last.bare)}
-    yield from (problem for problem in empty_problems(request, whitespace=True) if problem.pointer not in allowed)
+    for message in request.messages:
+        if message.at not in allowed and all(isinstance(part, CacheBreakpoint) for part in message.parts):
+            yield Problem(message.at, "this message has no content")
+        for part in message.parts:
+            if isinstance(part, Text) and not part.text.strip() and part.at not in allowed:
+                yield Problem(part.at, "this text is empty")
 
 
 def _part_problems(part: Part) -> Iterator[Problem]:
@@ -313,7 +294,7 @@ DIALECT = Dialect(
     read_reply=read_reply,
     read_plain=read_plain,
     write_reply=write_reply,
-    stream_reader=stream_reader,
+    stream_reader=lambda: StreamReader(MessagesMachine(), TextDeltas()),
     stream_writer=MessagesWriter,
     read_error=read_error,
     write_error=write_error,

@@ -173,9 +173,7 @@ def _words(content: Json) -> str:
 def read_thinking(block: JsonObject, at: str) -> Thinking:
     """A thinking block; its signature may be one of another dialect that passed through the client."""
     text, wrapped = str_of(block, "thinking", at), opt_str(block, "signature", at)
-    if wrapped is None:
-        return Thinking(text, at=at, extras=rest(block, _THINKING))
-    signature, signed_by, item = unwrap(wrapped, NAME)
+    signature, signed_by, item = (None, None, None) if wrapped is None else unwrap(wrapped, NAME)
     return Thinking(text, id=item, signature=signature, signed_by=signed_by, at=at, extras=rest(block, _THINKING))
 
 
@@ -272,7 +270,8 @@ class BlockWriter:
             if isinstance(part, (Text, Refusal, CacheBreakpoint, Thinking)):
                 kept.append(part)
             elif not isinstance(part, Opaque) or not part.mirrored:
-                self._report.lose(part.at, f"a {_kind(part)} in a system message", "it takes text only", "content")
+                what = f"a {type(part).__name__.lower()} in a system message"
+                self._report.lose(part.at, what, "it takes text only", "content")
         return self.write(tuple(kept))
 
     def trim_end(self) -> None:
@@ -290,7 +289,7 @@ class BlockWriter:
             case ToolResult():
                 return self._tool_result(part)
             case ToolCall():
-                self._lose_signature(part, part.signature, part.signed_by)
+                self._lose_signature(part)
                 self._lose_item(part, part.item)
                 self._names[part.id] = part.name
                 arguments = part.arguments if self._same else as_function_arguments(part)
@@ -313,13 +312,13 @@ class BlockWriter:
                 lose_unknown(part, NAME, self._report)
                 return None
             case Audio() | CacheBreakpoint():
-                self._report.lose(part.at, _kind(part), f"{NAME} does not take it here", "content")
+                self._report.lose(part.at, type(part).__name__.lower(), f"{NAME} does not take it here", "content")
                 return None
             case unreachable:
                 assert_never(unreachable)
 
     def _text(self, part: Text) -> JsonObject | None:
-        self._lose_signature(part, part.signature, part.signed_by)
+        self._lose_signature(part)
         if not self._same and not part.text.strip():
             what = "blank text" if part.text else "empty text"
             self._report.lose(part.at, what, f"{NAME} rejects it", "content" if part.text else "identity")
@@ -340,7 +339,7 @@ class BlockWriter:
         if source is None:
             return None
         if isinstance(part, Image):
-            self._lose_signature(part, part.signature, part.signed_by)
+            self._lose_signature(part)
             if part.detail is not None:
                 severity: Severity = "identity" if part.detail == "auto" else "option"
                 self._report.lose(part.at, "detail of a picture", f"{NAME} has no such option", severity)
@@ -355,7 +354,13 @@ class BlockWriter:
 
     def _thinking(self, part: Thinking) -> JsonObject | None:
         if part.id == NEXT or part.signed_by not in (None, NAME) or (not self._same and part.signature is None):
-            self._lose_thinking(part)
+            # Only thinking that this provider has signed may be sent back to it.
+            if part.signature is not None or part.id is not None or not part.text:
+                self._report.lose(part.at, "a signature over thinking", "it is another provider's", "identity")
+            if part.text:
+                self._report.lose(
+                    part.at, "thinking", f"{NAME} takes only thinking that it has signed itself", "content"
+                )
             return None
         if part.id is not None:
             self._lose_item(part, part.id)
@@ -365,13 +370,6 @@ class BlockWriter:
         if part.redacted:
             return {"type": "redacted_thinking", "data": part.signature or ""}
         return compact({"type": "thinking", "thinking": part.text, "signature": part.signature})
-
-    def _lose_thinking(self, part: Thinking) -> None:
-        """Report thinking that is not sent: only thinking that this provider has signed may be sent back to it."""
-        if part.signature is not None or part.id is not None or not part.text:
-            self._report.lose(part.at, "a signature over thinking", "it is another provider's", "identity")
-        if part.text:
-            self._report.lose(part.at, "thinking", f"{NAME} takes only thinking that it has signed itself", "content")
 
     def _input(self, arguments: str, at: str) -> JsonObject:
         value = arguments_object(arguments)
@@ -404,11 +402,10 @@ class BlockWriter:
         bare = bare_text(content) if part.bare or part.structured is not None else None
         return content if bare is None else bare
 
-    def _lose_signature(self, part: Value, signature: str | None, signed_by: str | None) -> None:
-        if signature is not None:
-            self._report.lose(
-                part.at, f"a signature of {signed_by}", "it means nothing to another provider", "identity"
-            )
+    def _lose_signature(self, part: Text | Image | ToolCall) -> None:
+        if part.signature is not None:
+            what, why = f"a signature of {part.signed_by}", "it means nothing to another provider"
+            self._report.lose(part.at, what, why, "identity")
 
     def _lose_item(self, part: Value, item: str | None) -> None:
         if item is not None:
@@ -427,7 +424,3 @@ def bare_text(blocks: list[Json]) -> str | None:
         return None
     text = block.get("text")
     return text if isinstance(text, str) else None
-
-
-def _kind(part: Part) -> str:
-    return type(part).__name__.lower()

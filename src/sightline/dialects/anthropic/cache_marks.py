@@ -34,7 +34,7 @@ def mark_for_cache(body: JsonObject, request: Request, facts: Facts | None, repo
     length = 0
     for holder, key, at, new in _places(body):
         if length < shortest * each:  # beyond that the exact length does not matter
-            length += sum(map(_size, new))
+            length += sum(len(encode(value)) for value in new)
         if length >= shortest * each:
             content = holder[key]
             if isinstance(content, str):
@@ -107,7 +107,3 @@ def _blocks_at(content: Json, at: str) -> list[tuple[str, JsonObject]]:
     if isinstance(content, str):
         return [(at, {"type": "text", "text": content})]
     return [(f"{at}/{index}", block) for index, block in objects_in(content)]
-
-
-def _size(value: Json) -> int:
-    return len(encode(value))

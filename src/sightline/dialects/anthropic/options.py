@@ -18,6 +18,7 @@ from sightline.dialects.option_table import (
     fit_tier,
     options_of,
     read_options,
+    reasoning_of,
     same_names,
     set_path,
     top_level_keys,
@@ -95,25 +96,15 @@ def read_reasoning(body: JsonObject) -> Reasoning | None:
     """The thinking settings of the body; None if there are none that we know."""
     thinking = opt_object(body, "thinking", "") or {}
     config = opt_object(body, "output_config", "") or {}
-    fields = {
-        "mode": (_MODES.get(opt_str(thinking, "type", "/thinking") or ""), "/thinking/type"),
-        "summary": (_SUMMARIES.get(opt_str(thinking, "display", "/thinking") or ""), "/thinking/display"),
-        "effort": (opt_str(config, "effort", "/output_config"), "/output_config/effort"),
-    }
-    budget = opt_int(thinking, "budget_tokens", "/thinking")
-    places = {name: place for name, (value, place) in fields.items() if value is not None}
-    if budget is not None:
-        places["budget"] = "/thinking/budget_tokens"
-    if not places:
-        return None
-    return Reasoning(
-        mode=fields["mode"][0],
-        effort=fields["effort"][0],
-        budget=budget,
-        summary=fields["summary"][0],
-        places=places,
-        at="/thinking" if thinking else "/output_config",
+    reasoning = reasoning_of(
+        "/thinking" if thinking else "/output_config",
+        {},
+        mode=(_MODES.get(opt_str(thinking, "type", "/thinking") or ""), "/thinking/type"),
+        summary=(_SUMMARIES.get(opt_str(thinking, "display", "/thinking") or ""), "/thinking/display"),
+        effort=(opt_str(config, "effort", "/output_config"), "/output_config/effort"),
+        budget=(opt_int(thinking, "budget_tokens", "/thinking"), "/thinking/budget_tokens"),
     )
+    return reasoning if reasoning.places else None
 
 
 def write_reasoning(reasoning: Reasoning, body: JsonObject, report: Report, *, same: bool) -> None:
@@ -263,19 +254,15 @@ def read_settings(body: JsonObject) -> tuple[Options, JsonObject]:
 
 
 def _read_format(body: JsonObject) -> OutputFormat | None:
-    for at in _FORMATS:
-        value = _format_at(body, at)
+    config = object_at(body, "output_config")
+    for holder, above, key in ((config, "/output_config", "format"), (body, "", "output_format")):
+        at = f"{above}/{key}"
+        value = opt_object(holder, key, above)
         if value is not None and value.get("type") == "json_schema":
             schema = opt_object(value, "schema", at)
             if schema is not None:
                 return SchemaFormat(schema, at=at, extras=rest(value, _FORMAT))
     return None
-
-
-def _format_at(body: JsonObject, at: str) -> JsonObject | None:
-    if at == "/output_format":
-        return opt_object(body, "output_format", "")
-    return opt_object(opt_object(body, "output_config", "") or {}, "format", "/output_config")
 
 
 def _unread(body: JsonObject, holders: dict[str, JsonObject], options: Options) -> JsonObject:

@@ -9,7 +9,7 @@ from sightline.dialects.anthropic.names import NAME, STOP_DETAILS, finish_of
 from sightline.dialects.anthropic.usage import Counter
 from sightline.dialects.fields import as_list, as_object, opt_object, opt_str, str_of, whole_number, wrong
 from sightline.dialects.signatures import unwrap
-from sightline.dialects.streaming import Machine, StreamReader, TextDeltas, finish_for_content
+from sightline.dialects.streaming import Machine, finish_for_content
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -135,10 +135,6 @@ _GROWING: Mapping[str, tuple[str, str]] = {
 
 _WHOLE = frozenset({"text", "thinking", "redacted_thinking"})
 """Blocks whose start contains everything that is needed to begin them."""
-
-
-def stream_reader() -> StreamReader:
-    return StreamReader(MessagesMachine(), TextDeltas())
 
 
 @dataclass(slots=True)

@@ -34,6 +34,7 @@ from sightline.dialects.fields import (
     str_of,
     unknown,
 )
+from sightline.dialects.json_schemas import INTEGER, STRING, object_schema
 from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import fit_choice, function_for, function_instead
 from sightline.model.json import Json, JsonObject
@@ -55,17 +56,11 @@ from sightline.wire.jsontext import encode
 _KNOWN = frozenset({"type", "name", "cache_control"})
 _SCREEN = frozenset({"display_width_px", "display_height_px"})
 
-_STRING: JsonObject = {"type": "string"}
-_NUMBER: JsonObject = {"type": "integer"}
-_POINT: JsonObject = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+_POINT: JsonObject = {"type": "array", "items": INTEGER, "minItems": 2, "maxItems": 2}
 
 
 def _words(*words: Json) -> JsonObject:
     return {"type": "string", "enum": list(words)}
-
-
-def _object(required: list[Json], **properties: Json) -> JsonObject:
-    return {"type": "object", "properties": properties, "required": required}
 
 
 _FILE: JsonObject = {
@@ -78,7 +73,7 @@ _FILE: JsonObject = {
     "insert_text": {"type": "string", "description": "The text to insert."},
 }
 
-_COMPUTER = _object(
+_COMPUTER = object_schema(
     ["action"],
     action=_words(
         *("key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click", "double_click"),
@@ -89,29 +84,31 @@ _COMPUTER = _object(
     start_coordinate={**_POINT, "description": "Where a drag begins."},
     text={"type": "string", "description": "The text to type, or the keys to press."},
     scroll_direction=_words("up", "down", "left", "right"),
-    scroll_amount=_NUMBER,
+    scroll_amount=INTEGER,
     duration={"type": "number", "description": "Seconds to wait or to hold."},
-    region={"type": "array", "items": _NUMBER, "description": "x1, y1, x2, y2 of the part of the screen to show."},
+    region={"type": "array", "items": INTEGER, "description": "x1, y1, x2, y2 of the part of the screen to show."},
 )
 
 _TOOLS: Mapping[str, tuple[str, JsonObject]] = {
     "bash_": (
         "Run a command in a bash session that lasts from call to call, and return its output.",
-        _object([], command=_STRING, restart={"type": "boolean", "description": "Start a new session instead."}),
+        object_schema([], command=STRING, restart={"type": "boolean", "description": "Start a new session instead."}),
     ),
     "text_editor_": (
         "View, create and edit text files.",
-        _object(["command", "path"], command=_words("view", "create", "str_replace", "insert", "undo_edit"), **_FILE),
+        object_schema(
+            ["command", "path"], command=_words("view", "create", "str_replace", "insert", "undo_edit"), **_FILE
+        ),
     ),
     "computer_": ("Control a computer with mouse and keyboard. A screenshot shows the result.", _COMPUTER),
     "memory_": (
         "Keep notes across conversations in files below /memories.",
-        _object(
+        object_schema(
             ["command"],
             command=_words("view", "create", "str_replace", "insert", "delete", "rename"),
             **_FILE,
-            old_path=_STRING,
-            new_path=_STRING,
+            old_path=STRING,
+            new_path=STRING,
         ),
     ),
 }

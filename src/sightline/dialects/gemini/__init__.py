@@ -6,7 +6,7 @@ dialect.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sightline.catalog.compose import DialectSupport
 from sightline.dialects.conversation import SYSTEM_ROLES
@@ -30,9 +30,10 @@ from sightline.dialects.fields import compact
 from sightline.dialects.gemini.errors import read_error, write_error
 from sightline.dialects.gemini.field_names import NAME, both
 from sightline.dialects.gemini.options import STOP_LIMIT
-from sightline.dialects.gemini.reply_read import read_reply, read_text, stream_reader
+from sightline.dialects.gemini.reply_read import ReplyMachine, read_reply, read_text
 from sightline.dialects.gemini.reply_write import StreamWriter, write_reply
 from sightline.dialects.gemini.request import read_request, write_request
+from sightline.dialects.streaming import StreamReader
 from sightline.dialects.tool_names import NameRule
 from sightline.dialects.validity import no_messages, tool_problems
 from sightline.model.json import JsonObject
@@ -56,35 +57,30 @@ def problems(request: Request) -> list[Problem]:
     ]
 
 
-def _empty(messages: tuple[Message, ...]) -> list[Problem]:
-    found: list[Problem] = []
+def _empty(messages: tuple[Message, ...]) -> Iterator[Problem]:
     for message in messages:
         if not message.parts:
-            found.append(Problem(message.at, "this content has no parts"))
-        found.extend(
-            Problem(part.at, "this text is empty")
-            for part in message.parts
-            if isinstance(part, Text) and not part.text and part.signature is None
-        )
-    return found
+            yield Problem(message.at, "this content has no parts")
+        for part in message.parts:
+            if isinstance(part, Text) and not part.text and part.signature is None:
+                yield Problem(part.at, "this text is empty")
 
 
-def _pairing(contents: list[Message]) -> list[Problem]:
+def _pairing(contents: list[Message]) -> Iterator[Problem]:
     """Calls and results that do not match: the next content must answer every call, by id, or without ids by name and
     order."""
-    found: list[Problem] = []
     waiting: list[ToolCall] = []
     for message in contents:
         for part in message.parts:
             if isinstance(part, ToolResult):
                 call = next((call for call in waiting if _answers(part, call)), None)
                 if call is None:
-                    found.append(Problem(part.at, f"this function response ({part.name!r}) answers no call before it"))
+                    yield Problem(part.at, f"this function response ({part.name!r}) answers no call before it")
                 else:
                     waiting.remove(call)
-        found.extend(_missing_responses(waiting))
+        yield from _missing_responses(waiting)
         waiting = [part for part in message.parts if isinstance(part, ToolCall)]
-    return [*found, *_missing_responses(waiting)]
+    yield from _missing_responses(waiting)
 
 
 def _answers(result: ToolResult, call: ToolCall) -> bool:
@@ -97,19 +93,15 @@ def _missing_responses(calls: list[ToolCall]) -> list[Problem]:
     return [Problem(call.at, f"the call of {call.name!r} has no response in the next content") for call in calls]
 
 
-def _order(contents: list[Message]) -> list[Problem]:
-    found: list[Problem] = []
+def _order(contents: list[Message]) -> Iterator[Problem]:
     for index, message in enumerate(contents):
         calls = [part for part in message.parts if isinstance(part, ToolCall)]
         if calls and (index == 0 or contents[index - 1].role == "assistant"):
-            found.append(
-                Problem(calls[0].at, "a function call must come right after a user turn or a function response")
-            )
+            yield Problem(calls[0].at, "a function call must come right after a user turn or a function response")
     if contents and contents[0].role == "assistant":
-        found.append(Problem(contents[0].at, "a conversation should begin with the user", "warning"))
+        yield Problem(contents[0].at, "a conversation should begin with the user", "warning")
     if contents and contents[-1].role == "assistant":
-        found.append(Problem(contents[-1].at, "a conversation should end with the user", "warning"))
-    return found
+        yield Problem(contents[-1].at, "a conversation should end with the user", "warning")
 
 
 def _schemas(request: Request) -> list[Problem]:
@@ -120,18 +112,16 @@ def _schemas(request: Request) -> list[Problem]:
     ]
 
 
-def _settings(request: Request) -> list[Problem]:
-    found: list[Problem] = []
+def _settings(request: Request) -> Iterator[Problem]:
     options = request.options
     if options.stop is not None and len(options.stop) > STOP_LIMIT:
         at = options.places.get("stop", "/generationConfig/stopSequences")
-        found.append(Problem(at, f"{len(options.stop)} stop sequences are more than the {STOP_LIMIT} that are taken"))
+        yield Problem(at, f"{len(options.stop)} stop sequences are more than the {STOP_LIMIT} that are taken")
     if isinstance(options.format, SchemaFormat) and "responseMimeType" in options.format.extras:
-        found.append(Problem(options.format.at, "a schema for the answer needs responseMimeType application/json"))
+        yield Problem(options.format.at, "a schema for the answer needs responseMimeType application/json")
     reasoning = options.reasoning
     if reasoning is not None and reasoning.effort and (reasoning.budget is not None or reasoning.mode):
-        found.append(Problem(reasoning.at, "thinkingLevel and thinkingBudget exclude each other"))
-    return found
+        yield Problem(reasoning.at, "thinkingLevel and thinkingBudget exclude each other")
 
 
 _EVENTS_REQUESTED = re.compile(r"(?:^|&)(?:\$|%24)?alt=sse(?:&|$)", re.IGNORECASE)
@@ -164,7 +154,7 @@ DIALECT = Dialect(
     write_request=write_request,
     read_reply=read_reply,
     write_reply=write_reply,
-    stream_reader=stream_reader,
+    stream_reader=lambda: StreamReader(ReplyMachine(is_stream=True)),
     stream_writer=StreamWriter,
     read_error=read_error,
     write_error=write_error,

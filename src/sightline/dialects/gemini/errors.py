@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from sightline.dialects.fault_codes import HINTS, status_of
-from sightline.dialects.faults import provider_fault
+from sightline.dialects.fault_codes import status_of
+from sightline.dialects.faults import provider_fault, reclassify
 from sightline.dialects.fields import word_of
 from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
@@ -14,28 +14,24 @@ _OVERFLOW = "The input token count exceeds the maximum number of tokens allowed"
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 _NOT_FOUND = "NOT_FOUND"
 _STATUS: Mapping[Code, str] = {
-    Code.INVALID_REQUEST: "INVALID_ARGUMENT",
     Code.AUTH: "UNAUTHENTICATED",
     Code.PERMISSION: "PERMISSION_DENIED",
     Code.MODEL_UNKNOWN: _NOT_FOUND,
-    Code.CONTEXT_OVERFLOW: "INVALID_ARGUMENT",
-    Code.REQUEST_TOO_LARGE: "INVALID_ARGUMENT",
     Code.REQUEST_TOO_LARGE_FOR_RATE: "RESOURCE_EXHAUSTED",
     Code.RATE_LIMITED: "RESOURCE_EXHAUSTED",
     Code.QUOTA: "RESOURCE_EXHAUSTED",
     Code.CAP_REACHED: "FAILED_PRECONDITION",
-    Code.CONTENT_FILTERED: "INVALID_ARGUMENT",
     Code.OVERLOADED: "UNAVAILABLE",
     Code.UPSTREAM_ERROR: "INTERNAL",
     Code.UPSTREAM_PROTOCOL: "INTERNAL",
     Code.TIMEOUT_IDLE: "DEADLINE_EXCEEDED",
     Code.NETWORK: "UNAVAILABLE",
     Code.CANCELLED: "CANCELLED",
-    Code.TRANSLATION_LOSS: "INVALID_ARGUMENT",
-    Code.USAGE: "INVALID_ARGUMENT",
     Code.CONFIG: "FAILED_PRECONDITION",
     Code.LOCAL_UNAVAILABLE: "UNAVAILABLE",
 }
+"""The status of an error with each of our codes; any other is an `INVALID_ARGUMENT`."""
+
 _PER_DAY = re.compile(r"per_?day", re.IGNORECASE)
 _QUOTA_PER_DAY = re.compile(r"\bquota\b.{0,200}\bper day\b", re.IGNORECASE | re.DOTALL)
 _NO_ALLOWANCE = re.compile(r"\blimit: 0\b")
@@ -56,9 +52,9 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
     if delay is not None and fault.retry_after is None:
         fault.retry_after = delay
     if any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
-        _reclassify(fault, Code.AUTH)
+        reclassify(fault, Code.AUTH)
     elif known_status == 429 and fault.code in (Code.QUOTA, Code.RATE_LIMITED):
-        _reclassify(fault, _code_of_429(fault, details))
+        reclassify(fault, _code_of_429(fault, details))
     return fault
 
 
@@ -85,7 +81,7 @@ def write_error(fault: Fault) -> tuple[int, JsonObject]:
     message = fault.message
     if fault.code is Code.CONTEXT_OVERFLOW and provider_fault(status, message).code is not Code.CONTEXT_OVERFLOW:
         message = f"{_OVERFLOW}: {message}"
-    word = _NOT_FOUND if status == 404 else _STATUS[fault.code]
+    word = _NOT_FOUND if status == 404 else _STATUS.get(fault.code, "INVALID_ARGUMENT")
     error: JsonObject = {"code": status, "message": message, "status": word}
     details: list[Json] = []
     if isinstance(fault.details, dict):
@@ -111,8 +107,3 @@ def _delay(detail: JsonObject) -> float | None:
     delay = detail.get("retryDelay")
     match = _DELAY.fullmatch(delay) if isinstance(delay, str) else None
     return None if match is None else float(match[1])
-
-
-def _reclassify(fault: Fault, code: Code) -> None:
-    fault.code = code
-    fault.hint = HINTS[code]

@@ -7,12 +7,12 @@ Unknown fields stay in the raw response. https://ai.google.dev/api/interactions-
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Final
 
 from sightline.dialects.fields import object_at, objects_in, whole_number, word_of
 from sightline.dialects.gemini.errors import read_error
 from sightline.dialects.gemini.field_names import NAME
+from sightline.dialects.gemini.reply_fields import add_counts, read_time
 from sightline.errors import Fault
 from sightline.model.events import (
     ArgumentsReceived,
@@ -166,11 +166,7 @@ class _InteractionReader:
 
 def _read_identity(interaction: JsonObject) -> Started:
     named = [word_of(interaction, key) or None for key in ("id", "model", "agent")]
-    try:
-        created = int(datetime.fromisoformat(word_of(interaction, "created")).timestamp())
-    except ValueError:
-        created = None
-    return Started(named[0], named[1] or named[2], created)
+    return Started(named[0], named[1] or named[2], read_time(word_of(interaction, "created")))
 
 
 def _read_end(interaction: JsonObject) -> Iterator[StreamEvent]:
@@ -179,11 +175,10 @@ def _read_end(interaction: JsonObject) -> Iterator[StreamEvent]:
     if counts:
         thoughts = whole_number(counts.get("total_thought_tokens"))
         asked = [whole_number(counts.get(key)) for key in ("total_input_tokens", "total_tool_use_tokens")]
-        said = [whole_number(counts.get("total_output_tokens")), thoughts]
         yield UsageReceived(
             Usage(
-                input_tokens=_sum(asked),
-                output_tokens=_sum(said),
+                input_tokens=add_counts(*asked),
+                output_tokens=add_counts(whole_number(counts.get("total_output_tokens")), thoughts),
                 cached_tokens=whole_number(counts.get("total_cached_tokens")),
                 reasoning_tokens=thoughts,
             )
@@ -191,8 +186,3 @@ def _read_end(interaction: JsonObject) -> Iterator[StreamEvent]:
     finish = _ENDS.get(interaction.get("status"))
     if finish is not None:
         yield Finished(finish)
-
-
-def _sum(counts: list[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None

@@ -6,7 +6,16 @@ from itertools import product
 from sightline.dialects.fields import opt_bool, opt_int, opt_object, opt_str, rest
 from sightline.dialects.gemini.field_names import NAME, SNAKE, both, read_enum, restore_extras, spelling_of
 from sightline.dialects.gemini.tools import read_schema, strip_refused, write_schema
-from sightline.dialects.option_table import OF_GEMINI, Path, Table, fit_stops, fit_tier, set_path, write_options
+from sightline.dialects.option_table import (
+    OF_GEMINI,
+    Path,
+    Table,
+    fit_stops,
+    fit_tier,
+    reasoning_of,
+    set_path,
+    write_options,
+)
 from sightline.model.json import JsonObject
 from sightline.model.report import Report
 from sightline.model.request import ADDED, JsonFormat, Options, OutputFormat, PlainFormat, Reasoning, SchemaFormat
@@ -88,7 +97,6 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
     if thinking is None:
         return None
     at = f"{at}/{key}"
-    places: dict[str, str] = {}
     extras = rest(thinking, _THINKING)
     level_key, budget_key, shown_key = (
         spelling_of(thinking, name) for name in ("thinkingLevel", "thinkingBudget", "includeThoughts")
@@ -97,22 +105,15 @@ def read_reasoning(config: JsonObject, at: str) -> Reasoning | None:
     budget = opt_int(thinking, budget_key, at)
     shown = opt_bool(thinking, shown_key, at)
     mode = {0: "off", -1: "adaptive"}.get(budget) if budget is not None else None
-    if level is not None:
-        places["effort"] = f"{at}/{level_key}"
-        if level == level.lower():
-            extras = {**extras, "thinkingLevel": None}
-    if budget is not None:
-        places["mode" if mode else "budget"] = f"{at}/{budget_key}"
-    if shown is not None:
-        places["summary"] = f"{at}/{shown_key}"
-    return Reasoning(
-        mode=mode,
-        effort=None if level is None else level.lower(),
-        budget=None if mode else budget,
-        summary=None if shown is None else "auto" if shown else "none",
-        places=places,
-        at=at,
-        extras=extras,
+    if level is not None and level == level.lower():
+        extras = {**extras, "thinkingLevel": None}
+    return reasoning_of(
+        at,
+        extras,
+        effort=(None if level is None else level.lower(), f"{at}/{level_key}"),
+        mode=(mode, f"{at}/{budget_key}"),
+        budget=(None if mode else budget, f"{at}/{budget_key}"),
+        summary=(None if shown is None else "auto" if shown else "none", f"{at}/{shown_key}"),
     )
 
 

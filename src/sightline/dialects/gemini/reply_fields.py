@@ -5,6 +5,7 @@ In citations Google counts the bytes of a candidate's whole text; we count the c
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from sightline.dialects.fields import (
     any_number,
@@ -307,8 +308,8 @@ def read_usage(counts: JsonObject, at: str) -> Usage:
     """The counts in our terms. The total is derived; the share of tool use is included in the prompt and kept."""
     thoughts = _count(counts, "thoughtsTokenCount", at)
     return Usage(
-        input_tokens=_sum(_count(counts, "promptTokenCount", at), _count(counts, _TOOL_USE, at)),
-        output_tokens=_sum(_count(counts, "candidatesTokenCount", at), thoughts),
+        input_tokens=add_counts(_count(counts, "promptTokenCount", at), _count(counts, _TOOL_USE, at)),
+        output_tokens=add_counts(_count(counts, "candidatesTokenCount", at), thoughts),
         cached_tokens=_count(counts, "cachedContentTokenCount", at),
         reasoning_tokens=thoughts,
         at=at,
@@ -344,7 +345,7 @@ def write_usage(usage: Usage, report: Report) -> JsonObject:
             "candidatesTokenCount": None if written is None else written - (thoughts or 0),
             _TOOL_USE: tool_use or None,
             "thoughtsTokenCount": thoughts,
-            "totalTokenCount": _sum(asked, written),
+            "totalTokenCount": add_counts(asked, written),
         }
     )
 
@@ -354,7 +355,17 @@ def _count(counts: JsonObject, name: str, at: str) -> int | None:
     return value if type(value) is int else opt_int(counts, spelling_of(counts, name), at)
 
 
-def _sum(first: int | None, second: int | None) -> int | None:
+def add_counts(first: int | None, second: int | None) -> int | None:
+    """The sum of what is known of two counts."""
     if first is None:
         return second
     return first if second is None else first + second
+
+
+def read_time(time: str) -> int | None:
+    """The seconds of a time in Google's form; None if it is no time."""
+    try:
+        moment = datetime.fromisoformat(time)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None

@@ -5,7 +5,6 @@ it. Whole replies are folded the same way, so that a stream and the whole reply 
 """
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -21,9 +20,10 @@ from sightline.dialects.gemini.reply_fields import (
     read_finish,
     read_grounding,
     read_logprobs,
+    read_time,
     read_usage,
 )
-from sightline.dialects.streaming import Machine, StreamReader, finish_for_content, read_frames, truncation_fault
+from sightline.dialects.streaming import Machine, finish_for_content, read_frames, truncation_fault
 from sightline.errors import Code, Fault
 from sightline.model.events import (
     CitationReceived,
@@ -349,22 +349,10 @@ class ReplyMachine(Machine):
 def _read_identity(document: JsonObject, names: tuple[str, str, str], at: str) -> Started:
     """The id, model and time of a reply, under the names of one spelling."""
     reply_id, model, time = (opt_str(document, name, at) for name in names)
-    created = None if time is None else _seconds(time)
+    created = None if time is None else read_time(time)
     found = zip(("id", "model", "created"), (reply_id, model, created), names, strict=True)
     places = {field: f"{at}/{name}" for field, value, name in found if value is not None}
     return Started(reply_id, model, created, places)
-
-
-def _seconds(time: str) -> int | None:
-    try:
-        moment = datetime.fromisoformat(time)
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError):
-        return None
-
-
-def stream_reader() -> StreamReader:
-    return StreamReader(ReplyMachine(is_stream=True))
 
 
 # --- words alone ---

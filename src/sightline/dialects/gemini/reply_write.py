@@ -75,17 +75,18 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     if reply.usage is not None:
         counts = write_usage(reply.usage, report)
         body["usageMetadata"] = restore_extras(counts, reply.usage.extras) if same else counts
-    return body | identity(reply.id or client.id, reply.model or client.model, reply.created or client.created)
+    return body | _identity(reply, client)
 
 
-def identity(reply_id: str, model: str, created: int) -> JsonObject:
+def _identity(reply: Reply, client: Client) -> JsonObject:
     """The fields that identify a reply, as far as they are known."""
     fields: JsonObject = {}
-    if model:
+    if model := reply.model or client.model:
         fields["modelVersion"] = model
+    created = reply.created or client.created
     if 0 < created < _LAST_SECOND:
         fields["createTime"] = datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if reply_id:
+    if reply_id := reply.id or client.id:
         fields["responseId"] = reply_id
     return fields
 
@@ -103,7 +104,8 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
                 report.lose(part.at, "that the call takes free text", "it became an object with one string", "identity")
             wire = add_signature(call_part(part, report), for_client(part.signature, part.signed_by))
         case Image():
-            wire = _picture(part, report, same=same)
+            picture = media_part(part, "", report, same=same)
+            wire = None if picture is None else add_signature(picture, for_client(part.signature, part.signed_by))
         case Document() | Audio():
             wire = media_part(part, "", report, same=same)
         case Refusal():
@@ -125,11 +127,6 @@ def write_part(part: Part, report: Report, *, same: bool = False) -> JsonObject 
 def _text(part: Text) -> JsonObject | None:
     wire = add_signature({"text": part.text}, for_client(part.signature, part.signed_by))
     return None if len(wire) == 1 and not part.text else wire
-
-
-def _picture(part: Image, report: Report, *, same: bool) -> JsonObject | None:
-    wire = media_part(part, "", report, same=same)
-    return None if wire is None else add_signature(wire, for_client(part.signature, part.signed_by))
 
 
 def add_signature(wire: JsonObject, signing: str | None) -> JsonObject:
@@ -220,7 +217,7 @@ class StreamWriter(TextFraming):
         self._report = report
         self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
         self._known = Fold()
-        self._identity = identity(client.id, client.model, client.created)
+        self._identity = _identity(self._known.reply, client)
         self._is_over = False
         self._separator = b"["
 
@@ -261,9 +258,7 @@ class StreamWriter(TextFraming):
                     carried.append(value)
                 return b"" if wire is None else self._write_or_queue(choice, part, wire)
             case Started() | UsageReceived():
-                reply, client = self._known.reply, self._client
-                named = reply.id or client.id, reply.model or client.model, reply.created or client.created
-                self._identity = identity(*named)
+                self._identity = _identity(self._known.reply, self._client)
             case Finished():
                 return self._finish(event)
             case Failed(fault):

@@ -373,17 +373,13 @@ def _write_messages(messages: tuple[Message, ...], document: JsonObject, report:
     count = leading_count(messages)
     instruction = [part for _, parts in written[:count] for part in parts]
     if same and count:
-        document["systemInstruction"] = _as_it_stood(messages[0], instruction)
+        first = messages[0]
+        whole = plain_text(first.parts) if first.bare else restore_extras({"parts": instruction}, first.extras)
+        document["systemInstruction"] = whole
     elif count:
         document["systemInstruction"] = {"parts": instruction}
     pairs = zip(messages[count:], written[count:], strict=True)
     document["contents"] = [writer.content(message, parts) for message, (_, parts) in pairs]
-
-
-def _as_it_stood(message: Message, parts: list[Json]) -> Json:
-    if message.bare:
-        return plain_text(message.parts)
-    return restore_extras({"parts": parts}, message.extras)
 
 
 def with_joined_thoughts(messages: list[Message], document: Json) -> list[Message]:

@@ -9,9 +9,9 @@ another form than ours remembers that form and its key, so that writing in the s
 from collections.abc import Mapping
 from typing import assert_never
 
-from sightline.dialects.fields import as_list, as_object, as_str, opt_list, opt_object, opt_str, rest, str_of
+from sightline.dialects.fields import as_list, as_object, as_str, compact, opt_list, opt_object, opt_str, rest, str_of
 from sightline.dialects.gemini.field_names import NAME, both, either, read_enum, restore_extras, spelling_of
-from sightline.dialects.json_schemas import SchemaKeys, map_schema
+from sightline.dialects.json_schemas import STRING, SchemaKeys, map_schema, object_schema
 from sightline.dialects.losses import describe
 from sightline.dialects.tool_names import fit_choice, function_for, function_instead, tool_names
 from sightline.model.json import Json, JsonObject
@@ -116,7 +116,6 @@ def _as_json_schema(node: JsonObject, _path: str) -> JsonObject:
     return out
 
 
-_STRING: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
 _PLACE: JsonObject = {"type": "integer", "description": "On a grid from 0 to 999 over the screen."}
 _DIRECTION: JsonObject = {"type": "string", "enum": ["up", "down", "left", "right"]}
@@ -128,16 +127,16 @@ _FUNCTIONS: tuple[tuple[str, str, JsonObject, tuple[str, ...]], ...] = (
     ("go_back", "Go to the page before this one.", {}, ()),
     ("go_forward", "Go to the page after this one.", {}, ()),
     ("search", "Go to the start page of the search engine.", {}, ()),
-    ("navigate", "Go to a URL.", {"url": _STRING}, ("url",)),
+    ("navigate", "Go to a URL.", {"url": STRING}, ("url",)),
     ("click_at", "Click at a place.", _AT, ("y", "x")),
     ("hover_at", "Move the mouse to a place.", _AT, ("y", "x")),
     (
         "type_text_at",
         "Click at a place and type a text there.",
-        {**_AT, "text": _STRING, "press_enter": _FLAG, "clear_before_typing": _FLAG},
+        {**_AT, "text": STRING, "press_enter": _FLAG, "clear_before_typing": _FLAG},
         ("y", "x", "text"),
     ),
-    ("key_combination", "Press keys together, such as control+c.", {"keys": _STRING}, ("keys",)),
+    ("key_combination", "Press keys together, such as control+c.", {"keys": STRING}, ("keys",)),
     ("scroll_document", "Scroll the page.", {"direction": _DIRECTION}, ("direction",)),
     (
         "scroll_at",
@@ -165,7 +164,7 @@ def read_computer(tool: JsonObject, at: str) -> OpaqueTool | None:
     environment = computer.get("environment")
     where = "" if environment is None else f" The environment is {encode(environment).decode()}."
     functions = tuple(
-        FunctionTool(name, words + where, _schema(properties, required), at=at)
+        FunctionTool(name, words + where, object_schema(required, **properties), at=at)
         for name, words, properties, required in _FUNCTIONS
         if name not in names
     )
@@ -173,11 +172,6 @@ def read_computer(tool: JsonObject, at: str) -> OpaqueTool | None:
     if unread := rest(computer, _MODELLED):
         left = {**left, spelling_of(tool, "computerUse"): unread}
     return OpaqueTool(NAME, tool, functions=functions, at=at, extras=left)
-
-
-def _schema(properties: JsonObject, required: tuple[str, ...]) -> JsonObject:
-    names: list[Json] = list(required)
-    return {"type": "object", "properties": properties, "required": names}
 
 
 _DECLARATIONS = both("functionDeclarations")
@@ -241,9 +235,7 @@ def write_tools(request: Request, report: Report) -> list[Json]:
 
 
 def _write_declaration(tool: FunctionTool, index: int, report: Report) -> JsonObject:
-    entry: JsonObject = {"name": tool.name}
-    if tool.description is not None:
-        entry["description"] = tool.description
+    entry = compact({"name": tool.name, "description": tool.description})
     if tool.schema is not None:
         place = f"/tools/0/functionDeclarations/{index}/parametersJsonSchema"
         entry["parametersJsonSchema"] = strip_refused(tool.schema, tool.at, place, report, f"the schema of {tool.name}")
@@ -262,9 +254,7 @@ def _write_unchanged(tools: tuple[Tool, ...]) -> list[Json]:
             restore_extras(holder, as_object(tool.value, tool.at))
             continue
         function = function_for(tool) if isinstance(tool, CustomTool) else tool
-        entry: JsonObject = {"name": function.name}
-        if function.description is not None:
-            entry["description"] = function.description
+        entry = compact({"name": function.name, "description": function.description})
         if function.schema is not None:
             key, schema = write_schema(function.schema, "parametersJsonSchema")
             entry[key] = schema

@@ -5,6 +5,7 @@ servers are named settings of the target. It may import the shared modules of `d
 """
 
 import re
+from collections.abc import Iterator
 
 from sightline.catalog.compose import DialectSupport
 from sightline.dialects import openai_rules
@@ -73,28 +74,25 @@ def vendor_problems(document: Json) -> list[Problem]:
             problem
             for index, message in objects_in(body.get("messages"))
             for number, call in objects_in(message.get("tool_calls"))
-            for problem in openai_rules.call_problems(
-                object_at(call, "function"), f"/messages/{index}/tool_calls/{number}/function"
+            for problem in openai_rules.name_problems(
+                object_at(call, "function").get("name"),
+                f"/messages/{index}/tool_calls/{number}/function",
+                "name of a call",
             )
         ),
     ]
 
 
-def _message_problems(request: Request) -> list[Problem]:
-    found: list[Problem] = []
+def _message_problems(request: Request) -> Iterator[Problem]:
     for message in request.messages:
         if not message.parts:
-            found.append(Problem(message.at, "this message says nothing and calls nothing"))
+            yield Problem(message.at, "this message says nothing and calls nothing")
         if message.role == "user":
             continue
         for part in message.parts:
-            inner = part.parts if isinstance(part, ToolResult) else (part,)
-            found += [
-                Problem(each.at, f"only a user message may hold this {each.__class__.__name__.lower()}")
-                for each in inner
-                if is_media(each) and not (isinstance(each, Audio) and each.id is not None)
-            ]
-    return found
+            for each in part.parts if isinstance(part, ToolResult) else (part,):
+                if is_media(each) and not (isinstance(each, Audio) and each.id is not None):
+                    yield Problem(each.at, f"only a user message may hold this {each.__class__.__name__.lower()}")
 
 
 def _id_problems(request: Request) -> list[Problem]:
@@ -109,21 +107,19 @@ def _id_problems(request: Request) -> list[Problem]:
     ]
 
 
-def _option_problems(request: Request) -> list[Problem]:
-    found: list[Problem] = []
+def _option_problems(request: Request) -> Iterator[Problem]:
     options = request.options
     if not request.model:
-        found.append(Problem("/model", "no model is named"))
+        yield Problem("/model", "no model is named")
     if options.max_tokens is not None and options.max_tokens < 1:
-        found.append(Problem(options.places.get("max_tokens", ""), "the reply needs room for at least one token"))
+        yield Problem(options.places.get("max_tokens", ""), "the reply needs room for at least one token")
     if options.stop is not None and len(options.stop) > MOST_STOPS:
-        found.append(Problem(options.places.get("stop", ""), f"at most {MOST_STOPS} stop texts are taken"))
+        yield Problem(options.places.get("stop", ""), f"at most {MOST_STOPS} stop texts are taken")
     if not request.tools:
         if request.tool_choice is not None:
-            found.append(Problem(request.tool_choice.at, "there is a tool choice and no tool"))
+            yield Problem(request.tool_choice.at, "there is a tool choice and no tool")
         if request.parallel_tool_calls is not None:
-            found.append(Problem("/parallel_tool_calls", "there is a rule for parallel calls and no tool"))
-    return found
+            yield Problem("/parallel_tool_calls", "there is a rule for parallel calls and no tool")
 
 
 DIALECT = Dialect(

@@ -160,7 +160,12 @@ class CallAssembly:
             known = [call for call in self._calls if call.id == fragment.id]
             if known and not all(_begins_new_call(call, fragment) for call in known):
                 return next((call for call in reversed(known) if call.index == fragment.index), known[0])
-            waiting = [call for call in under_index if not call.id and _may_own_id(call, fragment)]
+            # An id that arrives late belongs to a call that began without a name, or the fragment has no name.
+            waiting = [
+                call
+                for call in under_index
+                if not call.id and (not call.name or (not fragment.name and not call.is_whole))
+            ]
             return waiting[-1] if waiting else None
         if under_index:
             call = under_index[-1]
@@ -186,11 +191,6 @@ def _begins_new_call(call: _Call, fragment: Fragment) -> bool:
     """Whether a fragment with the id of a call begins another one: some models give all their calls the same id."""
     is_elsewhere = fragment.index is not None and fragment.index != call.index
     return is_elsewhere and bool(fragment.name) and call.is_whole and not _is_repeated(call, fragment)
-
-
-def _may_own_id(call: _Call, fragment: Fragment) -> bool:
-    """Whether an id that arrives late belongs to this call: the call began without a name, or the fragment has none."""
-    return not call.name or (not fragment.name and not call.is_whole)
 
 
 def _is_repeated(call: _Call, fragment: Fragment) -> bool:

@@ -1,6 +1,6 @@
 """Writes the content of a Chat Completions message: a string, or a list of parts."""
 
-from sightline.dialects.fields import compact, merge, to_url
+from sightline.dialects.fields import compact, merge, object_at, to_url
 from sightline.dialects.losses import lose_unknown
 from sightline.dialects.openai_chat.names import DETAILS, NAME, OPENAI
 from sightline.model.json import Json, JsonObject
@@ -19,10 +19,8 @@ from sightline.model.parts import (
     Text,
     Thinking,
     ToolCall,
-    ToolResult,
 )
 from sightline.model.report import Report, Severity
-from sightline.wire.jsontext import encode
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
 """Audio media types whose name is not this dialect's word for the format."""
@@ -31,12 +29,6 @@ _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
 def is_media(part: Part) -> bool:
     """Whether this is something other than text, which only a user message takes."""
     return isinstance(part, (Image, Audio)) or (isinstance(part, Document) and not isinstance(part.source, PlainText))
-
-
-def _was_bare(part: Document) -> bool:
-    """Whether the bytes of a file were in the request without the prefix of a data URL."""
-    file = part.extras.get("file")
-    return isinstance(file, dict) and "file_data" in file
 
 
 class PartWriter:
@@ -108,10 +100,6 @@ class ContentWriter(PartWriter):
         self._lose(part, part.__class__.__name__.lower(), f"{NAME} takes it in user messages only", "content")
         return True
 
-    def write_structured(self, result: ToolResult) -> Text:
-        """A result that is a JSON object, as the text that this dialect takes."""
-        return Text(encode(dict(result.structured or {})).decode(), at=result.at)
-
     def _part(self, part: Part) -> Json:
         if isinstance(part, Opaque):
             return self._opaque(part)
@@ -159,7 +147,8 @@ class ContentWriter(PartWriter):
         self._lose_settings(part)
         match part.source:
             case Inline(_, data):
-                file: JsonObject = {"file_data": data if self._same and _was_bare(part) else to_url(part.source)}
+                was_bare = self._same and "file_data" in object_at(part.extras, "file")  # not a data URL
+                file: JsonObject = {"file_data": data if was_bare else to_url(part.source)}
             case Link(url) if self._same:
                 file = {"file_data": url}
             case FileId(file_id) if self._shares_files:

@@ -318,7 +318,9 @@ class ChatMachine(Machine):
         number = value.get("index")
         choice = self._choices.get(number) if type(number) is int else None
         if choice is None:
-            choice = self._choice_for(value, position, f"/{index}/choices/{position}")
+            at = f"/{index}/choices/{position}"
+            number = read_index(value, position, at)
+            choice = self._choices.setdefault(number, _Choice(number, at))
         delta = value.get("delta")
         if (
             type(delta) is dict
@@ -334,13 +336,6 @@ class ChatMachine(Machine):
                 return
         self._whole_choice(value, choice, f"/{index}/choices/{position}", events)
 
-    def _choice_for(self, value: JsonObject, position: int, at: str) -> _Choice:
-        number = read_index(value, position, at)
-        choice = self._choices.get(number)
-        if choice is None:
-            choice = self._choices[number] = _Choice(number, at)
-        return choice
-
     def _whole_choice(self, value: JsonObject, choice: _Choice, at: str, events: list[StreamEvent]) -> None:
         if not value.keys() <= self._choice_keys:
             events += unread_fields(value, self._choice_keys, at)
@@ -353,7 +348,9 @@ class ChatMachine(Machine):
             events.append(FieldReceived(f"{at}/{key}", delta))
             return
         if choice.is_closed:
-            events += _read_after_finish(delta, choice, f"{at}/{key}")
+            # After the finish only reasoning is still read; anything else is reported as not modelled.
+            unheard: JsonObject = {name: value for name, value in delta.items() if value}
+            events += choice.think(delta, f"{at}/{key}") + fields_of(unheard, _READ_LATE, f"{at}/{key}")
             return
         if not delta.keys() <= self._delta_keys:
             events += unread_fields(delta, self._delta_keys, f"{at}/{key}")
@@ -441,9 +438,3 @@ def _read_single_field(delta: JsonObject, choice: _Choice) -> StreamEvent | None
             if type(inner) is dict and len(inner) == 1 and type(words := inner.get("arguments")) is str and words:
                 return choice.assembly.grow(call["index"], words)
     return None
-
-
-def _read_after_finish(delta: JsonObject, choice: _Choice, at: str) -> list[StreamEvent]:
-    """After the finish only reasoning is still read; anything else is reported as not modelled."""
-    unheard: JsonObject = {key: value for key, value in delta.items() if value}
-    return choice.think(delta, at) + fields_of(unheard, _READ_LATE, at)

@@ -162,13 +162,7 @@ def _is_withheld(part: Thinking) -> bool:
     return part.redacted and not thinking_words(part)
 
 
-def write_audio(part: Audio) -> JsonObject:
-    """Spoken output."""
-    data = part.source.data if isinstance(part.source, Inline) else None
-    return compact({"id": part.id, "data": data, "transcript": part.transcript, **part.extras})
-
-
-_DONE = b"data: [DONE]\n\n"
+DONE_FRAME = b"data: [DONE]\n\n"
 
 
 @dataclass(slots=True)
@@ -222,7 +216,7 @@ class ChatStreamWriter(TextFraming):
         """The chunks of the next event."""
         entry = self.entry(event)
         if entry is not None:
-            return _frame(self._chunk([entry]))
+            return write_frame(self._chunk([entry]))
         match event:
             case Started(started_id, model, created):
                 known = self._started
@@ -232,7 +226,7 @@ class ChatStreamWriter(TextFraming):
                 self._usage = update_usage(self._usage, usage)
             case Failed(fault):
                 self._has_failed = True
-                return _frame({"error": error_object(fault)})
+                return write_frame({"error": error_object(fault)})
             case Ended():
                 return self._end()
             case _:  # that a call is complete, and unmodelled fields, have no form here
@@ -275,7 +269,7 @@ class ChatStreamWriter(TextFraming):
     def text_frame(self, event: GrowingText) -> bytes:
         """The chunk of one more piece."""
         key = "content" if isinstance(event, TextReceived) else "reasoning_content"
-        return _frame(self._chunk([self._delta(event.choice, {key: event.text})]))
+        return write_frame(self._chunk([self._delta(event.choice, {key: event.text})]))
 
     def note_text(self, event: GrowingText) -> None:
         """Record the length of the text, because citations state their place in it."""
@@ -371,7 +365,9 @@ class ChatStreamWriter(TextFraming):
         choice = self._choice(number)
         match value:
             case Audio():
-                return self._delta(number, {"audio": write_audio(value)})
+                data = value.source.data if isinstance(value.source, Inline) else None
+                audio = compact({"id": value.id, "data": data, "transcript": value.transcript, **value.extras})
+                return self._delta(number, {"audio": audio})
             case Thinking():
                 words = thinking_words(value)
                 entry = self._thinking_entry(ThinkingReceived(part, words, number, at=value.at)) if words else None
@@ -397,13 +393,14 @@ class ChatStreamWriter(TextFraming):
         if self._has_failed:
             return b""
         if self._usage is None or not self._client.include_usage:
-            return _DONE
-        return _frame({**self._chunk([]), "usage": write_usage(self._usage, self._report)}) + _DONE
+            return DONE_FRAME
+        return write_frame({**self._chunk([]), "usage": write_usage(self._usage, self._report)}) + DONE_FRAME
 
 
 def _words(kind: ToolKind) -> str:
     return "input" if kind == "custom" else "arguments"
 
 
-def _frame(document: JsonObject) -> bytes:
+def write_frame(document: JsonObject) -> bytes:
+    """A frame without an event name."""
     return b"data: %b\n\n" % encode(document)

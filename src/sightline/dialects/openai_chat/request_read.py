@@ -84,6 +84,7 @@ _MEDIA_TYPES = {
     "html": "text/html",
     "json": "application/json",
 }
+"""The media type of a file by the end of its name."""
 _CALL = frozenset({"id", "type", "function", "custom", "extra_content"})
 FUNCTION = frozenset({"name", "arguments"})
 CUSTOM = frozenset({"name", "input"})
@@ -190,15 +191,11 @@ def _read_file(holder: JsonObject, inner: JsonObject, at: str) -> Document | Non
             return Document(from_url(data), title, at=at, extras=extras)
         # Bytes that are not a data URL; the null records that, and is ignored everywhere else.
         inner = {**rest(inner, _FILE), "file_data": None}
-        return Document(Inline(_media_type(title or ""), data), title, at=at, extras={**extras, "file": inner})
+        media_type = _MEDIA_TYPES.get((title or "").rpartition(".")[2].lower(), "application/octet-stream")
+        return Document(Inline(media_type, data), title, at=at, extras={**extras, "file": inner})
     if file_id is not None and data is None:
         return Document(FileId(file_id), title, at=at, extras=extras)
     return None
-
-
-def _media_type(filename: str) -> str:
-    """The media type of a file, by its name."""
-    return _MEDIA_TYPES.get(filename.rpartition(".")[2].lower(), "application/octet-stream")
 
 
 def _assistant_parts(holder: JsonObject, content: tuple[Part, ...], at: str) -> tuple[Part, ...]:

@@ -26,6 +26,7 @@ from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Audio, CacheBreakpoint, Opaque, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import Message, Options, Request, Role
+from sightline.wire.jsontext import encode
 
 
 def write_request(request: Request, target: Target, report: Report) -> Json:
@@ -243,7 +244,7 @@ class _MessageWriter:
                 self._report.lose(result.at, "name of the tool in its result", "the call's id says it", "identity")
         words = result.parts if self._same else self._without_media(result.parts)
         if result.structured is not None:
-            words = (*words, self._content.write_structured(result))
+            words = (*words, Text(encode(dict(result.structured)).decode(), at=result.at))
         content = self._content.write(words, bare=result.bare)
         document["content"] = "" if content is None and not self._same else content
         if result.is_error:

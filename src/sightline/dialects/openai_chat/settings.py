@@ -26,7 +26,7 @@ from sightline.dialects.openai_chat.names import NAME
 from sightline.dialects.option_table import Table, same_names, top_level_keys
 from sightline.dialects.tool_names import fit_choice, tool_names
 from sightline.model.json import Json, JsonObject
-from sightline.model.report import Report
+from sightline.model.report import Report, Severity
 from sightline.model.request import (
     CustomTool,
     FunctionTool,
@@ -131,28 +131,19 @@ def write_reasoning(options: Options, report: Report) -> str | None:
 
 def lose_reasoning(reasoning: Reasoning, report: Report, dialect: str, *, summary: bool) -> None:
     """Report the reasoning settings that an effort does not express."""
-    places = reasoning.places
+
+    def lose(name: str, what: str, why: str, severity: Severity = "option") -> None:
+        report.lose(reasoning.places.get(name, reasoning.at), what, f"{dialect} {why}", severity)
+
     if reasoning.budget is not None:
-        instead = f"the nearest effort is {effort_for(reasoning.budget)}"
-        report.lose(
-            places.get("budget", reasoning.at),
-            f"reasoning budget of {reasoning.budget} tokens",
-            f"{dialect} takes an effort; {instead}",
-            "option",
-        )
+        why = f"takes an effort; the nearest effort is {effort_for(reasoning.budget)}"
+        lose("budget", f"reasoning budget of {reasoning.budget} tokens", why)
     if reasoning.mode in ("on", "adaptive") and reasoning.effort is None and reasoning.budget is None:
-        report.lose(
-            places.get("mode", reasoning.at), f"reasoning {reasoning.mode}", f"{dialect} takes an effort only", "option"
-        )
+        lose("mode", f"reasoning {reasoning.mode}", "takes an effort only")
     elif reasoning.mode is not None and reasoning.effort is not None:
-        report.lose(
-            places.get("mode", reasoning.at),
-            f"reasoning {reasoning.mode}",
-            f"{dialect} says it by the effort",
-            "identity",
-        )
+        lose("mode", f"reasoning {reasoning.mode}", "says it by the effort", "identity")
     if summary and reasoning.summary not in (None, "none"):
-        report.lose(places.get("summary", reasoning.at), "reasoning summary", f"{dialect} cannot ask for one", "option")
+        lose("summary", "reasoning summary", "cannot ask for one")
 
 
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})

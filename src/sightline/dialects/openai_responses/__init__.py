@@ -52,17 +52,10 @@ MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 
 def problems(request: Request) -> list[Problem]:
     """Everything in this request that would be refused."""
-    # Calls of built-in tools without an action: they are not read as calls at all.
-    found: list[Problem] = []
-    for part in parts_of(request.messages):
-        item = part.value if isinstance(part, Opaque) and isinstance(part.value, dict) else {}
-        if is_client_call(item) and arguments_field(item) is None:
-            fields = " or ".join(BY_CALL[str(item["type"])].fields)
-            found.append(Problem(part.at, f"this call needs an object under {fields}"))
     return [
         *_input_problems(request),
         *_pairing_problems(request),
-        *found,
+        *_action_problems(request),
         *_id_problems(request),
         *_reasoning_problems(request),
         *tool_problems(request, None, MOST_TOOLS),
@@ -85,7 +78,7 @@ def vendor_problems(document: Json) -> list[Problem]:
 def _item_problems(item: JsonObject, index: int) -> Iterator[Problem]:
     match item.get("type"):
         case "function_call" | "custom_tool_call":
-            yield from openai_rules.call_problems(item, f"/input/{index}")
+            yield from openai_rules.name_problems(item.get("name"), f"/input/{index}", "name of a call")
         case "additional_tools":
             yield from openai_rules.tool_problems(item.get("tools"), f"/input/{index}/tools", is_nested=False)
         case _:
@@ -100,22 +93,28 @@ def brings_state(request: Request) -> bool:
     )
 
 
-def _input_problems(request: Request) -> list[Problem]:
-    found: list[Problem] = []
+def _input_problems(request: Request) -> Iterator[Problem]:
     if not request.model and not request.extras.get("prompt"):
-        found.append(Problem("/model", "no model is named"))
+        yield Problem("/model", "no model is named")
     if not brings_state(request) and all(message.at == "/instructions" for message in request.messages):
-        found.append(Problem("/input", "there is no input to answer"))
-    return found
+        yield Problem("/input", "there is no input to answer")
 
 
-def _pairing_problems(request: Request) -> list[Problem]:
+def _pairing_problems(request: Request) -> Iterator[Problem]:
     """Calls and results that do not match. They may be apart; a call may be known only to the provider."""
-    found = pairing_problems(request, adjacent=False)
-    if not brings_state(request):
-        return found
+    is_whole = not brings_state(request)
     results = {part.at for part in parts_of(request.messages) if isinstance(part, ToolResult)}
-    return [problem for problem in found if problem.pointer not in results]
+    found = pairing_problems(request, adjacent=False)
+    yield from (problem for problem in found if is_whole or problem.pointer not in results)
+
+
+def _action_problems(request: Request) -> Iterator[Problem]:
+    """Calls of built-in tools without an action: they are not read as calls at all."""
+    for part in parts_of(request.messages):
+        item = part.value if isinstance(part, Opaque) and isinstance(part.value, dict) else {}
+        if is_client_call(item) and arguments_field(item) is None:
+            fields = " or ".join(BY_CALL[str(item["type"])].fields)
+            yield Problem(part.at, f"this call needs an object under {fields}")
 
 
 def _id_problems(request: Request) -> list[Problem]:
@@ -126,33 +125,28 @@ def _id_problems(request: Request) -> list[Problem]:
     ]
 
 
-def _reasoning_problems(request: Request) -> list[Problem]:
+def _reasoning_problems(request: Request) -> Iterator[Problem]:
     """Reasoning items that are not followed by the item that they led to."""
-    found: list[Problem] = []
     followers = (*request.messages[1:], None)
     for message, follower in zip(request.messages, followers, strict=False):
         is_last = follower is None or follower.role != "assistant"
         if is_last and message.parts and isinstance(message.parts[-1], Thinking):
-            text = "reasoning is refused without the item that followed it"
-            found.append(Problem(message.parts[-1].at, text, "warning"))
-    return found
+            yield Problem(message.parts[-1].at, "reasoning is refused without the item that followed it", "warning")
 
 
-def _option_problems(request: Request) -> list[Problem]:
+def _option_problems(request: Request) -> Iterator[Problem]:
     options = request.options
-    found: list[Problem] = []
     if options.max_tokens is not None and options.max_tokens < LEAST_TOKENS:
         place = options.places.get("max_tokens", "/max_output_tokens")
-        found.append(Problem(place, f"the reply needs room for at least {LEAST_TOKENS} tokens", "warning"))
+        yield Problem(place, f"the reply needs room for at least {LEAST_TOKENS} tokens", "warning")
     if options.metadata is not None:
         at = options.places.get("metadata", "/metadata")
         if len(options.metadata) > MOST_METADATA:
-            found.append(Problem(at, f"at most {MOST_METADATA} pairs are taken"))
+            yield Problem(at, f"at most {MOST_METADATA} pairs are taken")
         for key, value in options.metadata.items():
             if not isinstance(value, str) or len(key) > LONGEST_KEY or len(value) > LONGEST_VALUE:
                 limits = f"{LONGEST_KEY} and {LONGEST_VALUE} characters at most"
-                found.append(Problem(at, f"the pair {key[:LONGEST_KEY]!r} must be two strings of {limits}"))
-    return found
+                yield Problem(at, f"the pair {key[:LONGEST_KEY]!r} must be two strings of {limits}")
 
 
 def _keep_alive(headers: Mapping[str, str]) -> bytes:

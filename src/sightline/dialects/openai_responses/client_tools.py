@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sightline.dialects.fields import as_object, compact, from_url, rest, to_url
+from sightline.dialects.json_schemas import INTEGER, STRING, object_schema
 from sightline.dialects.openai_responses.names import NAME
 from sightline.dialects.tool_names import arguments_object
 from sightline.model.json import Json, JsonObject
@@ -54,11 +55,6 @@ _PATCH_RESULT = ("status", "output")
 # --- calls ---
 
 
-def is_own_item_id(call: ToolCall) -> bool:
-    """Whether the item of a built-in tool's call has an id that the API could have given it."""
-    return (call.item or "").startswith(f"{BY_KIND[call.kind].stem}_")
-
-
 def is_client_call(item: JsonObject) -> bool:
     """Whether the client runs what this item asks for. A shell in a container and a hosted search run elsewhere."""
     tool = BY_CALL.get(str(item.get("type")))
@@ -75,13 +71,14 @@ def call_id_of(item: JsonObject) -> Json:
     return item.get("id") if item.get("call_id") is None else item["call_id"]
 
 
-def read_arguments(item: JsonObject) -> str | None:
-    """The action of a call as a JSON object, None if the item has none."""
+def read_action(item: JsonObject) -> tuple[str | None, JsonObject]:
+    """The action of a call as a JSON object, None if the item has none; and the item's other fields."""
     field = arguments_field(item)
     if field is None:
-        return None
+        return None, rest(item, _CALL)
     value = item[field]
-    return encode({field: value} if isinstance(value, list) else value).decode()
+    arguments = encode({field: value} if isinstance(value, list) else value).decode()
+    return arguments, rest(item, _CALL | {field})
 
 
 def arguments_field(item: JsonObject) -> str | None:
@@ -94,20 +91,12 @@ def arguments_field(item: JsonObject) -> str | None:
 
 def read_call(item: JsonObject, at: str) -> ToolCall | None:
     """The call in this item, None if it is not one for the client or has no action."""
-    arguments = read_arguments(item) if is_client_call(item) else None
+    arguments, extras = read_action(item) if is_client_call(item) else (None, {})
     item_id = item.get("id")
     if arguments is None or not isinstance(item_id, (str, type(None))) or not isinstance(item.get("call_id"), str):
         return None
     tool = BY_CALL[str(item["type"])]
-    return ToolCall(
-        str(item["call_id"]), tool.kind, arguments, kind=tool.kind, item=item_id, at=at, extras=call_extras(item)
-    )
-
-
-def call_extras(item: JsonObject) -> JsonObject:
-    """The fields of an item besides its action."""
-    field = arguments_field(item)
-    return rest(item, _CALL if field is None else _CALL | {field})
+    return ToolCall(str(item["call_id"]), tool.kind, arguments, kind=tool.kind, item=item_id, at=at, extras=extras)
 
 
 def write_call(kind: ToolKind, arguments: str, head: JsonObject) -> JsonObject | None:
@@ -161,14 +150,11 @@ def read_output(item: JsonObject, at: str) -> ToolResult | None:
     if call_id is None and tool.kind == "local_shell" and isinstance(item_id, str):
         # The API's schema names the call here by `id`; clients send `call_id` as everywhere else.
         call_id, item_id, extras = item_id, None, {**extras, "call_id": None}
-    if not isinstance(call_id, str) or not isinstance(item_id, (str, type(None))) or _is_hosted_search(item):
+    is_hosted = tool.kind == "tool_search" and item.get("execution") != "client"
+    if not isinstance(call_id, str) or not isinstance(item_id, (str, type(None))) or is_hosted:
         return None
     result = ToolResult(call_id, kind=tool.kind, item=item_id, at=at, extras=extras)
     return msgspec.structs.replace(result, **_read_content(tool, item, at, extras))
-
-
-def _is_hosted_search(item: JsonObject) -> bool:
-    return item["type"] == "tool_search_output" and item.get("execution") != "client"
 
 
 def _read_content(tool: ClientTool, item: JsonObject, at: str, extras: JsonObject) -> dict[str, object]:
@@ -254,31 +240,24 @@ def _write_text_result(result: ToolResult, kind: ToolKind, report: Report) -> Js
 
 # --- the tools themselves ---
 
-_STRING: JsonObject = {"type": "string"}
-_NUMBER: JsonObject = {"type": "integer"}
-
-
-def _object(required: list[Json], **properties: Json) -> JsonObject:
-    return {"type": "object", "properties": properties, "required": required}
-
 
 def _list_of(items: JsonObject, description: str) -> JsonObject:
     return {"type": "array", "items": items, "description": description}
 
 
-_POINT = _object(["x", "y"], x=_NUMBER, y=_NUMBER)
-_ACTION: JsonObject = _object(
+_POINT = object_schema(["x", "y"], x=INTEGER, y=INTEGER)
+_ACTION: JsonObject = object_schema(
     ["type"],
     type={
         "type": "string",
         "enum": ["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"],
     },
-    x=_NUMBER,
-    y=_NUMBER,
+    x=INTEGER,
+    y=INTEGER,
     button={"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
-    scroll_x=_NUMBER,
-    scroll_y=_NUMBER,
-    keys=_list_of(_STRING, "Keys to press, or to hold during the action."),
+    scroll_x=INTEGER,
+    scroll_y=INTEGER,
+    keys=_list_of(STRING, "Keys to press, or to hold during the action."),
     text={"type": "string", "description": "What to type."},
     path=_list_of(_POINT, "The points of a drag."),
 )
@@ -288,21 +267,21 @@ _FUNCTIONS: Mapping[str, FunctionTool] = {
     "local_shell": FunctionTool(
         "local_shell",
         "Run a command on the user's machine and return its output.",
-        _object(
+        object_schema(
             ["command"],
-            command=_list_of(_STRING, "The program and its arguments."),
-            working_directory=_STRING,
-            timeout_ms=_NUMBER,
-            env={"type": "object", "description": "Environment variables to set.", "additionalProperties": _STRING},
+            command=_list_of(STRING, "The program and its arguments."),
+            working_directory=STRING,
+            timeout_ms=INTEGER,
+            env={"type": "object", "description": "Environment variables to set.", "additionalProperties": STRING},
         ),
     ),
     "shell": FunctionTool(
         "shell",
         "Run shell commands, in order, and return the standard output, standard error and exit code of each.",
-        _object(
+        object_schema(
             ["commands"],
-            commands=_list_of(_STRING, "The commands to run."),
-            timeout_ms=_NUMBER,
+            commands=_list_of(STRING, "The commands to run."),
+            timeout_ms=INTEGER,
             max_output_length={"type": "integer", "description": "The most characters to return from each command."},
         ),
     ),
@@ -310,14 +289,16 @@ _FUNCTIONS: Mapping[str, FunctionTool] = {
         "apply_patch",
         "Create, update or delete one file. `diff` is a V4A diff: lines to add begin with +, lines to remove with -, "
         "and @@ lines say where; for a new file every line begins with +.",
-        _object(
+        object_schema(
             ["type", "path"],
             type={"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
-            path=_STRING,
+            path=STRING,
             diff={"type": "string", "description": "The change; none where a file is deleted."},
         ),
     ),
-    "computer": FunctionTool("computer", _COMPUTER, _object(["actions"], actions=_list_of(_ACTION, "What to do."))),
+    "computer": FunctionTool(
+        "computer", _COMPUTER, object_schema(["actions"], actions=_list_of(_ACTION, "What to do."))
+    ),
     "computer_use_preview": FunctionTool(
         "computer", _COMPUTER.replace("runs actions in order", "is one action"), _ACTION
     ),

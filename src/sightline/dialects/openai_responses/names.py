@@ -40,18 +40,8 @@ UNSIGNED = ""
 BOOKKEEPING = frozenset(
     {
         # identity and state of items and replies
-        *(
-            "id",
-            "object",
-            "type",
-            "role",
-            "status",
-            "phase",
-            "created_at",
-            "completed_at",
-            "sequence_number",
-            "obfuscation",
-        ),
+        *("id", "object", "type", "role", "status", "phase", "created_at", "completed_at", "sequence_number"),
+        *("obfuscation",),
         *("client_metadata", "internal_chat_message_metadata_passthrough", "stream_options", "include_obfuscation"),
         *("billing", "tool_usage", "end_turn", "caller", "created_by", "execution", "logprobs", "generate"),
         *("max_output_length",),  # of a shell, repeated beside its output
@@ -110,15 +100,12 @@ def read_failure(error: Json) -> Fault:
     text, code = word_of(holder, "message"), holder.get("code")
     if code == "cancelled":
         return cancellation_fault(text)
-    word = _ALIASES.get(code, _image_word(code)) if isinstance(code, str) else None
+    word = None
+    if isinstance(code, str):  # every other code about an image means that the request's image is unusable
+        word = _ALIASES.get(code, "invalid_prompt" if "image" in code.split("_") else code)
     return provider_fault(
         0, text or "the provider failed and did not say why", words=(word, holder.get("type")), details=error
     )
-
-
-def _image_word(code: str) -> str:
-    """Every other code about an image means that the request's image is unusable."""
-    return "invalid_prompt" if "image" in code.split("_") else code
 
 
 def cancellation_fault(message: str = "") -> Fault:

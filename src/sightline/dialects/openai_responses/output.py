@@ -152,7 +152,6 @@ class OpenReasoning:
                 self._has_summary = self._has_summary or summary
                 self._emit(f"{self._into.part}.added", {**self._piece_place(), "part": self._piece("")})
             self._current_piece = summary, piece
-            text = text
         self._fragments.append(text)
         if text:
             self._emit(f"{self._into.text}.delta", {**self._piece_place(), "delta": text})
@@ -329,12 +328,9 @@ class Output:
         self._open = reasoning
         return reasoning
 
-    def sign_next(self, signature: str | None, signed_by: str | None) -> None:
-        """Add the signature over the next part, which has no field for it here."""
-        self._write_signature_item(signature, signed_by, NEXT)
-
-    def _write_signature_item(self, signature: str | None, signed_by: str | None, bound: str) -> None:
-        """Write a reasoning item that consists only of its signature."""
+    def sign_alone(self, signature: str | None, signed_by: str | None, bound: str = NEXT) -> None:
+        """Write a reasoning item that consists only of its signature: usually one over the next part, which has no
+        field for it here."""
         self.close()
         item_id = self._id("rs")
         encrypted = write_signature(signature, signed_by, bound, item_id)
@@ -377,13 +373,13 @@ class Output:
         """Add a part that arrives as a whole."""
         match value:
             case Thinking():
-                self._write_signature_item(value.signature, value.signed_by, REDACTED)
+                self.sign_alone(value.signature, value.signed_by, REDACTED)
             case Opaque(dialect="openai-responses", value=dict(item)):
                 self.close()
                 self._whole(item)
             case Image(source=Inline(media_type, data)) if media_type in _PICTURES:
                 if value.signature is not None:
-                    self.sign_next(value.signature, value.signed_by)
+                    self.sign_alone(value.signature, value.signed_by)
                 self.close()
                 picture: JsonObject = {"id": self._id("ig"), "type": "image_generation_call", "status": "completed"}
                 self._whole({**picture, "output_format": _PICTURES[media_type], "result": data})
@@ -401,10 +397,8 @@ class Output:
             self._close_client_call(item, status)
         elif isinstance(item, OpenReasoning):
             if not item.is_signed:
-                place, why = (
-                    f"/output/{len(self.items)}/encrypted_content",
-                    "the next turn must know that it is not signed",
-                )
+                place = f"/output/{len(self.items)}/encrypted_content"
+                why = "the next turn must know that it is not signed"
                 self._report.add(place, "signature of reasoning that is not signed", why, "identity")
             self._emit_item_done(item.close())
         elif item is not None:

@@ -37,23 +37,21 @@ def read_reply(document: Json) -> list[StreamEvent]:
     if type(body.get("output")) is not list:
         raise wrong(body.get("output"), "/output", "a list")
     hearing = SnapshotReader()
-    return [*read_identity(body, ""), *hearing.outcome(body, ""), Ended()]
+    return [read_identity(body, ""), *hearing.outcome(body, ""), Ended()]
 
 
-def read_identity(response: JsonObject, at: str) -> list[StreamEvent]:
+def read_identity(response: JsonObject, at: str) -> Started:
     """The identity of a reply: its id, model and time."""
     keys = {"id": "id", "model": "model", "created": "created_at"}
     created = response.get("created_at")
-    return [
-        Started(
-            opt_str(response, "id", at),
-            opt_str(response, "model", at),
-            int(created) if isinstance(created, (int, float)) else None,
-            {name: f"{at}/{key}" for name, key in keys.items() if response.get(key) is not None},
-            # A server that does not mention `store` may store nothing, whatever OpenAI's own default is.
-            opt_str(response, "id", at) if response.get("store") is True else None,
-        )
-    ]
+    return Started(
+        opt_str(response, "id", at),
+        opt_str(response, "model", at),
+        int(created) if isinstance(created, (int, float)) else None,
+        {name: f"{at}/{key}" for name, key in keys.items() if response.get(key) is not None},
+        # A server that does not mention `store` may store nothing, whatever OpenAI's own default is.
+        opt_str(response, "id", at) if response.get("store") is True else None,
+    )
 
 
 _TEXT_DELTA = "response.output_text.delta"
@@ -70,12 +68,7 @@ _FRAME = frozenset(
 _CALL = "function_call"
 _NOWHERE: tuple[int, str] = (-1, "")
 
-_TERMINALS = {
-    "response.completed": "completed",
-    "response.incomplete": "incomplete",
-    "response.failed": "failed",
-    "response.cancelled": "cancelled",
-}
+_TERMINALS = {f"response.{status}": status for status in ("completed", "incomplete", "failed", "cancelled")}
 
 _QUIET = (
     "response.content_part.",
@@ -184,9 +177,10 @@ class ResponsesMachine(Machine):
     def _begin(self, document: JsonObject, index: int) -> list[StreamEvent]:
         if self._has_started:
             return []
-        events = read_identity(as_object(document.get("response"), f"/{index}/response"), f"/{index}/response")
+        at = f"/{index}/response"
+        started = read_identity(as_object(document.get("response"), at), at)
         self._has_started = True
-        return events
+        return [started]
 
     def _on_item_added(self, document: JsonObject, index: int) -> list[StreamEvent]:
         """A call begins as soon as it has a name."""
@@ -196,15 +190,16 @@ class ResponsesMachine(Machine):
         place, kind = self._item_place(document, item, index, is_new=True), item.get("type")
         part = place * STRIDE
         self._snapshots.place(item, place)
-        if kind in (*CALLS,) and isinstance(item.get("name"), str) and part not in self._snapshots.calls:
+        if part in self._snapshots.calls:
+            return []
+        if kind in (*CALLS,) and isinstance(item.get("name"), str):
             begun = call_begun(item, part, at)
-            self._snapshots.calls.add(part)
-            return [begun]
-        if is_client_call(item) and part not in self._snapshots.calls:
+        elif is_client_call(item):
             begun = client_call_begun(item, part, at)
-            self._snapshots.calls.add(part)
-            return [begun]
-        return []
+        else:
+            return []
+        self._snapshots.calls.add(part)
+        return [begun]
 
     def _on_item_done(self, document: JsonObject, index: int) -> list[StreamEvent]:
         item = as_object(document.get("item"), f"/{index}/item")
@@ -264,7 +259,7 @@ class ResponsesMachine(Machine):
         at = f"/{index}/response"
         response = as_object(document.get("response"), at)
         implied = _TERMINALS[str_of(document, "type", f"/{index}")]
-        events = [*read_identity(response, at), *self._snapshots.outcome(response, at, implied)]
+        events = [read_identity(response, at), *self._snapshots.outcome(response, at, implied)]
         self.is_over = True
         return events
 
@@ -281,7 +276,8 @@ class ResponsesMachine(Machine):
 
     def _item_place(self, document: JsonObject, item: JsonObject, index: int, *, is_new: bool) -> int:
         """The place in the output of an item that begins, or that arrives as a whole."""
-        family, names = _item_kind(item.get("type")), names_of(item)
+        kind, names = str(item.get("type")), names_of(item)
+        family = _CALL if kind in CALLS else kind  # by which a frame without any id is matched with earlier frames
         place = opt_int(document, "output_index", f"/{index}")
         if place is None:
             place = self._snapshots.place_of(names)
@@ -318,11 +314,6 @@ class ResponsesMachine(Machine):
         self._latest[family] = place
         self._next = max(self._next, place + 1)
         return place
-
-
-def _item_kind(kind: Json) -> str:
-    """The kind by which a frame without any id is matched with earlier frames about the same item."""
-    return _CALL if str(kind) in CALLS else str(kind)
 
 
 def _key(document: JsonObject, whole: str) -> str:

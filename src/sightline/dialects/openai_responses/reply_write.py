@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sightline.dialects.conversation import plain_text
 from sightline.dialects.dialect import Client, Target
 from sightline.dialects.fields import as_object, object_at, objects_in
 from sightline.dialects.losses import lose_choices, lose_finish, lose_partial
@@ -42,7 +43,7 @@ from sightline.model.events import (
 )
 from sightline.model.fold import part_events, update_usage
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Part, Text, Thinking
+from sightline.model.parts import Part, Thinking
 from sightline.model.reply import Reply, Usage
 from sightline.model.report import Report
 from sightline.model.request import Request
@@ -80,7 +81,8 @@ def echo(request: Request) -> JsonObject:
     if request.dialect != NAME:
         return {}
     asked = as_object(write_request(msgspec.structs.replace(request, messages=()), Target(), Report()), "")
-    asked["instructions"] = _instructions(request)
+    first = request.messages[0] if request.messages else None
+    asked["instructions"] = plain_text(first.parts) if first and first.at == "/instructions" else None
     shown: JsonObject = {
         name: default if asked.get(name) is None else asked[name] for name, default in _DEFAULTS.items()
     }
@@ -92,14 +94,6 @@ def echo(request: Request) -> JsonObject:
     output["format"] = {**_SCHEMA, **chosen} if chosen.get("type") == "json_schema" else chosen
     reasoning: JsonObject = {"effort": None, "summary": None, **object_at(asked, "reasoning")}
     return {**shown, "text": output, "reasoning": reasoning}
-
-
-def _instructions(request: Request) -> Json:
-    match request.messages[:1]:
-        case (first,) if first.at == "/instructions":
-            return "".join(part.text for part in first.parts if isinstance(part, Text))
-        case _:
-            return None
 
 
 DEFAULT_ID = "resp_0"
@@ -166,13 +160,6 @@ class Envelope:
         return self.body(output, ending, None if usage is None else write_usage(usage, report))
 
 
-def envelope(reply_id: str | None, model: str | None, created: int | None, client: Client) -> Envelope:
-    """The identity of a reply: the provider's if it gave one, otherwise the client's."""
-    repeated = {} if client.request is None else echo(client.request)
-    when = client.created if created is None else created
-    return Envelope(reply_id or client.id, model or client.model, when, repeated)
-
-
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
     """The reply as a `response`. A failed one has that status and what had arrived; an error body if nothing had."""
     if reply.fault is not None and not _has_begun(reply):
@@ -204,24 +191,19 @@ def _events_of(part: Part, number: int) -> list[StreamEvent]:
     return [signing, *(event for event in events if isinstance(event, ThinkingReceived))]
 
 
-def end(output: Output, finished: Finished | None, fault: Fault | None, report: Report) -> Ending:
-    """Close the output the way the reply ended, and report what this dialect cannot express about it."""
+def ending_of(finished: Finished | None, fault: Fault | None, report: Report, *, has_refusal: bool) -> Ending:
+    """How the reply ended; reports what this dialect cannot express about it."""
     if fault is not None:
-        output.end("incomplete")
         return Ending("failed", fault=fault)
     if finished is None:
-        output.end("in_progress")
         return Ending("in_progress")
     lose_finish(finished, NAME, report)
     if finished.finish in _REASONS:
-        output.end("incomplete")
         return Ending("incomplete", _REASONS[finished.finish])
-    if finished.finish == "refusal" and not output.has_refusal:
+    if finished.finish == "refusal" and not has_refusal:
         why = f"{NAME} tells a refusal by its words; without them a filtered answer is the nearest"
         report.lose(finished.at, "refusal", why, "identity")
-        output.end("incomplete")
         return Ending("incomplete", _REASONS["content_filter"])
-    output.end("completed")
     return Ending("completed")
 
 
@@ -302,7 +284,7 @@ class ResponsesStreamWriter(TextFraming):
             ):
                 # A call has no field for a signature, so that is written first; an empty text consists only of its
                 # signature.
-                self._output().sign_next(event.signature, event.signed_by)
+                self._output().sign_alone(event.signature, event.signed_by)
                 if isinstance(self._awaiting_signature, TextReceived):
                     self._awaiting_signature = None
                 self._release()
@@ -320,7 +302,8 @@ class ResponsesStreamWriter(TextFraming):
         """The last `response` object, with everything that was written."""
         self._release()
         around, output = self._open_output()
-        ending = end(output, finished, fault, self._report)
+        ending = ending_of(finished, fault, self._report, has_refusal=output.has_refusal)
+        output.end("incomplete" if fault is not None else ending.status)
         return around.whole(output.items, ending, usage, self._report)
 
     def _write(self, event: PartEvent | LogprobsReceived) -> None:
@@ -379,8 +362,10 @@ class ResponsesStreamWriter(TextFraming):
     def _open_output(self) -> tuple[Envelope, Output]:
         """The envelope and the output. The first call fixes the id and writes the events that open a stream."""
         if self._open is None:
-            started = self._started
-            around = envelope(started.id, started.model, started.created, self._client)
+            started, client = self._started, self._client
+            repeated = {} if client.request is None else echo(client.request)
+            created = client.created if started.created is None else started.created
+            around = Envelope(started.id or client.id, started.model or client.model, created, repeated)
             self._open = around, Output(around.shown_id, self._report, self._emit)
             for kind in ("response.created", "response.in_progress") if self._is_streamed else ():
                 self._emit(kind, {"response": around.body([], Ending("in_progress"), None)})

@@ -7,7 +7,7 @@ from typing import TypeGuard
 import msgspec
 from msgspec.structs import replace
 
-from sightline.dialects.conversation import with_ids, with_policy, with_user_message
+from sightline.dialects.conversation import plain_text, with_ids, with_policy, with_user_message
 from sightline.dialects.dialect import Target
 from sightline.dialects.fields import as_object, compact, merge, opt_bool, opt_str, rest, str_of, unknown, wrong
 from sightline.dialects.openai_responses.client_tools import (
@@ -15,7 +15,6 @@ from sightline.dialects.openai_responses.client_tools import (
     BY_KIND,
     BY_OUTPUT,
     complete_call,
-    is_own_item_id,
     read_call,
     read_output,
     write_call,
@@ -33,17 +32,17 @@ from sightline.dialects.openai_responses.names import CALLS, NAME, OUTPUTS, is_i
 from sightline.dialects.openai_responses.settings import (
     OPTION_KEYS,
     Spaces,
-    ToolWriter,
     read_all,
     read_tool_choice,
     read_tools,
     write_all,
     write_tool_choice,
+    write_tools,
 )
 from sightline.dialects.signatures import NEXT
 from sightline.dialects.tool_names import flat_name
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolKind, ToolResult
+from sightline.model.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from sightline.model.report import Report
 from sightline.model.request import CustomTool, FunctionTool, Message, OpaqueTool, Request, Role, Tool
 from sightline.wire.jsontext import encode
@@ -64,7 +63,11 @@ def read_request(document: Json) -> Request:
     body = as_object(document, "")
     options, spare = read_all(body)
     tools = read_tools(body.get("tools"), "/tools")
-    messages = [*_read_instructions(body), *_read_input(body, tools)]
+    messages: list[Message] = []
+    if body.get("instructions") is not None:
+        parts, bare = read_content(body["instructions"], "/instructions")
+        messages.append(Message("system", parts, bare=bare, at="/instructions"))
+    messages += _read_input(body, tools)
     return Request(
         model=opt_str(body, "model", "") or "",
         messages=tuple(messages),
@@ -75,14 +78,6 @@ def read_request(document: Json) -> Request:
         dialect=NAME,
         extras={**rest(body, _REQUEST), **spare},
     )
-
-
-def _read_instructions(body: JsonObject) -> list[Message]:
-    content = body.get("instructions")
-    if content is None:
-        return []
-    parts, bare = read_content(content, "/instructions")
-    return [Message("system", parts, bare=bare, at="/instructions")]
 
 
 def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
@@ -96,14 +91,11 @@ def _read_input(body: JsonObject, tools: list[Tool]) -> list[Message]:
     if type(value) is not list:
         raise wrong(value, "/input", "a string or a list of items")
     items = [as_object(item, f"/input/{index}") for index, item in enumerate(value)]
-    hosted = frozenset(str(item.get("call_id")) for item in items if _is_hosted(item))
+    # Calls of built-in tools that the client does not run: their results stay opaque.
+    calls = [item for item in items if str(item.get("type")) in BY_CALL]
+    hosted = frozenset(str(item.get("call_id")) for item in calls if read_call(item, "") is None)
     messages = [_read_item(item, f"/input/{index}", tools, hosted) for index, item in enumerate(items)]
     return _with_call_ids(messages)
-
-
-def _is_hosted(item: JsonObject) -> bool:
-    """Whether an item is a call of a built-in tool that the client does not run: its result stays opaque."""
-    return str(item.get("type")) in BY_CALL and read_call(item, "") is None
 
 
 def _with_call_ids(messages: list[Message]) -> list[Message]:
@@ -248,12 +240,12 @@ def write_request(request: Request, target: Target, report: Report) -> Json:
         document["instructions"] = instructions
         messages = messages[1:]
     if same and len(messages) == 1 and messages[0].at == "/input" and messages[0].bare:
-        document["input"] = "".join(part.text for part in messages[0].parts if isinstance(part, Text))
+        document["input"] = plain_text(messages[0].parts)
     else:
         items = [item for message in messages for item in writer.items(message)]
         if items or not (same and names_state(request)):
             document["input"] = items
-    tools = ToolWriter(report, same=same).write(brought.others(request.tools, report))
+    tools = write_tools(brought.others(request.tools, report), report, same=same)
     if tools:
         document["tools"] = tools
     choice = write_tool_choice(request, brought.spaces, report, same=same)
@@ -291,7 +283,7 @@ class ItemWriter:
             if message.at != "/instructions":
                 return None
             if message.bare:
-                return "".join(part.text for part in message.parts if isinstance(part, Text))
+                return plain_text(message.parts)
             is_whole = all(part.at.startswith("/instructions/") for part in message.parts)
             return self._content.parts(message.parts) if is_whole else None
         match message.parts:
@@ -396,24 +388,22 @@ class ItemWriter:
         """The item of a built-in tool's call; None for other calls, and if the item cannot hold the arguments."""
         if call.kind not in BY_KIND:
             return None
-        item_id = call.item if is_own_item_id(call) else self._item_id(call)
+        is_own_id = (call.item or "").startswith(f"{BY_KIND[call.kind].stem}_")  # the API could have given it
+        item_id = call.item if is_own_id else self._item_id(call)
         head = compact({"id": item_id, "call_id": self._call_id(call)})
         item = write_call(call.kind, call.arguments, head)
         if item is None:
             self._calls[call.id] = msgspec.structs.replace(call, kind="function")
         return item if item is None or self._same else complete_call(item, call.at, self._report)
 
-    def _client_result(self, result: ToolResult, kind: ToolKind) -> JsonObject | None:
-        if kind not in BY_KIND:
-            return None
-        head = compact({"id": self._item_id(result), "call_id": self._call_id(result)})
-        return write_output(result, kind, head, self._report, same=self._same)
-
     def _result(self, result: ToolResult) -> JsonObject:
         call = None if self._same else self._calls.get(result.id)
         kind = result.kind if call is None else call.kind
-        if (item := self._client_result(result, kind)) is not None:
-            return item
+        if kind in BY_KIND:
+            head = compact({"id": self._item_id(result), "call_id": self._call_id(result)})
+            item = write_output(result, kind, head, self._report, same=self._same)
+            if item is not None:
+                return item
         parts = result.parts
         if result.structured is not None:
             parts = (Text(encode(dict(result.structured)).decode(), at=result.at), *parts)

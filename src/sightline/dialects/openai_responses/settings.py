@@ -29,6 +29,7 @@ from sightline.dialects.option_table import (
     lose_default,
     options_of,
     read_options,
+    reasoning_of,
     same_names,
     top_level_keys,
     write_options,
@@ -129,15 +130,12 @@ def read_reasoning(document: JsonObject) -> Reasoning | None:
     key = "summary" if holder.get("summary") is not None else "generate_summary"
     summary = opt_str(holder, key, at)
     mode = "off" if effort == _OFF else None
-    values = {"mode": mode, "effort": None if mode else effort, "summary": summary}
-    homes = {"mode": f"{at}/effort", "effort": f"{at}/effort", "summary": f"{at}/{key}"}
-    return Reasoning(
-        mode=mode,
-        effort=values["effort"],
-        summary=summary,
-        places={name: homes[name] for name, value in values.items() if value is not None},
-        at=at,
-        extras=rest(holder, frozenset({"effort", key})),
+    return reasoning_of(
+        at,
+        rest(holder, frozenset({"effort", key})),
+        mode=(mode, f"{at}/effort"),
+        effort=(None if mode else effort, f"{at}/effort"),
+        summary=(summary, f"{at}/{key}"),
     )
 
 
@@ -262,47 +260,42 @@ def _read_custom(holder: JsonObject, place: str, at: str, namespace: str | None)
     )
 
 
-class ToolWriter:
-    """Writes a list of tools; those of a namespace are written inside it."""
+def write_tools(tools: Iterable[Tool], report: Report, *, same: bool) -> list[Json]:
+    """A list of tools; those of a namespace are written inside it."""
+    out: list[Json] = []
+    spaces: dict[str, tuple[list[Json], str]] = {}
+    heads: dict[str, list[Json]] = {}
 
-    def __init__(self, report: Report, *, same: bool) -> None:
-        self._report = report
-        self._same = same
-        self._out: list[Json] = []
-        self._spaces: dict[str, tuple[list[Json], str]] = {}
-        self._heads: dict[str, list[Json]] = {}
-
-    def write(self, tools: Iterable[Tool]) -> list[Json]:
-        for tool in tools:
-            if self._same and tool.at.startswith("/input/"):
-                continue
-            if tool.cache is not None:
-                self._report.lose(tool.cache.at, "cache mark on a tool", f"{NAME} has no cache marks", "option")
-            if isinstance(tool, OpaqueTool):
-                value = tool.value
-                if tool.dialect != NAME:
-                    self._report.lose(tool.at, describe(tool), f"{NAME} has no such tool", "option")
-                elif isinstance(value, dict) and value.get("type") == _NAMESPACE and value.get("tools") == []:
-                    self._heads[tool.at] = self._open(value)
-                else:
-                    self._heads.get(tool.at.rpartition("/tools/")[0], self._out).append(value)
-            else:
-                into, at = self._out, "/tools"
-                if tool.namespace is not None:
-                    if tool.namespace not in self._spaces:  # it has no description yet
-                        place = f"/tools/{len(self._out)}/description"
-                        self._report.add(place, "description of a namespace", f"{NAME} demands one", "option")
-                        self._open({"type": _NAMESPACE, "name": tool.namespace, "description": tool.namespace})
-                    into, at = self._spaces[tool.namespace]
-                document = _write_tool(tool, f"{at}/{len(into)}", self._report, same=self._same)
-                into.append(merge(document, tool.extras) if self._same else document)
-        return self._out
-
-    def _open(self, head: JsonObject) -> list[Json]:
+    def open_namespace(head: JsonObject) -> list[Json]:
         members: list[Json] = []
-        self._spaces[str(head.get("name"))] = members, f"/tools/{len(self._out)}/tools"
-        self._out.append({**head, "tools": members})
+        spaces[str(head.get("name"))] = members, f"/tools/{len(out)}/tools"
+        out.append({**head, "tools": members})
         return members
+
+    for tool in tools:
+        if same and tool.at.startswith("/input/"):
+            continue
+        if tool.cache is not None:
+            report.lose(tool.cache.at, "cache mark on a tool", f"{NAME} has no cache marks", "option")
+        if isinstance(tool, OpaqueTool):
+            value = tool.value
+            if tool.dialect != NAME:
+                report.lose(tool.at, describe(tool), f"{NAME} has no such tool", "option")
+            elif isinstance(value, dict) and value.get("type") == _NAMESPACE and value.get("tools") == []:
+                heads[tool.at] = open_namespace(value)
+            else:
+                heads.get(tool.at.rpartition("/tools/")[0], out).append(value)
+        else:
+            into, at = out, "/tools"
+            if tool.namespace is not None:
+                if tool.namespace not in spaces:  # it has no description yet
+                    place = f"/tools/{len(out)}/description"
+                    report.add(place, "description of a namespace", f"{NAME} demands one", "option")
+                    open_namespace({"type": _NAMESPACE, "name": tool.namespace, "description": tool.namespace})
+                into, at = spaces[tool.namespace]
+            document = _write_tool(tool, f"{at}/{len(into)}", report, same=same)
+            into.append(merge(document, tool.extras) if same else document)
+    return out
 
 
 def _write_tool(tool: FunctionTool | CustomTool, at: str, report: Report, *, same: bool) -> JsonObject:

@@ -14,13 +14,7 @@ import msgspec
 from sightline.dialects.fields import as_object, opt_list, opt_str, rest, str_of
 from sightline.dialects.openai_chat.choices import read_token
 from sightline.dialects.openai_chat.usage import read_counts, with_tier
-from sightline.dialects.openai_responses.client_tools import (
-    BY_CALL,
-    call_extras,
-    call_id_of,
-    is_client_call,
-    read_arguments,
-)
+from sightline.dialects.openai_responses.client_tools import BY_CALL, call_id_of, is_client_call, read_action
 from sightline.dialects.openai_responses.content import pieces_of, read_annotation, read_signature
 from sightline.dialects.openai_responses.names import CALLS, NAME, REDACTED, STRIDE, cancellation_fault, read_failure
 from sightline.dialects.streaming import fields_of, finish_for_content
@@ -329,14 +323,14 @@ class SnapshotReader:
         if part not in self.calls:
             self.calls.add(part)
             events.append(client_call_begun(item, part, at))
-        arguments = read_arguments(item)
+        arguments, others = read_action(item)
         known = self.arguments.get(part)
         if known is not None:
             events += self._contradiction("".join(known), arguments or "", at)
         elif arguments is not None:
             self.arguments[part] = [arguments]
             events.append(ArgumentsReceived(part, arguments))
-        extras = rest(call_extras(item), _STATUS)
+        extras = rest(others, _STATUS)
         fields = fields_of(extras, frozenset(), at)
         status = {key: item[key] for key in _STATUS if key in item}
         return [*events, *self._once(ToolCallCompleted(part, extras=extras)), *fields, *unread(status, frozenset(), at)]

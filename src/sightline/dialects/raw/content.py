@@ -3,7 +3,14 @@
 Reasoning is an opaque part of the form `{"type": "thinking", "thinking": {id, text, encrypted}}`, that of the editor
 which the schema comes from. `text` is a list if it holds the pieces of a summary; `summary` and `redacted` are members
 of ours, for reasoning that has both a text and a summary, or no readable text.
+
+What the schema has no kind or field for is carried in it, so that almost nothing is lost. A part of a kind that it
+lacks is stored unchanged in an opaque part, `{"type": "sightline", "part": …}`; fields that a known kind lacks (a
+signature, citations) are stored in a member `sightline` beside the known ones. Both are read back as what they were.
+Anything that is not exactly what we would have written is not ours and stays as it is.
 """
+
+from collections.abc import Callable
 
 import msgspec
 
@@ -23,23 +30,154 @@ from sightline.dialects.fields import (
     whole_number,
     wrong,
 )
-from sightline.dialects.raw.carrier import (
-    NOTHING,
-    OwnFields,
-    carrier_kind,
-    carry,
-    read_beside,
-    read_carried_part,
-    without_place,
-    write_beside,
-)
 from sightline.dialects.raw.names import CACHE, DETAILS, IMAGE, NAME, OPAQUE, SIGHTLINE, TEXT
 from sightline.dialects.signatures import unwrap, wrap
-from sightline.dialects.tool_names import as_function_arguments, flat_name
+from sightline.dialects.tool_names import BUILT_IN, as_function_arguments, flat_name
+from sightline.errors import Code, Fault
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import CacheBreakpoint, Citation, Image, Inline, Link, Opaque, Part, Text, Thinking, ToolCall
+from sightline.model.parts import (
+    Audio,
+    CacheBreakpoint,
+    Citation,
+    Document,
+    Image,
+    Inline,
+    Link,
+    Opaque,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolKind,
+    ToolResult,
+)
 from sightline.model.report import Report, Severity
 from sightline.model.request import Role
+from sightline.wire.jsontext import decode, encode
+
+_OPAQUE = frozenset({"type", "value"})
+_NOT_OURS = (msgspec.ValidationError, UnicodeEncodeError)
+"""What a value of another form raises; the second if a name or a tag has half a surrogate pair."""
+
+
+class OwnFields(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The member `sightline` of a text, an image or a call: the fields that the schema has no place for."""
+
+    signature: str | None = None
+    signed_by: str | None = None
+    citations: tuple[Citation, ...] = ()
+    item: str | None = None
+    media_type: str = ""
+    kind: ToolKind = "function"
+
+
+NOTHING = OwnFields()
+
+
+def write_beside(beside: OwnFields) -> JsonObject:
+    """The member itself, in an object to be merged; an empty object if there is nothing to store."""
+    return {} if beside == NOTHING else {SIGHTLINE: _plain(beside)}
+
+
+def read_beside(holder: JsonObject) -> OwnFields | None:
+    """The content of the member `sightline`; None if the member is not one of ours."""
+    value = holder.get(SIGHTLINE)
+    if value is None:
+        return NOTHING
+    try:
+        beside = msgspec.convert(value, OwnFields)
+    except _NOT_OURS:
+        return None
+    return beside if _plain(beside) == value else None
+
+
+def carrier_kind(kind: ToolKind) -> ToolKind:
+    """The kind of a call or a result that is carried: free text is recognised by its tool, a built-in tool is not."""
+    return kind if kind in BUILT_IN else "function"
+
+
+def without_place(citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+    """The citations without their pointers, which mean nothing in another document."""
+    return tuple(msgspec.structs.replace(citation, at="", extras={}) for citation in citations)
+
+
+def is_native(part: Part, role: Role) -> bool:
+    """Whether the schema has a form of its own for this part in a message of this role."""
+    match part:
+        case Document() | Audio() | Refusal():
+            return False
+        case Image():
+            return isinstance(part.source, (Inline, Link))
+        case Opaque():
+            return part.dialect == NAME
+        case ToolCall():
+            return role == "assistant"
+        case ToolResult():
+            return role != "assistant"
+        case _:
+            return True
+
+
+def carry(part: Part) -> JsonObject:
+    """The opaque part that carries a part which the schema has no kind for."""
+    return {"type": OPAQUE, "value": {"type": SIGHTLINE, "part": _plain(_without_place(part))}}
+
+
+def read_carried_part(holder: JsonObject, role: Role, at: str) -> Part | None:
+    """The part that an opaque one carries; None if we would not have carried it so."""
+    part = _convert_part(holder.get("value"))
+    if part is None or is_native(part, role):
+        return None
+    return msgspec.structs.replace(part, at=at, extras=rest(holder, _OPAQUE))
+
+
+def carry_result(result: ToolResult) -> JsonObject | None:
+    """The fields of a result that a tool message lacks, as its last part; None if it lacks none."""
+    kind = carrier_kind(result.kind)
+    beyond = ToolResult(result.id, is_error=result.is_error, structured=result.structured, item=result.item, kind=kind)
+    return None if beyond == ToolResult(result.id) else carry(beyond)
+
+
+def read_carried_result(value: Json, call_id: str) -> ToolResult | None:
+    """The result that the last part of a tool message carries, without its parts; None if it carries none."""
+    holder = value if isinstance(value, dict) else {}
+    part = _convert_part(holder.get("value"))
+    if not isinstance(part, ToolResult) or part.id != call_id or carry_result(part) != holder:
+        return None
+    return part
+
+
+def _convert_part(value: Json) -> Part | None:
+    if not isinstance(value, dict) or value.get("type") != SIGHTLINE:
+        return None
+    try:
+        part: Part = msgspec.convert(value.get("part"), Part)
+    except _NOT_OURS:
+        return None
+    return part if carry(part)["value"] == value else None
+
+
+def _without_place(part: Part) -> Part:
+    """The part without its place and without its dialect's own fields, which are reported elsewhere."""
+    match part:
+        case ToolResult():
+            return msgspec.structs.replace(
+                part, at="", extras={}, parts=tuple(_without_place(inner) for inner in part.parts)
+            )
+        case Text():
+            return msgspec.structs.replace(part, at="", extras={}, citations=without_place(part.citations))
+        case _:
+            return msgspec.structs.replace(part, at="", extras={})
+
+
+def _plain(value: msgspec.Struct) -> Json:
+    """The value as JSON: lists for tuples, and without defaults."""
+    try:
+        return decode(encode(msgspec.to_builtins(value)))
+    except RecursionError:
+        raise Fault(Code.INVALID_REQUEST, "a part is nested too deep to be carried") from None
+
 
 KIND = "thinking"
 _THINKING = frozenset({"id", "text", "encrypted", "summary", "redacted"})
@@ -223,6 +361,14 @@ def _read_call(value: Json, at: str) -> ToolCall | Opaque:
     )
 
 
+_CALLS_LAST = f"{NAME} holds calls behind the content"
+
+
+def lose_order(at: str, report: Report) -> None:
+    """Report a part that came after a call."""
+    report.lose(at, "order of words and calls", _CALLS_LAST, "content")
+
+
 class ContentWriter:
     """Writes canonical parts as the parts of a message; the schema can express or carry them all."""
 
@@ -274,6 +420,25 @@ class ContentWriter:
             "imageUrl": compact({"url": to_url(source), "detail": detail}),
             **write_beside(OwnFields(part.signature, part.signed_by, media_type=media_type)),
         }
+
+    def split_calls(
+        self, parts: tuple[Part, ...], call_id: Callable[[ToolCall, int], str]
+    ) -> tuple[tuple[Part, ...], list[Json]]:
+        """The parts of the content, and the entries of `toolCalls`. `call_id` is the id of a call with this number."""
+        content: list[Part] = []
+        calls: list[Json] = []
+        for part in parts:
+            if isinstance(part, ToolCall):
+                calls.append(self.call(part, call_id(part, len(calls))))
+            elif isinstance(part, Opaque) and part.dialect == NAME and "/toolCalls/" in part.at:
+                calls.append(part.value)
+            else:
+                if calls and isinstance(part, CacheBreakpoint):
+                    self._report.lose(part.at, "place of a cache mark", _CALLS_LAST, "option")
+                elif calls:
+                    lose_order(part.at, self._report)
+                content.append(part)
+        return tuple(content), calls
 
     def call(self, call: ToolCall, call_id: str) -> JsonObject:
         """An entry of `toolCalls`."""

@@ -6,8 +6,8 @@ The words for how a reply ended are our own, so that each is exact; the editor's
 
 from collections.abc import Mapping
 
-from sightline.dialects.fault_codes import HINTS, status_of
-from sightline.dialects.faults import provider_fault
+from sightline.dialects.fault_codes import status_of
+from sightline.dialects.faults import provider_fault, reclassify
 from sightline.dialects.fields import compact, opt_str, word_of
 from sightline.dialects.streaming import finish_for_content
 from sightline.errors import Code, Fault
@@ -93,18 +93,9 @@ def read_error(status: int, body: Json, headers: Mapping[str, str]) -> Fault:
         return provider_fault(status, error if isinstance(error, str) else "", details=body, headers=headers)
     word, words = error.get("code"), (error.get("code"), error.get("type"))
     fault = provider_fault(status, word_of(error, "message"), words=words, details=error, headers=headers)
-    code = _CODES.get(word) if isinstance(word, str) else None
-    if code is None:
-        return fault
-    return Fault(
-        code,
-        fault.message,
-        hint=HINTS[code],
-        status=status,
-        retry_after=fault.retry_after,
-        details=error,
-        numbers=fault.numbers,
-    )
+    if isinstance(word, str) and word in _CODES:
+        reclassify(fault, _CODES[word])
+    return fault
 
 
 def write_error(fault: Fault) -> tuple[int, JsonObject]:

@@ -1,4 +1,10 @@
-"""Reads a raw reply, an assistant message that states how it ended, or a stream, as events."""
+"""Reads a raw reply, an assistant message that states how it ended, or a stream, as events.
+
+A call of a stream is announced by name, perhaps before it has an id; its arguments may be shown while they grow, each
+time from the start; and it is delivered as a whole. The delivery is decisive, so no arguments are reported before it.
+"""
+
+from dataclasses import dataclass
 
 import msgspec
 
@@ -9,13 +15,23 @@ from sightline.dialects.fields import (
     opt_int,
     opt_object,
     opt_str,
+    str_of,
     whole_number,
     wrong,
 )
 from sightline.dialects.openai_chat.choices import read_logprobs
 from sightline.dialects.openai_chat.usage import read_usage
-from sightline.dialects.raw.carrier import Calls, carrier_kind, read_beside
-from sightline.dialects.raw.content import place_citations, read_calls, read_content, read_part, read_signature
+from sightline.dialects.raw.content import (
+    NOTHING,
+    OwnFields,
+    carrier_kind,
+    place_citations,
+    read_beside,
+    read_calls,
+    read_content,
+    read_part,
+    read_signature,
+)
 from sightline.dialects.raw.names import (
     FIELDS,
     FIRST_CALL,
@@ -30,6 +46,7 @@ from sightline.dialects.raw.names import (
 from sightline.dialects.streaming import Machine, fields_of, unread_fields
 from sightline.errors import Fault
 from sightline.model.events import (
+    ArgumentsReceived,
     CitationReceived,
     Ended,
     Failed,
@@ -44,6 +61,7 @@ from sightline.model.events import (
     TextReceived,
     ThinkingReceived,
     ToolCallBegun,
+    ToolCallCompleted,
     UsageReceived,
 )
 from sightline.model.fold import part_events
@@ -118,24 +136,157 @@ def _part_events(part: Part, number: int, choice: int) -> list[StreamEvent]:
     return events + fields_of(part.extras, frozenset(), part.at)
 
 
+_ANNOUNCED, _UPDATES, _WHOLE = "beginToolCalls", "copilotToolCallStreamUpdates", "copilotToolCalls"
+_LEGACY = "_deprecatedCopilotFunctionCalls"
+
+
+@dataclass(slots=True)
+class _Call:
+    part: int
+    id: str
+    name: str
+    arguments: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class _Entry:
+    """One entry of any of the lists."""
+
+    name: str
+    id: str
+    part: int | None
+    arguments: str
+    beside: OwnFields
+    at: str
+    value: Json
+
+
+class Calls:
+    """Takes deltas and returns the events of their calls."""
+
+    def __init__(self, choice: int) -> None:
+        self._choice = choice
+        self._open: list[_Call] = []
+        self._announced: list[_Entry] = []
+        self._delivered: set[str] = set()
+        self._next = FIRST_CALL
+
+    @property
+    def are_any(self) -> bool:
+        """Whether there is a call to answer."""
+        return self._next > FIRST_CALL
+
+    def read(self, delta: JsonObject, at: str, events: list[StreamEvent]) -> None:
+        """Add the events of the next delta."""
+        for entry in _entries(delta, _ANNOUNCED, at):
+            if entry.id or entry.part is not None:
+                events += self._begin(entry, entry.id)[1]
+            else:
+                self._announced.append(entry)
+        for entry in _entries(delta, _UPDATES, at):
+            events += self._grow(entry)
+        for key in (_WHOLE, _LEGACY):
+            for entry in _entries(delta, key, at):
+                events += self._deliver(entry)
+
+    def flush(self) -> list[StreamEvent]:
+        """The arguments that were shown of calls that were not delivered, when nothing more arrives."""
+        events: list[StreamEvent] = [
+            ArgumentsReceived(call.part, call.arguments, self._choice) for call in self._open if call.arguments
+        ]
+        events += [FieldReceived(entry.at, entry.value) for entry in self._announced]
+        self._announced = []
+        for call in self._open:
+            call.arguments = ""
+        return events
+
+    def finish(self) -> list[StreamEvent]:
+        """The events at the end of the choice: every call is as complete as it will be."""
+        events = self.flush()
+        events += [ToolCallCompleted(call.part, self._choice) for call in self._open]
+        self._open = []
+        return events
+
+    def _begin(self, entry: _Entry, call_id: str) -> tuple[_Call, list[StreamEvent]]:
+        part = self._next if entry.part is None else FIRST_CALL + entry.part
+        self._next = max(self._next, part + 1)
+        call = _Call(part, call_id, entry.name)
+        self._open.append(call)
+        announced = [each for each in self._announced if each.name == entry.name]
+        if announced:  # an announcement without an id belongs to its name's first call
+            self._announced.remove(announced[0])
+        beside = entry.beside
+        begun = ToolCallBegun(part, call_id, entry.name, self._choice, beside.kind, item=beside.item, at=entry.at)
+        return call, [begun]
+
+    def _grow(self, entry: _Entry) -> list[StreamEvent]:
+        call, events = self._call_or_begin(entry)
+        if call is not None:
+            call.arguments = entry.arguments
+        return events
+
+    def _deliver(self, entry: _Entry) -> list[StreamEvent]:
+        call, events = self._call_or_begin(entry)
+        if call is None:
+            return events
+        self._open.remove(call)
+        self._delivered.add(call.id)
+        beside = entry.beside
+        if beside.signed_by is not None:
+            events.append(SignatureReceived(call.part, beside.signature, beside.signed_by, self._choice))
+        if entry.arguments:
+            events.append(ArgumentsReceived(call.part, entry.arguments, self._choice))
+        return [*events, ToolCallCompleted(call.part, self._choice)]
+
+    def _call_or_begin(self, entry: _Entry) -> tuple[_Call | None, list[StreamEvent]]:
+        """The call that an entry is about, with the events of a call that it begins; if the call was delivered before,
+        None and a report of the entry."""
+        call = self._call_of(entry)
+        if call is not None:
+            return call, []
+        if entry.part is None and entry.id and entry.id in self._delivered:
+            return None, [FieldReceived(entry.at, entry.value)]
+        return self._begin(entry, entry.id or f"call_{self._next - FIRST_CALL}")
+
+    def _call_of(self, entry: _Entry) -> _Call | None:
+        """The open call that an entry is about: by number, by id, or the last of its name. None if there is none."""
+        if entry.part is not None:
+            found = [call for call in self._open if call.part == FIRST_CALL + entry.part]
+        elif entry.id:
+            found = [call for call in self._open if call.id == entry.id]
+        else:
+            found = [call for call in self._open if call.name == entry.name][-1:]
+        return found[0] if found else None
+
+
+def _entries(delta: JsonObject, key: str, at: str) -> list[_Entry]:
+    values = delta.get(key)
+    if values is None:
+        return []
+    at = f"{at}/{key}"
+    return [_entry(value, f"{at}/{index}") for index, value in enumerate(as_list(values, at))]
+
+
+def _entry(value: Json, at: str) -> _Entry:
+    holder = as_object(value, at)
+    part = opt_int(holder, "part", at)
+    if part is not None and part < 0:
+        raise wrong(part, f"{at}/part", "the number of a part")
+    return _Entry(
+        str_of(holder, "name", at),
+        opt_str(holder, "id", at) or "",
+        part,
+        opt_str(holder, "arguments", at) or "",
+        read_beside(holder) or NOTHING,
+        at,
+        value,
+    )
+
+
 _PLAIN = frozenset({"index", "text", "delta"})
 _FRAME = _PLAIN | FIELDS | IDENTITY | {"usage", "error"}
-_DELTA = frozenset(
-    {
-        "text",
-        "part",
-        "refusal",
-        "thinking",
-        "parts",
-        "logprobs",
-        "beginToolCalls",
-        "copilotToolCallStreamUpdates",
-        "copilotToolCalls",
-        "_deprecatedCopilotFunctionCalls",
-        MARKER,
-        SIGHTLINE,
-    }
-)
+_CALLS = frozenset({_ANNOUNCED, _UPDATES, _WHOLE, _LEGACY})
+_DELTA = _CALLS | {"text", "part", "refusal", "thinking", "parts", "logprobs", MARKER, SIGHTLINE}
 _THINKING = frozenset({"text", "id", "encrypted", "summary", "piece"})
 
 
@@ -165,13 +316,11 @@ class _Choice:
     def sign(self) -> list[StreamEvent]:
         """The id of reasoning that has ended without a signature; a signature would have carried the id."""
         part, self.unsigned = self.unsigned, None
-        return [] if part is None else [self.signature_event(part)]
-
-    def signature_event(self, part: int) -> StreamEvent:
-        """The event for what is known of the signature of a part."""
+        if part is None:
+            return []
         encrypted, item = self.signatures[part]
         signature, signed_by = read_signature(encrypted, item)
-        return SignatureReceived(part, signature, signed_by or NAME, self.index, item)
+        return [SignatureReceived(part, signature, signed_by or NAME, self.index, item)]
 
 
 class RawMachine(Machine):

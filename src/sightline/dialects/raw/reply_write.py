@@ -13,10 +13,18 @@ import msgspec
 from sightline.dialects.dialect import Client
 from sightline.dialects.fields import compact
 from sightline.dialects.openai_chat.choices import CallIds, write_token
+from sightline.dialects.openai_chat.reply_write import DONE_FRAME, write_frame
 from sightline.dialects.openai_chat.usage import write_usage
-from sightline.dialects.raw.carrier import OwnFields, carrier_kind, without_place, write_beside
-from sightline.dialects.raw.content import ContentWriter, write_signature
-from sightline.dialects.raw.names import MARKER, NAME, ROLE_NUMBERS, error_object, write_finish
+from sightline.dialects.raw.content import (
+    ContentWriter,
+    OwnFields,
+    carrier_kind,
+    lose_order,
+    without_place,
+    write_beside,
+    write_signature,
+)
+from sightline.dialects.raw.names import MARKER, ROLE_NUMBERS, error_object, write_finish
 from sightline.dialects.streaming import PartEvent
 from sightline.dialects.tool_names import as_function_arguments, flat_name
 from sightline.model.events import (
@@ -41,10 +49,9 @@ from sightline.model.events import (
 )
 from sightline.model.fold import update_usage
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Opaque, Thinking, ToolCall
+from sightline.model.parts import Thinking, ToolCall
 from sightline.model.reply import Choice, Reply, TokenLogprob, Usage
 from sightline.model.report import Report
-from sightline.wire.jsontext import encode
 
 
 def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
@@ -69,20 +76,14 @@ def write_reply(reply: Reply, client: Client, report: Report) -> JsonObject:
 
 def _write_choice(choice: Choice, index: int, reply_id: str, report: Report) -> JsonObject:
     writer, ids = ContentWriter(report, same=False), CallIds(index)
-    content: list[Json] = []
-    calls: list[Json] = []
-    for part in choice.parts:
-        if isinstance(part, ToolCall):
-            if not part.id:
-                note_call_id(index, len(calls), report)
-            calls.append(writer.call(part, ids.of(part.id, len(calls), reply_id)))
-        elif isinstance(part, Opaque) and part.dialect == NAME and "/toolCalls/" in part.at:
-            calls.append(part.value)
-        else:
-            if calls:
-                lose_order(part.at, report)
-            content.append(writer.part(part))
-    document: JsonObject = {"role": ROLE_NUMBERS["assistant"], "content": content}
+
+    def call_id(call: ToolCall, number: int) -> str:
+        if not call.id:
+            note_call_id(index, number, report)
+        return ids.of(call.id, number, reply_id)
+
+    content, calls = writer.split_calls(choice.parts, call_id)
+    document: JsonObject = {"role": ROLE_NUMBERS["assistant"], "content": writer.parts(content)}
     if calls:
         document["toolCalls"] = calls
     if choice.logprobs:
@@ -98,17 +99,11 @@ def note_call_id(choice: int, number: int, report: Report) -> None:
     )
 
 
-def lose_order(at: str, report: Report) -> None:
-    """Report a part that came after a call."""
-    report.lose(at, "order of words and calls", f"{NAME} holds calls behind the content", "content")
-
-
 def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> JsonObject:
     """The log probabilities of the tokens."""
     return {"content": [write_token(token) for token in tokens]}
 
 
-_DONE = b"data: [DONE]\n\n"
 _WHOLE_PART = "part"
 """The kind of parts that arrive as a whole, so that each is a new part."""
 
@@ -183,7 +178,7 @@ class RawStreamWriter:
                 return self._calls(choice)
             case Failed(fault):
                 self._has_failed = True
-                return _frame({"error": error_object(fault)})
+                return write_frame({"error": error_object(fault)})
             case Ended():
                 return b"" if self._has_failed else self._end()
             case ToolCallCompleted() | FieldReceived() | FrameBroken():
@@ -206,11 +201,11 @@ class RawStreamWriter:
             if (value := getattr(event, key)) and not getattr(self._started, key)
         }
         self._started = msgspec.structs.replace(self._started, **new, marker=event.marker or self._started.marker)
-        return _frame(new) if new else b""
+        return write_frame(new) if new else b""
 
     def _frame(self, index: int, fields: JsonObject) -> bytes:
         """A delta of one choice, after its whole text."""
-        return _frame({"text": self._choice(index).text, "index": index, "delta": {"text": "", **fields}})
+        return write_frame({"text": self._choice(index).text, "index": index, "delta": {"text": "", **fields}})
 
     def _text(self, event: TextReceived) -> bytes:
         choice = self._choice(event.choice)
@@ -298,7 +293,7 @@ class RawStreamWriter:
                 frames[-1][key] = fallback
         marker = self._started.marker
         marked = self._frame(min(self._choices), {MARKER: marker}) if marker else b""
-        return b"".join([marked, *map(_frame, frames), _DONE])
+        return b"".join([marked, *map(write_frame, frames), DONE_FRAME])
 
 
 def _entry(call: ToolCall, part: int) -> JsonObject:
@@ -309,7 +304,3 @@ def _entry(call: ToolCall, part: int) -> JsonObject:
         "id": call.id,
         "part": part,
     }
-
-
-def _frame(document: JsonObject) -> bytes:
-    return b"data: %b\n\n" % encode(document)

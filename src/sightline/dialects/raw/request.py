@@ -28,16 +28,15 @@ from sightline.dialects.fields import (
 from sightline.dialects.openai_chat.names import NAME as CHAT
 from sightline.dialects.openai_chat.request_read import read_request as read_chat
 from sightline.dialects.openai_chat.request_write import write_request as write_chat
-from sightline.dialects.raw.carrier import carry_result, read_carried_result
-from sightline.dialects.raw.content import ContentWriter, read_calls, read_content
+from sightline.dialects.raw.content import ContentWriter, carry_result, read_calls, read_carried_result, read_content
 from sightline.dialects.raw.names import NAME, OPTIONS, ROLE_NUMBERS, ROLES
-from sightline.dialects.tool_names import as_function_arguments, flat_name, free_text
+from sightline.dialects.tool_names import CALLS_AND_RESULTS, as_function_arguments, flat_name, free_text
 from sightline.dialects.validity import no_messages, pairing_problems
 from sightline.errors import Fault
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import CacheBreakpoint, Opaque, Part, Text, ToolCall, ToolResult
 from sightline.model.report import Report
-from sightline.model.request import CustomTool, Message, Request, Role, Tool
+from sightline.model.request import CustomTool, Message, Request, Role, Tool, change_parts
 
 _AT = f"/{OPTIONS}"
 _ELSEWHERE = frozenset({"model", "messages"})
@@ -45,15 +44,16 @@ _ELSEWHERE = frozenset({"model", "messages"})
 
 def read_settings(holder: JsonObject) -> Request:
     """Read everything except model and messages, which a raw request has elsewhere; here those are unknown fields."""
-    known = {key: value for key, value in holder.items() if key not in _ELSEWHERE}
     try:
-        read = read_chat({**known, "messages": []})
-    except Fault as fault:
-        raise _shift_fault(fault) from None
+        read = read_chat({**rest(holder, _ELSEWHERE), "messages": []})
+    except Fault as fault:  # the place in it is one of the inner object
+        pointer = fault.pointer or ""
+        message = _AT + fault.message if pointer and fault.message.startswith(pointer) else fault.message
+        raise Fault(fault.code, message, hint=fault.hint, pointer=_AT + pointer) from None
     if read.parallel_tool_calls is not None:
         read.options.places["parallel_tool_calls"] = read.parallel_at
     aside = {key: value for key, value in holder.items() if key in _ELSEWHERE}
-    return _shift_pointers(read, _to_outer_pointer, NAME, {**read.extras, **aside})
+    return _shift_pointers(read, lambda at: _AT + at, NAME, {**read.extras, **aside})
 
 
 def write_settings(request: Request, report: Report, *, same: bool) -> JsonObject:
@@ -63,9 +63,8 @@ def write_settings(request: Request, report: Report, *, same: bool) -> JsonObjec
     extras = kept if isinstance(kept, dict) else {}
     options = request.options
     if same:
-        source = _shift_pointers(
-            request, _to_inner_pointer, CHAT, {key: value for key, value in extras.items() if key not in _ELSEWHERE}
-        )
+        known = rest(extras, _ELSEWHERE)
+        source = _shift_pointers(request, lambda at: at.removeprefix(_AT), CHAT, known)
     else:  # no server reads this format: none refuses top_k or a fifth stop sequence, none must be asked for counts
         unlimited = msgspec.structs.replace(options, top_k=None, stop=None, stream=None)
         source = msgspec.structs.replace(_shift_pointers(request, str, "", {}), options=unlimited)
@@ -80,14 +79,6 @@ def write_settings(request: Request, report: Report, *, same: bool) -> JsonObjec
     for addition in inner.additions:
         report.add(_AT + addition.pointer, addition.what, addition.why.replace(CHAT, NAME), addition.severity)
     return document | {key: value for key, value in extras.items() if key in _ELSEWHERE}
-
-
-def _to_outer_pointer(at: str) -> str:
-    return _AT + at
-
-
-def _to_inner_pointer(at: str) -> str:
-    return at.removeprefix(_AT)
 
 
 def _shift_pointers(request: Request, move: Callable[[str], str], dialect: str, extras: JsonObject) -> Request:
@@ -108,13 +99,6 @@ def _shift_pointers(request: Request, move: Callable[[str], str], dialect: str, 
         dialect=dialect,
         extras=extras,
     )
-
-
-def _shift_fault(fault: Fault) -> Fault:
-    """A fault about the inner object, with its place in the whole document."""
-    pointer = fault.pointer or ""
-    message = _AT + fault.message if pointer and fault.message.startswith(pointer) else fault.message
-    return Fault(fault.code, message, hint=fault.hint, pointer=_AT + pointer)
 
 
 _REQUEST = frozenset({"model", "messages", OPTIONS})
@@ -195,10 +179,7 @@ def _with_kinds(messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> tuple
             return msgspec.structs.replace(part, kind="custom")
         return part
 
-    return tuple(
-        msgspec.structs.replace(message, parts=tuple(restore_kind(part) for part in message.parts))
-        for message in messages
-    )
+    return change_parts(messages, CALLS_AND_RESULTS, restore_kind)
 
 
 def problems(request: Request) -> list[Problem]:
@@ -291,27 +272,12 @@ class _MessageWriter:
         return self._finish(document, message.name, message)
 
     def _assistant(self, message: Message) -> JsonObject:
-        content: list[Part] = []
-        calls: list[Json] = []
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                calls.append(self._content.call(part, part.id))
-            elif self._same and isinstance(part, Opaque) and "/toolCalls/" in part.at:
-                calls.append(part.value)
-            else:
-                if calls:
-                    self._lose_order(part)
-                content.append(part)
+        content, calls = self._content.split_calls(message.parts, lambda call, _number: call.id)
         document: JsonObject = {"role": ROLE_NUMBERS["assistant"]}
-        document["content"] = self._write_content(tuple(content), bare=message.bare)
+        document["content"] = self._write_content(content, bare=message.bare)
         if calls:
             document["toolCalls"] = calls
         return self._finish(document, message.name, message)
-
-    def _lose_order(self, part: Part) -> None:
-        is_mark = isinstance(part, CacheBreakpoint)
-        what = "place of a cache mark" if is_mark else "order of words and calls"
-        self._report.lose(part.at, what, f"{NAME} holds calls behind the content", "option" if is_mark else "content")
 
     def _result(self, result: ToolResult, message: Message) -> JsonObject:
         beyond = carry_result(result)
