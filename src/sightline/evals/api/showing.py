@@ -1,6 +1,7 @@
 """What the page shows: runs as rows, figures and matrices, comparisons and trends, and one trial of a case."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -355,7 +356,8 @@ def messages_shown(messages: Sequence[Message]) -> tuple[shapes.MessageShown, ..
             continue  # its text is shown in the message with the call
         # The chat has blocks for answers only; other messages are shown in the same way.
         turn = Message("assistant", message.parts)
-        blocks = answer_shown((turn, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
+        results = takewhile(lambda each: each.role == "tool", messages[index + 1 :])
+        blocks = answer_shown((turn, *results), len(media_in(messages[:index], ())))
         shown.append(shapes.MessageShown(message.role, message.name or "", blocks))
     return tuple(shown)
 
@@ -373,15 +375,6 @@ def _renumber(block: Block, first: int) -> Block:
         result = msgspec.structs.replace(block.result, first=block.result.first + first)
         return msgspec.structs.replace(block, result=result)
     return block
-
-
-def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
-    found: list[Message] = []
-    for message in messages[index + 1 :]:
-        if message.role != "tool":
-            break
-        found.append(message)
-    return found
 
 
 def _turns(result: CaseResult) -> tuple[shapes.TurnShown, ...]:

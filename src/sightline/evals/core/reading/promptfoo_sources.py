@@ -201,8 +201,12 @@ class PromptfooProviders:
             )
             return None
         vendor, colon, rest = name.partition(":")
+        if not colon and name in ("echo", "promptfoo"):
+            hint = 'Write [evals.targets.NAME] with mock = "…" for fixed words, and name that here.'
+            self.findings.wrong(node, f"{quote_word(name)} is promptfoo's own, and not here", hint)
+            return None
         if not colon:
-            return self._own(node, name)
+            return name, None  # a target or a model, as named in the configuration
         if vendor not in PROMPTFOO_PROVIDERS:
             hint = f"{_NO_ADDRESS} Known here: {', '.join(PROMPTFOO_PROVIDERS)}."
             self.findings.wrong(node, f"promptfoo's provider {quote_word(vendor)} is not known here", hint)
@@ -216,13 +220,6 @@ class PromptfooProviders:
         if ours in _MULTI_API_VENDORS and api in WIRE_APIS:
             return f"{ours}/{model}", WIRE_APIS[api]
         return f"{ours}/{model if api in _PLAIN else rest}", None
-
-    def _own(self, node: Node, name: str) -> tuple[str, None] | None:
-        if name in ("echo", "promptfoo"):
-            hint = 'Write [evals.targets.NAME] with mock = "…" for fixed words, and name that here.'
-            self.findings.wrong(node, f"{quote_word(name)} is promptfoo's own, and not here", hint)
-            return None
-        return name, None  # a target or a model, as named in the configuration
 
 
 def _unwrap(node: Node) -> Node:
