@@ -20,6 +20,7 @@ from sightline.evals.core.graders.finding import (
     GraderFinding,
     Grading,
     GradingSubject,
+    Judge,
     Run,
     Step,
     combine_scores,
@@ -43,7 +44,7 @@ from sightline.evals.core.graders.grader import (
     read_list,
     run_grader,
 )
-from sightline.evals.core.graders.judge import JUDGE_TYPES, Fence, PromptSource, Question, ask_judge, read_words
+from sightline.evals.core.graders.judge import JUDGE_TYPES, Fence, PromptSource, ask_judge, read_words
 from sightline.evals.core.graders.rubric import FREE, read_free
 from sightline.evals.core.graders.text import TEXT_TYPES
 from sightline.evals.core.reading.document import Amount, Share, SuiteFindings, Text, node_of
@@ -203,7 +204,7 @@ def _by_judge(
     fence = Fence([results, words])
     quoted = fence.around("results", results)
     wording = words or _PROMPT
-    question = Question(
+    question = Judge(
         system=f"{_ROLE}\n{fence.rule}",
         user=_PLACE.sub(lambda _: quoted, wording) if _PLACE.search(wording) else f"{wording}\n\n{quoted}",
         schema=FREE,
