@@ -196,14 +196,7 @@ def make_masked_case(
     contains: str = "",
 ) -> MadeCase:
     """Make a case from a conversation, with all secrets masked."""
-    redaction = Redaction(secrets)
-
-    def mask(text: str) -> str:
-        masking = redaction.masking()
-        data = masking.feed(text.encode("utf-8", "surrogatepass")) + masking.close()
-        return data.decode("utf-8", "surrogatepass")
-
-    return make_case(exchanges, name, mask, from_turn=from_turn, contains=contains)
+    return make_case(exchanges, name, Redaction(secrets).words, from_turn=from_turn, contains=contains)
 
 
 def turns_in(exchanges: Sequence[CaseExchange]) -> int:

@@ -67,16 +67,12 @@ class AgentvTargets:
 
 @dataclass(frozen=True, slots=True)
 class AgentvTarget:
-    """One target. A model comes with its provider, whose name is the part of `spec.model` before the slash."""
+    """One target. A model comes with its provider, whose name in the catalogue is the part of `spec.model` before the
+    slash."""
 
     spec: TargetSpec | None = None
     provider: Provider | None = None
     problems: tuple[SuiteProblem, ...] = ()
-
-    @property
-    def provider_name(self) -> str:
-        """The name of the provider in the catalogue."""
-        return "" if self.spec is None or self.provider is None else self.spec.model.partition("/")[0]
 
 
 def read_targets(data: bytes, file: str) -> AgentvTargets:
