@@ -39,7 +39,6 @@ from sightline.evals.core.graders.grader import (
     Grader,
     GraderReader,
     GraderType,
-    GraderTypes,
     prepare_grader,
     read_list,
     run_grader,
@@ -258,9 +257,6 @@ def _results(scores: Sequence[Score]) -> JsonObject:
     }
 
 
-COMPOSITE_TYPES: GraderTypes = {"composite": GraderType(CompositeConfig, _build)}
-
-
 GRADERS: dict[str, GraderType[Any]] = {
     **TEXT_TYPES,
     **LIMIT_TYPES,
@@ -268,7 +264,7 @@ GRADERS: dict[str, GraderType[Any]] = {
     **TOOL_TYPES,
     **COMMAND_TYPES,
     **JUDGE_TYPES,
-    **COMPOSITE_TYPES,
+    "composite": GraderType(CompositeConfig, _build),
 }
 """Every grader type, by its name in suites."""
 _BUILT_IN = frozenset(GRADERS)

@@ -365,7 +365,7 @@ def _task(rubric: Sequence[Criterion]) -> str:
 def _line(criterion: Criterion) -> str:
     operator = f" ({criterion.operator})" if criterion.operator else ""
     line = f"- [{criterion.id}]{operator} {criterion.outcome}".rstrip()
-    ranges = [f"    {each.low} to {each.high} points: {each.outcome}" for each in criterion.ranges]
+    ranges = [f"    {each.points[0]} to {each.points[-1]} points: {each.outcome}" for each in criterion.ranges]
     return "\n".join([line, *ranges])
 
 

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Annotated
@@ -243,8 +243,7 @@ def _read(what: str, ended: Executed) -> GraderFinding:
 
 
 def _finding_of_match(what: str, found: str | None, spent: GradingCost = UNSPENT) -> GraderFinding:
-    seen = of_one(what, held=found is not None, evidence=(found or "")[:_LONGEST_EVIDENCE])
-    return GraderFinding(score=seen.score, checks=seen.checks, spent=spent)
+    return replace(of_one(what, held=found is not None, evidence=(found or "")[:_LONGEST_EVIDENCE]), spent=spent)
 
 
 MOST_ERRORS = 10
