@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TypeVar
@@ -27,7 +26,7 @@ from sightline.evals.api.showing import (
 )
 from sightline.evals.api.suites import EvalParts, Suites, changes_of, find_edit, messages_before_edit
 from sightline.evals.core.reading.files import files_of
-from sightline.evals.core.result import SCHEME
+from sightline.evals.core.result import SCHEME, media_url
 from sightline.evals.core.run_state import EvalState, Key, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
@@ -50,14 +49,13 @@ async def whole_media(parts: EvalParts, part: Media, exchanges: Sequence[str], f
     source = part.source
     if not isinstance(source, Link) or not source.url.startswith(SCHEME):
         return part
-    digest = source.url.removeprefix(SCHEME)
     for each in reversed(exchanges):
         for other in await _media_of(parts, each):
-            if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
+            if isinstance(other.source, Inline) and media_url(other.source.data) == source.url:
                 return other
     for path in files:
         coded = base64.b64encode(parts.evaluation.files.read(path) or b"").decode("ascii")
-        if _digest(coded) == digest:
+        if media_url(coded) == source.url:
             return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
     return part
 
@@ -70,10 +68,6 @@ async def _media_of(parts: EvalParts, exchange: str) -> tuple[Media, ...]:
         return media_in(found.request().messages, answer)
     except Fault:
         return ()
-
-
-def _digest(coded: str) -> str:
-    return hashlib.sha256(coded.encode("ascii", "replace")).hexdigest()
 
 
 _LOG = logging.getLogger("sightline.evals")

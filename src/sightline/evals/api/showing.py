@@ -10,7 +10,7 @@ from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, b
 from sightline.errors import Code, Fault
 from sightline.evals.api import shapes
 from sightline.evals.core.comparison import Point, RunComparison, TrendRun, choose_target, compare, trend_points
-from sightline.evals.core.delivery import Note
+from sightline.evals.core.delivery import Note, argument_text
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, complaints_of
 from sightline.evals.core.run_state import EvalState, Key, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
@@ -23,7 +23,6 @@ from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.model.json import Json
 from sightline.model.parts import Part, Text, ToolCall
 from sightline.model.request import Message
-from sightline.wire.jsontext import encode
 
 _LONGEST_REASON = 400
 _LONGEST_ANSWER = 400
@@ -407,9 +406,7 @@ def _show_expectation(message: CaseMessage) -> shapes.MessageShown:
             case TextSegment():
                 parts.append(Text(segment.text))
             case CallSegment():
-                words = segment.arguments
-                written = words if isinstance(words, str) else encode(words).decode("utf-8", "replace")
-                parts.append(ToolCall(segment.id, segment.name, written))
+                parts.append(ToolCall(segment.id, segment.name, argument_text(segment.arguments)))
             case _:
                 parts.append(Text(f"<{segment.path}>"))
     return shapes.MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sightline.errors import Code, Fault
+from sightline.evals.core.delivery import argument_text
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.target import CommandSpec, CommandTemplate, TargetSpec
 from sightline.evals.service.processes import Process, check_command, fill_command, places_of
@@ -188,9 +189,7 @@ class _Transcript:
         parts: list[Part] = [Text(text)] if text else []
         for call in calls:
             self.uses[call.id] = call
-            arguments = {} if call.arguments is None else call.arguments
-            written = arguments if isinstance(arguments, str) else encode(arguments).decode()
-            parts.append(ToolCall(call.id, call.name, written))
+            parts.append(ToolCall(call.id, call.name, argument_text(call.arguments)))
         if parts:
             self.messages.append(Message("assistant", tuple(parts)))
         self.words = text or self.words
