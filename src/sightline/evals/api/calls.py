@@ -78,8 +78,7 @@ class BackgroundRuns:
 
     def __init__(self, parts: EvalParts) -> None:
         self._evaluation = parts.evaluation
-        self._grown = parts.grown
-        self._environment = parts.environment
+        self._parts = parts
         self._tasks: dict[str, asyncio.Task[EvalState]] = {}
 
     @property
@@ -100,7 +99,7 @@ class BackgroundRuns:
             failed = shown.standing.failed if keys is None else keys
             names = body.cases or tuple(dict.fromkeys(key[0] for key in failed))
             return await self._start_new_run(shown, changed, names, body.target)
-        evaluation = self._grown(shown.standing.began)
+        evaluation = self._parts.grown(shown.standing.began)
         await self._start(run, lambda on_progress: evaluation.rerun(run, on_progress, keys=keys))
         return run
 
@@ -132,7 +131,7 @@ class BackgroundRuns:
         began = shown.standing.began.suite
         if not began.sha256 or self._evaluation.files.read(began.file) is None:
             return None
-        now = suite_in(self._evaluation.files, began.file, self._environment)
+        now = suite_in(self._evaluation.files, began.file, self._parts.environment)
         return None if now.suite is not None and now.suite.sha256 == began.sha256 else require_suite(now, began.file)
 
     async def _start_new_run(self, shown: RunSnapshot, suite: Suite, names: Sequence[str], target: str) -> str:
@@ -144,7 +143,7 @@ class BackgroundRuns:
             raise Fault(Code.USAGE, message, hint="Run the suite again: sightline eval run.", status=409)
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
         targets = [spec for spec in began.targets if target in ("", spec.name)]
-        return await self.begin(self._grown(began), suite, targets, began.judges, options)
+        return await self.begin(self._parts.grown(began), suite, targets, began.judges, options)
 
     async def _start(self, run: str, drive: Callable[[ProgressListener], Coroutine[object, object, EvalState]]) -> None:
         """Start driving a run, and wait until its start is stored or has failed."""

@@ -53,6 +53,7 @@ from sightline.evals.core.graders.rubric import (
     read_points,
 )
 from sightline.evals.core.reading.document import Text as NonEmpty
+from sightline.evals.core.reading.files import FILE
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Image
 from sightline.wire.jsontext import encode
@@ -157,7 +158,6 @@ def unknown_variables(text: str) -> list[str]:
     return [found for found in _VARIABLE.findall(text) if found not in NAMES and found not in ALIASES]
 
 
-FILE = "file://"
 _PATHLIKE = (".md", ".txt", ".prompt")
 
 
