@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -192,10 +192,26 @@ class RayHostPool:
             self._threads = None
 
     async def call_actor(self, call: Callable[[], Any]) -> Any:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+
+        def settle(done: "Future[Any]") -> None:
+            if not answer.done():
+                error = done.exception()
+                if error is None:
+                    answer.set_result(done.result())
+                else:
+                    answer.set_exception(error)
+
+        def came(done: "Future[Any]") -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, done)
+
         try:
             pending = await self._in_thread(lambda: self._actor_class() and call().future())
             # Ray's own future must not be cancelled: it could not deliver its answer then, and logs an error.
-            return await asyncio.shield(asyncio.wrap_future(pending))
+            pending.add_done_callback(came)
+            return await answer
         except self._ray.exceptions.RayActorError as error:
             raise (self._not_installed_there() if _MISSING in str(error) else LostError(_first_line(error))) from None
         except self._ray.exceptions.RayTaskError as error:
