@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sightline.errors import Fault
-from sightline.evals.service.agent_output import read_output
+from sightline.evals.service.command_target import read_output
 from sightline.model.parts import ToolCall, ToolResult
 from sightline.model.reply import Usage
 

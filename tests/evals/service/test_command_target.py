@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from sightline.errors import Fault
 from sightline.evals.core.target import CommandSpec, TargetSpec
-from sightline.evals.service.command_target import (
+from sightline.evals.service.command_target import command_of
+from sightline.evals.service.processes import (
     LONGEST_VALUE,
     NAMES,
     CommandLine,
-    check,
+    check_command,
     fill_command,
     places_of,
-    program_of,
 )
 from tests.eval_stage import EvalStage, on_stage, open_evals, verdicts
 from tests.upstream import Upstream, answer
@@ -72,7 +72,7 @@ def test_words_for_no_shell_are_filled_as_they_are() -> None:
     line = fill_command(["agent", "-c", "say {PROMPT} {ATTEMPT}"], VALUES)
     assert line == CommandLine(("agent", "-c", f"say {NASTY} 2"))
     with pytest.raises(Fault, match="is only a part of"):
-        check(["agent", "--files={FILES}"])
+        check_command(["agent", "--files={FILES}"])
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_words_for_no_shell_are_filled_as_they_are() -> None:
 )
 def test_a_command_that_could_run_words_of_the_question_is_refused(command: str, why: str) -> None:
     with pytest.raises(Fault, match=why) as caught:
-        check(command)
+        check_command(command)
     assert caught.value.hint
 
 
@@ -106,7 +106,7 @@ def test_a_command_that_could_run_words_of_the_question_is_refused(command: str,
     ["sh -c 'agent \"$1\"' x {PROMPT}", "ssh host agent < {PROMPT_FILE}", "echo $(date)", "a | b; c {PROMPT}"],
 )
 def test_other_commands_are_fine(command: str) -> None:
-    check(command)
+    check_command(command)
 
 
 def test_what_no_command_line_can_hold_is_refused() -> None:
@@ -211,12 +211,10 @@ async def test_no_program_gets_a_key_unless_it_is_named(tmp_path: Path) -> None:
 
 
 def test_built_in_command_templates_are_non_interactive() -> None:
-    codex = program_of(CommandSpec(template="codex", model="gpt-5.5"))
-    assert codex.command == ("codex", "exec", "--json", "--skip-git-repo-check", "--model", "gpt-5.5", "-")
-    claude = program_of(CommandSpec(template="claude"))
-    assert claude.command == ("claude", "-p", "--output-format", "stream-json", "--verbose")
-    assert codex.reads_input
-    assert claude.reads_input
+    codex = command_of(CommandSpec(template="codex", model="gpt-5.5"))
+    assert codex == ("codex", "exec", "--json", "--skip-git-repo-check", "--model", "gpt-5.5", "-")
+    claude = command_of(CommandSpec(template="claude"))
+    assert claude == ("claude", "-p", "--output-format", "stream-json", "--verbose")
 
 
 async def test_a_ready_command_reads_the_question_and_is_read(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from sightline.catalog.catalog import Catalog
 from sightline.catalog.choose import ModelChoice, choose
-from sightline.catalog.facts import Model
+from sightline.catalog.facts import Facts, Model
 from sightline.catalog.provider import Provider
 from sightline.errors import Code, Fault
 from sightline.evals.core.run_state import EvalBegan, RunOptions
@@ -34,9 +34,9 @@ def test_the_lower_limit_holds() -> None:
 async def test_a_request_has_its_place_from_the_moment_it_may_go() -> None:
     clock, ledger = FakeClock(), Ledger()
     rates, one = Rates(ledger, clock), limit_choice(choice(), 2, None)
-    first, second = await rates.admit(one, 0), await rates.admit(one, 0)
+    first, second = await rates.admit("acme", "m", one.facts, 0), await rates.admit("acme", "m", one.facts, 0)
     assert clock.waits == []
-    third = await rates.admit(one, 0)
+    third = await rates.admit("acme", "m", one.facts, 0)
     assert clock.waits == [pytest.approx(60, abs=2)]
     for each in (first, second, third, third):
         each()
@@ -51,7 +51,7 @@ def test_tokens_count_only_where_they_are_limited() -> None:
 
 async def test_a_request_that_can_never_go_is_refused() -> None:
     with pytest.raises(Fault, match="about 500 tokens are more than the tpm of m") as caught:
-        await Rates(Ledger(), FakeClock()).admit(limit_choice(choice(), None, 100), 500)
+        await Rates(Ledger(), FakeClock()).admit("acme", "m", Facts(tpm=100), 500)
     assert caught.value.code is Code.REQUEST_TOO_LARGE_FOR_RATE
 
 
@@ -59,14 +59,14 @@ async def test_limit_exhausted_for_hours_is_reported_without_waiting() -> None:
     clock, ledger = FakeClock(), Ledger()
     ledger.observe_headers("acme", "m", {"retry-after": "7200"}, clock.now())
     with pytest.raises(Fault, match="is used up for 2 h") as caught:
-        await Rates(ledger, clock).admit(choice(), 0)
+        await Rates(ledger, clock).admit("acme", "m", Facts(), 0)
     assert (caught.value.code, clock.waits) == (Code.RATE_LIMITED, [])
 
 
 async def test_what_the_provider_asks_for_is_waited_by_all() -> None:
     clock, ledger = FakeClock(), Ledger()
     ledger.observe_headers("acme", "m", {"retry-after": "30"}, clock.now())
-    await Rates(ledger, clock).admit(choice(), 0)
+    await Rates(ledger, clock).admit("acme", "m", Facts(), 0)
     assert clock.waits == [30]
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -201,18 +201,17 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(arguments.suites) == bool(arguments.resume or arguments.rerun_failed):
         message = "a run knows its suite" if arguments.suites else "no suite is named"
         raise Fault(Code.USAGE, message, hint="Name suites, or --resume RUN, or --rerun-failed RUN.")
-    if arguments.resume or arguments.rerun_failed:
+    command = _Command(arguments, Exports.from_arguments(arguments))
+    if not arguments.suites:
         _check_kept(arguments)
-        exports = Exports.from_arguments(arguments)
-        exports.check()
-        return _run_interruptibly(_Command(arguments, exports), lambda command: command.continue_or_rerun(loaded))
+        command.exports.check()
+        return _run_interruptibly(command, command.continue_or_rerun(loaded))
     plans = _plan_runs([(each, each.require_suite()) for each in find_suites(arguments.suites, loaded)], arguments)
     if arguments.dry_run:
         are_sendable = [dry_run(plan, arguments) for plan in plans]
         return 0 if all(are_sendable) else EXIT_FAILED
-    exports = Exports.from_arguments(arguments)
-    exports.check()
-    return _run_interruptibly(_Command(arguments, exports), lambda command: command.start_runs(plans))
+    command.exports.check()
+    return _run_interruptibly(command, command.start_runs(plans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +271,7 @@ class _Command:
     """One invocation of the command. `run` is the id of the run under way."""
 
     arguments: argparse.Namespace
-    exports: Exports = field(default_factory=Exports)
+    exports: Exports
     run: str = ""
 
     async def start_runs(self, plans: Sequence[_Plan]) -> int:
@@ -379,15 +378,11 @@ def _check_kept(arguments: argparse.Namespace) -> None:
         raise Fault(Code.USAGE, f"a run keeps what it was begun with, and so its {kept}", hint=hint)
 
 
-def _run_interruptibly(command: _Command, work: Callable[[_Command], Coroutine[object, object, int]]) -> int:
+def _run_interruptibly(command: _Command, work: Coroutine[object, object, int]) -> int:
     """Run the work. If it is interrupted, print how to resume."""
     interrupts = Interrupts()
-
-    async def run_work() -> int:
-        return await interrupts.run_work(work(command))
-
     try:
-        code = asyncio.run(run_work())
+        code = asyncio.run(interrupts.run_work(work))
     except KeyboardInterrupt:
         code, interrupts.is_cut = EXIT_INTERRUPTED, True
     if interrupts.is_cut and command.run:

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TypeVar
@@ -27,7 +26,7 @@ from sightline.evals.api.showing import (
 )
 from sightline.evals.api.suites import EvalParts, Suites, changes_of, find_edit, messages_before_edit
 from sightline.evals.core.reading.files import files_of
-from sightline.evals.core.result import SCHEME
+from sightline.evals.core.result import SCHEME, media_url
 from sightline.evals.core.run_state import EvalState, Key, RunOptions
 from sightline.evals.core.suite import Suite
 from sightline.evals.core.summary import TargetSummary, summarize
@@ -50,14 +49,13 @@ async def whole_media(parts: EvalParts, part: Media, exchanges: Sequence[str], f
     source = part.source
     if not isinstance(source, Link) or not source.url.startswith(SCHEME):
         return part
-    digest = source.url.removeprefix(SCHEME)
     for each in reversed(exchanges):
         for other in await _media_of(parts, each):
-            if isinstance(other.source, Inline) and _digest(other.source.data) == digest:
+            if isinstance(other.source, Inline) and media_url(other.source.data) == source.url:
                 return other
     for path in files:
         coded = base64.b64encode(parts.evaluation.files.read(path) or b"").decode("ascii")
-        if _digest(coded) == digest:
+        if media_url(coded) == source.url:
             return msgspec.structs.replace(part, source=Inline(source.media_type or "", coded))
     return part
 
@@ -72,10 +70,6 @@ async def _media_of(parts: EvalParts, exchange: str) -> tuple[Media, ...]:
         return ()
 
 
-def _digest(coded: str) -> str:
-    return hashlib.sha256(coded.encode("ascii", "replace")).hexdigest()
-
-
 _LOG = logging.getLogger("sightline.evals")
 
 
@@ -84,8 +78,7 @@ class BackgroundRuns:
 
     def __init__(self, parts: EvalParts) -> None:
         self._evaluation = parts.evaluation
-        self._grown = parts.grown
-        self._environment = parts.environment
+        self._parts = parts
         self._tasks: dict[str, asyncio.Task[EvalState]] = {}
 
     @property
@@ -106,7 +99,7 @@ class BackgroundRuns:
             failed = shown.standing.failed if keys is None else keys
             names = body.cases or tuple(dict.fromkeys(key[0] for key in failed))
             return await self._start_new_run(shown, changed, names, body.target)
-        evaluation = self._grown(shown.standing.began)
+        evaluation = self._parts.grown(shown.standing.began)
         await self._start(run, lambda on_progress: evaluation.rerun(run, on_progress, keys=keys))
         return run
 
@@ -138,7 +131,7 @@ class BackgroundRuns:
         began = shown.standing.began.suite
         if not began.sha256 or self._evaluation.files.read(began.file) is None:
             return None
-        now = suite_in(self._evaluation.files, began.file, self._environment)
+        now = suite_in(self._evaluation.files, began.file, self._parts.environment)
         return None if now.suite is not None and now.suite.sha256 == began.sha256 else require_suite(now, began.file)
 
     async def _start_new_run(self, shown: RunSnapshot, suite: Suite, names: Sequence[str], target: str) -> str:
@@ -150,7 +143,7 @@ class BackgroundRuns:
             raise Fault(Code.USAGE, message, hint="Run the suite again: sightline eval run.", status=409)
         options = msgspec.structs.replace(began.options, cases=tuple(names), tags=(), exclude_tags=(), cache=False)
         targets = [spec for spec in began.targets if target in ("", spec.name)]
-        return await self.begin(self._grown(began), suite, targets, began.judges, options)
+        return await self.begin(self._parts.grown(began), suite, targets, began.judges, options)
 
     async def _start(self, run: str, drive: Callable[[ProgressListener], Coroutine[object, object, EvalState]]) -> None:
         """Start driving a run, and wait until its start is stored or has failed."""

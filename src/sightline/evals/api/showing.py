@@ -1,6 +1,7 @@
 """What the page shows: runs as rows, figures and matrices, comparisons and trends, and one trial of a case."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -9,7 +10,7 @@ from sightline.chat.service.blocks import Block, CallBlock, Media, MediaBlock, b
 from sightline.errors import Code, Fault
 from sightline.evals.api import shapes
 from sightline.evals.core.comparison import Point, RunComparison, TrendRun, choose_target, compare, trend_points
-from sightline.evals.core.delivery import Note
+from sightline.evals.core.delivery import Note, argument_text
 from sightline.evals.core.result import CaseObservation, CaseResult, CaseScore, complaints_of
 from sightline.evals.core.run_state import EvalState, Key, has_passed
 from sightline.evals.core.statistics.intervals import Draw, Interval
@@ -22,7 +23,6 @@ from sightline.evals.service.evaluation import Evaluation, RunSnapshot
 from sightline.model.json import Json
 from sightline.model.parts import Part, Text, ToolCall
 from sightline.model.request import Message
-from sightline.wire.jsontext import encode
 
 _LONGEST_REASON = 400
 _LONGEST_ANSWER = 400
@@ -355,7 +355,8 @@ def messages_shown(messages: Sequence[Message]) -> tuple[shapes.MessageShown, ..
             continue  # its text is shown in the message with the call
         # The chat has blocks for answers only; other messages are shown in the same way.
         turn = Message("assistant", message.parts)
-        blocks = answer_shown((turn, *_results_behind(messages, index)), len(media_in(messages[:index], ())))
+        results = takewhile(lambda each: each.role == "tool", messages[index + 1 :])
+        blocks = answer_shown((turn, *results), len(media_in(messages[:index], ())))
         shown.append(shapes.MessageShown(message.role, message.name or "", blocks))
     return tuple(shown)
 
@@ -373,15 +374,6 @@ def _renumber(block: Block, first: int) -> Block:
         result = msgspec.structs.replace(block.result, first=block.result.first + first)
         return msgspec.structs.replace(block, result=result)
     return block
-
-
-def _results_behind(messages: Sequence[Message], index: int) -> list[Message]:
-    found: list[Message] = []
-    for message in messages[index + 1 :]:
-        if message.role != "tool":
-            break
-        found.append(message)
-    return found
 
 
 def _turns(result: CaseResult) -> tuple[shapes.TurnShown, ...]:
@@ -414,9 +406,7 @@ def _show_expectation(message: CaseMessage) -> shapes.MessageShown:
             case TextSegment():
                 parts.append(Text(segment.text))
             case CallSegment():
-                words = segment.arguments
-                written = words if isinstance(words, str) else encode(words).decode("utf-8", "replace")
-                parts.append(ToolCall(segment.id, segment.name, written))
+                parts.append(ToolCall(segment.id, segment.name, argument_text(segment.arguments)))
             case _:
                 parts.append(Text(f"<{segment.path}>"))
     return shapes.MessageShown(message.role, message.name, answer_shown((Message("assistant", tuple(parts)),)))

@@ -18,7 +18,7 @@ from sightline.dialects.fields import from_url
 from sightline.errors import Code, Fault
 from sightline.evals.core.glob import compile_glob
 from sightline.evals.core.reading.files import is_link
-from sightline.evals.core.reading.messages import find_call
+from sightline.evals.core.reading.messages import take_call
 from sightline.evals.core.suite import (
     CallSegment,
     Case,
@@ -132,30 +132,22 @@ class CallLedger:
                 self._taken.update(part.id for part in message.parts if isinstance(part, ToolCall | ToolResult))
         self._numbers = count(1)
         self._waiting: list[CallSegment] = []
-        self._ids: dict[int, str] = {}
 
     def add_call(self, segment: CallSegment) -> ToolCall:
         """Return the call as a part, and expect its result from now on."""
-        call_id = segment.id or self.fresh()
-        self._waiting.append(segment)
-        self._ids[id(segment)] = call_id
-        return ToolCall(call_id, segment.name, argument_text(segment.arguments))
+        call = msgspec.structs.replace(segment, id=segment.id or self.fresh())
+        self._waiting.append(call)
+        return ToolCall(call.id, call.name, argument_text(call.arguments))
 
     def add_reply(self, message: Message) -> None:
         """Add a reply of the model, whose calls also wait for results."""
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                segment = CallSegment(part.name, part.arguments, part.id)
-                self._waiting.append(segment)
-                self._ids[id(segment)] = part.id
+        calls = (part for part in message.parts if isinstance(part, ToolCall))
+        self._waiting += [CallSegment(call.name, call.arguments, call.id) for call in calls]
 
     def take_answered(self, message: CaseMessage) -> tuple[str, str] | None:
         """The id and name of the call that a tool message answers; None if no waiting call matches."""
-        call = find_call(message, self._waiting)
-        if call is None:
-            return None
-        self._waiting = [each for each in self._waiting if each is not call]
-        return self._ids[id(call)], call.name
+        call = take_call(message, self._waiting)
+        return None if call is None else (call.id, call.name)
 
     def fresh(self) -> str:
         """An id that no other call has."""

@@ -147,6 +147,11 @@ LONGEST_INLINE = 4096
 SCHEME = "sha256:"
 
 
+def media_url(coded: str) -> str:
+    """What stands for large media: the hash of their base64 text, which is exactly what was sent."""
+    return SCHEME + hashlib.sha256(coded.encode("ascii", "replace")).hexdigest()
+
+
 def replace_media(result: CaseResult) -> CaseResult:
     """The result, with large media replaced by the hash of their bytes."""
     return msgspec.structs.replace(
@@ -171,9 +176,7 @@ def _part(part: Part) -> Part:
         case Image(source=Inline() as source) | Document(source=Inline() as source) | Audio(source=Inline() as source):
             if len(source.data) <= LONGEST_INLINE:
                 return part
-            # The hash of the base64 text, which is exactly what was sent.
-            digest = hashlib.sha256(source.data.encode("ascii", "replace")).hexdigest()
-            return msgspec.structs.replace(part, source=Link(SCHEME + digest, source.media_type))
+            return msgspec.structs.replace(part, source=Link(media_url(source.data), source.media_type))
         case ToolResult(parts=inner):
             return msgspec.structs.replace(part, parts=tuple(map(_part, inner)))
         case _:

@@ -9,6 +9,9 @@ from sightline.dialects.dialect import SystemPolicy
 from sightline.errors import Code, Fault
 
 TargetKind: TypeAlias = Literal["model", "cli", "mock", "replay"]
+CommandTemplate: TypeAlias = Literal["", "codex", "claude"]
+TARGET_SECONDS = 600.0
+"""Seconds that a command has for an answer."""
 FileForm: TypeAlias = Literal["xml", "seed"]
 """How a text file is written into a prompt: `<file path="…">` around it, or a line `=== path ===` before it."""
 
@@ -24,10 +27,10 @@ class CommandSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     """
 
     command: str | tuple[str, ...] = ""
-    template: Literal["", "codex", "claude"] = ""
+    template: CommandTemplate = ""
     model: str = ""
     cwd: str = ""
-    timeout_s: float = 600.0
+    timeout_s: float = TARGET_SECONDS
     files_format: str = "{path}"
     env: tuple[str, ...] = ()
     healthcheck_command: str = ""

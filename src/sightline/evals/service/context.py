@@ -84,12 +84,8 @@ class Rates:
         limits = self._ledger.limits(choice.provider_name, choice.model, choice.facts)
         return limits.tpm is not None or limits.tpd is not None
 
-    async def admit(self, choice: ModelChoice, tokens: int) -> Release:
-        return await self.admit_model(choice.provider_name, choice.model, choice.facts, tokens)
-
-    async def admit_model(self, provider: str, model: str, facts: Facts, tokens: int) -> Release:
-        """Like `admit`, for a caller without a `ModelChoice`. The ledger counts the request as reserved until it is
-        sent, so that no other request takes its place."""
+    async def admit(self, provider: str, model: str, facts: Facts, tokens: int) -> Release:
+        """The ledger counts the request as reserved until it is sent, so that no other request takes its place."""
         while True:
             now = self._clock.now()
             wait = self._ledger.wait(provider, model, tokens, now, facts)
@@ -125,7 +121,7 @@ class RateGate(Protocol):
     def counts_tokens(self, choice: ModelChoice) -> bool:
         """Whether there is a token limit, so that the size of a request matters."""
 
-    async def admit(self, choice: ModelChoice, tokens: int) -> Release:
+    async def admit(self, provider: str, model: str, facts: Facts, tokens: int) -> Release:
         """Wait until a request of this size may be sent. Raises a fault if it never may, or not within `LONGEST`."""
 
 

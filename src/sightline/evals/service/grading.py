@@ -38,7 +38,7 @@ from sightline.evals.service.context import EvalRun
 from sightline.evals.service.model_target import ModelTarget
 from sightline.evals.service.processes import Process, PythonGraders
 from sightline.evals.service.suite_files import SuiteFiles
-from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer
+from sightline.evals.service.target import CaseQuestion, CaseTarget, TargetAnswer, describe_fault
 from sightline.journal.journal import drive
 from sightline.model.json import Json, JsonObject
 from sightline.model.parts import Text
@@ -150,7 +150,7 @@ class ModelProxy:
         try:
             answers = [await self._ask_model(each) for each in questions]
         except Fault as fault:
-            return _wrong(500, f"{fault.message} ({fault.hint})" if fault.hint else fault.message)
+            return _wrong(500, describe_fault(fault))
         return 200, {"responses": [*answers]} if is_batch else answers[0]
 
     def _question(self, value: Json) -> ProxyQuestion:

@@ -153,9 +153,9 @@ class ModelTarget:
 
     async def admit(self, ready: Prepared) -> Release:
         """Wait until rate limits admit this request."""
-        access = self._access
-        tokens = access.engine.estimate(ready).tokens if access.rates.counts_tokens(self.choice) else 0
-        return await access.rates.admit(self.choice, tokens)
+        access, choice = self._access, self.choice
+        tokens = access.engine.estimate(ready).tokens if access.rates.counts_tokens(choice) else 0
+        return await access.rates.admit(choice.provider_name, choice.model, choice.facts, tokens)
 
     async def _send(self, ready: Prepared, wanted: CaseQuestion, exchange: str) -> tuple[CaseObservation, Changes]:
         access, release = self._access, await self.admit(ready)

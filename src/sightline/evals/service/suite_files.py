@@ -4,7 +4,7 @@ everything else in them as it is."""
 import errno
 import hashlib
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -19,6 +19,7 @@ from sightline.evals.core.making.case import CaseExchange, MadeCase, join_exchan
 from sightline.evals.core.making.case_writer import MadeFile
 from sightline.evals.core.reading.files import (
     Need,
+    NeedsFiles,
     SuiteReading,
     candidates,
     first_of,
@@ -153,7 +154,7 @@ def require_suite(reading: SuiteReading, file: str) -> Suite:
     raise Fault(Code.USAGE, f"{first.place}: {first.message}{more}", hint=first.suggestion, status=422, details=details)
 
 
-def run_reader(steps: Generator[Need, bytes | None, T], files: SuiteFiles) -> T:
+def run_reader(steps: NeedsFiles[T], files: SuiteFiles) -> T:
     """Run a parser, giving it the files that it asks for, and return its result."""
     given: bytes | None = None
     while True:
@@ -195,14 +196,7 @@ def make_masked_case(
     contains: str = "",
 ) -> MadeCase:
     """Make a case from a conversation, with all secrets masked."""
-    redaction = Redaction(secrets)
-
-    def mask(text: str) -> str:
-        masking = redaction.masking()
-        data = masking.feed(text.encode("utf-8", "surrogatepass")) + masking.close()
-        return data.decode("utf-8", "surrogatepass")
-
-    return make_case(exchanges, name, mask, from_turn=from_turn, contains=contains)
+    return make_case(exchanges, name, Redaction(secrets).words, from_turn=from_turn, contains=contains)
 
 
 def turns_in(exchanges: Sequence[CaseExchange]) -> int:

@@ -138,7 +138,7 @@ class KnownTargets:
             raise next(each for each in found.problems if each.severity == "error").fault(Code.CONFIG)
         self._odd |= dict.fromkeys(found.problems)
         if found.provider is not None:
-            self._add(found.provider_name, found.provider)
+            self._add(found.spec.model.partition("/")[0], found.provider)
         return _with_folders(found.spec, self._suite)
 
     def _of_suite(self, target: SuiteTarget) -> TargetSpec:

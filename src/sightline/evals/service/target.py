@@ -8,7 +8,7 @@ import msgspec
 
 from sightline.agent.core.limits import total_usage
 from sightline.agent.core.rounds import CallRecord, FinishedRun, answer_of
-from sightline.agent.core.tool import ToolOutcome
+from sightline.agent.core.tool import words_of
 from sightline.catalog.choose import ModelChoice
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation, ToolUse
@@ -19,7 +19,7 @@ from sightline.model.parts import Part, Refusal, Text, ToolCall
 from sightline.model.reply import Reply, Usage
 from sightline.model.request import Message, Tool
 from sightline.tokens.cost import cost_of
-from sightline.wire.jsontext import decode, encode
+from sightline.wire.jsontext import decode
 
 
 class Spending:
@@ -171,18 +171,11 @@ def _use(call: CallRecord, seconds: dict[str, float]) -> ToolUse:
     return ToolUse(
         name=call.name,
         arguments=ran,
-        result="" if call.outcome is None else _result(call.outcome),
+        result="" if call.outcome is None else words_of(call.outcome),
         is_error=call.outcome is None or call.outcome.is_error,
         id=call.sent_id or call.id,
         seconds=seconds.get(call.key),
     )
-
-
-def _result(outcome: ToolOutcome) -> str:
-    text = "\n".join(part.text for part in outcome.parts if isinstance(part, Text))
-    if not text and outcome.structured is not None:
-        return encode(outcome.structured).decode()
-    return text
 
 
 def _total(usages: Sequence[Usage | None]) -> Usage | None:

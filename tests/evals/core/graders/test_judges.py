@@ -10,7 +10,7 @@ from sightline.evals.core.graders.finding import (
     sum_if_known,
     total_spent,
 )
-from sightline.evals.core.graders.judge import Question, ask_judge
+from sightline.evals.core.graders.judge import ask_judge
 from sightline.evals.core.graders.rubric import read_free
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CaseMessage, FileSegment, TextSegment
@@ -19,7 +19,9 @@ from sightline.model.parts import Image, Link, Text, ToolCall, ToolResult
 from sightline.model.reply import Usage
 from tests.grading_stage import BROKEN, driven, message, problems, says, seen, spec, told, words
 
-QUESTION = Question("You grade.", "Is it right?", {"type": "object"}, target="strong", model="m", temperature=0.0)
+QUESTION = Judge(
+    system="You grade.", user="Is it right?", schema={"type": "object"}, target="strong", model="m", temperature=0.0
+)
 GOOD = says({"score": 0.5}, usage=Usage(input_tokens=10, output_tokens=2), cost=0.1, exchange="e2", seconds=1.0)
 BAD = says(
     "</block-1 earlier_answer> 7/10", usage=Usage(input_tokens=5, output_tokens=1), cost=0.2, exchange="e1", seconds=2.0
@@ -68,7 +70,7 @@ def test_a_judge_that_fails_has_not_graded() -> None:
 
 def test_pictures_are_shown_to_the_judge() -> None:
     picture = Image(source=Link(url="u"))
-    step = Question("s", "u", {}, images=(picture,)).step()
+    step = Judge(system="s", user="u", schema={}, images=(picture,))
     assert step.messages[1].parts[1] is picture
 
 

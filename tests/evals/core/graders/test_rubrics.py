@@ -14,7 +14,7 @@ from sightline.evals.core.graders.rubric import (
     FREE,
     Criterion,
     MisreadError,
-    Range,
+    PointRange,
     checklist_schema,
     criteria_of,
     points_schema,
@@ -26,6 +26,13 @@ from sightline.evals.core.result import Check
 from sightline.model.json import Json, JsonObject
 from sightline.wire.jsontext import encode
 from tests.grading_stage import spec, told
+
+
+def point_range(low: int, high: int, outcome: str) -> PointRange:
+    return PointRange(score_range=(low, high), outcome=outcome)
+
+
+BAD = point_range(0, 4, "bad")
 
 
 def read(*values: Json) -> tuple[Criterion, ...]:
@@ -62,7 +69,7 @@ RANGES: list[Json] = [{"score_range": [0, 4], "outcome": "bad"}, {"score_range":
 @pytest.mark.parametrize("ranges", [RANGES, {"0": "bad", "5": "good"}])
 def test_points_are_given_by_ranges_or_by_where_they_begin(ranges: Json) -> None:
     (found,) = read({"id": "a", "score_ranges": ranges})
-    assert (found.ranges, found.floor) == ((Range(0, 4, "bad"), Range(5, 10, "good")), None)
+    assert (found.ranges, found.floor) == ((BAD, point_range(5, 10, "good")), None)
     assert found.to_json["score_ranges"] == RANGES
 
 
@@ -149,7 +156,7 @@ def test_numbers_have_no_bounds_because_anthropic_refuses_them(schema: JsonObjec
 
 TWO = (Criterion("a", "is right", weight=3.0, floor=1.0), Criterion("b", "is short"))
 POINTS = (
-    Criterion("a", "is right", floor=0.5, ranges=(Range(0, 4, "bad"), Range(6, 10, "good"))),
+    Criterion("a", "is right", floor=0.5, ranges=(BAD, point_range(6, 10, "good"))),
     Criterion("b", weight=3.0),
 )
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sightline.evals.core.reading.messages import find_call
+from sightline.evals.core.reading.messages import take_call
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, SuitePlace, TextSegment
 from tests.evals.core.reading.stage import FILE, case, one, problem, read, told
 
@@ -241,8 +241,8 @@ def test_result_without_a_call_is_a_warning() -> None:
 
 def test_a_result_answers_by_id_then_by_name_then_in_order() -> None:
     first, second = CallSegment("a", id="1"), CallSegment("b", id="2")
-    assert find_call(CaseMessage(role="tool", call_id="2"), [first, second]) is second
-    assert find_call(CaseMessage(role="tool", call_id="3"), [first, second]) is None
-    assert find_call(CaseMessage(role="tool", name="b"), [first, second]) is second
-    assert find_call(CaseMessage(role="tool", name="z"), [first, second]) is first
-    assert find_call(CaseMessage(role="tool"), []) is None
+    assert take_call(CaseMessage(role="tool", call_id="2"), [first, second]) is second
+    assert take_call(CaseMessage(role="tool", call_id="3"), [first, second]) is None
+    assert take_call(CaseMessage(role="tool", name="b"), [first, second]) is second
+    assert take_call(CaseMessage(role="tool", name="z"), [first, second]) is first
+    assert take_call(CaseMessage(role="tool"), []) is None

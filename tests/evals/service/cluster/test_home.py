@@ -15,6 +15,7 @@ from sightline.evals.service.target import Spending
 from sightline.model.exchange import Received
 from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry, Entry, FactEntry
+from sightline.store.store import Line, Log
 from sightline.tokens.estimate import Estimate
 from sightline.tokens.ledger import Wait
 from tests.cluster_stage import FakeWorker, NearHostPool, NearPost, opens, passed, stuck_worker
@@ -173,9 +174,9 @@ async def test_logs_of_runs_are_kept_here(stage: EvalStage) -> None:
     overtaken = (await kin.asked(desk, messages.Append("run:r_9", 0, (b"one",), 5.0))).fault
     assert overtaken is not None
     assert overtaken.status == 409
-    lines = await kin.value(desk, messages.ReadLines("run:r_9", 1), messages.Lines)
+    lines = await kin.value(desk, messages.ReadLines("run:r_9", 1), tuple[Line, ...])
     assert [line.data for line in lines] == [b"two"]
-    logs = await kin.value(desk, messages.ListLogs("run:"), messages.Logs)
+    logs = await kin.value(desk, messages.ListLogs("run:"), tuple[Log, ...])
     assert [log.name for log in logs] == ["run:r_9"]
 
 

@@ -12,6 +12,7 @@ from sightline.evals.core.run_state import CaseDone, Key, read
 from sightline.evals.service.case_worker import Worker
 from sightline.evals.service.cluster import messages
 from sightline.evals.service.cluster.host import SILENCE, HomeConnection, Host
+from sightline.exchange.relay_messages import FaultMessage
 from sightline.model.exchange import FrameArrived, Received
 from sightline.settings import Settings
 from sightline.store.entries import BodyEntry, FactEntry
@@ -71,7 +72,7 @@ def test_what_another_version_says_is_not_taken_for_something_else() -> None:
 
 def test_a_fault_is_the_same_on_the_other_side() -> None:
     fault = Fault(Code.RATE_LIMITED, "used up", hint="Wait.", status=429)
-    assert messages.HostFault.of(fault).to_fault() == fault
+    assert FaultMessage.of(fault).fault == fault
 
 
 BEGIN = messages.Begin(run="e_1", began=b"", catalog=Catalog(), settings=Settings(), targets=("acme",))
@@ -116,9 +117,9 @@ def test_a_host_that_cannot_begin_says_why() -> None:
         return ready
 
     fault = Fault(Code.CONFIG, "no such model", hint="Name one.")
-    assert asyncio.run(tell(fault)) == messages.HostReady(messages.HostFault(Code.CONFIG, "no such model", "Name one."))
+    assert asyncio.run(tell(fault)) == messages.HostReady(FaultMessage(Code.CONFIG, "no such model", "Name one."))
     assert asyncio.run(tell(ZeroDivisionError("oops"))) == messages.HostReady(
-        messages.HostFault(Code.CONFIG, "a host broke: ZeroDivisionError('oops')")
+        FaultMessage(Code.CONFIG, "a host broke: ZeroDivisionError('oops')")
     )
 
 

@@ -18,6 +18,7 @@ from sightline.evals.service.cluster.host import (
     RemoteRates,
     recording,
 )
+from sightline.exchange.relay_messages import FaultMessage
 from sightline.model.reply import Usage
 from sightline.store.entries import BodyEntry
 from sightline.store.store import Line, Log
@@ -77,7 +78,7 @@ async def test_a_question_gets_its_own_answer_or_fault() -> None:
         messages.HostQuestion(2, messages.ListLogs("b")),
     ]
     assert line.resolve(messages.HomeAnswer(2, msgspec.Raw(b"7")))
-    assert line.resolve(messages.HomeAnswer(1, fault=messages.HostFault(Code.USAGE, "no")))
+    assert line.resolve(messages.HomeAnswer(1, fault=FaultMessage(Code.USAGE, "no")))
     assert await two == (2, 7)
     with pytest.raises(Fault, match="no"):
         await one
@@ -131,7 +132,7 @@ async def test_a_request_goes_when_home_says_so_and_frees_its_place_once() -> No
     rates = RemoteRates(line)
     assert rates.counts_tokens(choice())
     question = messages.Admit("acme", "m", 5, choice(rpm=3).facts)
-    release = await answered(line, rates.admit(choice(rpm=3), 5), question, value=True)
+    release = await answered(line, rates.admit("acme", "m", choice(rpm=3).facts, 5), question, value=True)
     release()
     release()
     assert await heard(line) == [messages.RequestReleased(1)]

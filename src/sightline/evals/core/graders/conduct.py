@@ -2,7 +2,6 @@
 values are not graded."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -79,30 +78,8 @@ def fits(expected: JsonObject, actual: Json, mode: ArgumentsMode) -> bool:
     return alike(expected, actual)
 
 
-@dataclass(slots=True)
-class _Checks:
-    """The checks so far; `unknown` are the tools whose duration is needed but unknown."""
-
-    checks: list[Check] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-
-    def add_match(self, item: ExpectedCall, use: ToolUse, at: int) -> None:
-        self.checks.append(Check(f"{item.tool} is called", True, f"call {at + 1}"))
-        if item.max_duration_ms is None:
-            return
-        if use.seconds is None:
-            self.unknown.append(item.tool)
-            return
-        took = use.seconds * 1000
-        most = item.max_duration_ms
-        self.checks.append(Check(f"{item.tool} takes at most {most:g} ms", took <= most, f"{took:g} ms"))
-
-    def add_miss(self, item: ExpectedCall, why: str) -> None:
-        self.checks.append(Check(f"{item.tool} is called", False, why))
-        if item.max_duration_ms is not None:
-            self.checks.append(
-                Check(f"{item.tool} takes at most {item.max_duration_ms:g} ms", False, "it was not called")
-            )
+Found: TypeAlias = int | str
+"""The index of the call that meets an expectation, or why there is none."""
 
 
 def _trajectory(config: TrajectoryConfig, subject: GradingSubject) -> GraderFinding:
@@ -110,19 +87,21 @@ def _trajectory(config: TrajectoryConfig, subject: GradingSubject) -> GraderFind
     if not subject.observation.is_traced:
         return finding_without_score(UNTRACED)
     uses = subject.observation.tools
-    if config.mode == "any_order":
-        return _finding(_Checks(checks=_check_minimums(config.minimums, uses)))
     expected = [
         msgspec.structs.replace(each, args_match=each.args_match or config.args_match) for each in config.expected or ()
     ]
-    return _finding(_COMPARERS[config.mode](expected, uses))
-
-
-def _finding(looked: _Checks) -> GraderFinding:
-    held = all(check.passed for check in looked.checks)
-    if held and looked.unknown:
-        return finding_without_score(f"how long it took is not known of: {', '.join(looked.unknown)}")
-    return GraderFinding(score=share(looked.checks) if looked.checks else 1.0, checks=tuple(looked.checks))
+    unknown: list[str] = []
+    if config.mode == "any_order":
+        checks = _check_minimums(config.minimums, uses)
+    elif config.mode == "subset":
+        checks = _check_subset(expected, uses)
+    else:
+        checks, unknown = _check_calls(expected, uses, _FINDERS[config.mode](expected, uses))
+    if config.mode == "exact":
+        checks += [Check("nothing else is called", False, use.name) for use in uses[len(expected) :]]
+    if unknown and all(check.passed for check in checks):
+        return finding_without_score(f"how long it took is not known of: {', '.join(unknown)}")
+    return GraderFinding(score=share(checks) if checks else 1.0, checks=tuple(checks))
 
 
 def _check_minimums(minimums: dict[str, int], uses: Sequence[ToolUse]) -> list[Check]:
@@ -133,57 +112,71 @@ def _check_minimums(minimums: dict[str, int], uses: Sequence[ToolUse]) -> list[C
     ]
 
 
-def _in_order(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
+def _check_subset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> list[Check]:
+    """Only expected calls, in any number."""
+    return [
+        Check(f"{use.name} may be called", any(item.is_met_by(use) for item in expected), f"call {at + 1}")
+        for at, use in enumerate(uses)
+    ]
+
+
+def _check_calls(
+    expected: Sequence[ExpectedCall], uses: Sequence[ToolUse], found: Sequence[Found]
+) -> tuple[list[Check], list[str]]:
+    """The checks of the expected calls, and the tools whose duration is needed but unknown."""
+    checks: list[Check] = []
+    unknown: list[str] = []
+    for item, place in zip(expected, found, strict=True):
+        most = item.max_duration_ms
+        limit = "" if most is None else f"{item.tool} takes at most {most:g} ms"
+        if isinstance(place, str):
+            checks.append(Check(f"{item.tool} is called", False, place))
+            checks += [Check(limit, False, "it was not called")] if limit else []
+            continue
+        checks.append(Check(f"{item.tool} is called", True, f"call {place + 1}"))
+        if most is None:
+            continue
+        seconds = uses[place].seconds
+        if seconds is None:
+            unknown.append(item.tool)
+        else:
+            checks.append(Check(limit, seconds * 1000 <= most, f"{seconds * 1000:g} ms"))
+    return checks, unknown
+
+
+def _in_order(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> list[Found]:
     """The expected calls in order, with others between them. The next call of a tool counts, whatever its arguments."""
-    looked, at = _Checks(), 0
+    found: list[Found] = []
+    at = 0
     for item in expected:
-        found = next((n for n in range(at, len(uses)) if uses[n].name == item.tool), None)
-        if found is None:
-            looked.add_miss(item, "not among the calls that follow")
+        place = next((n for n in range(at, len(uses)) if uses[n].name == item.tool), None)
+        if place is None:
+            found.append("not among the calls that follow")
             at = len(uses)
             continue
-        at = found + 1
-        if item.is_met_by(uses[found]):
-            looked.add_match(item, uses[found], found)
-        else:
-            looked.add_miss(item, f"call {found + 1} has other arguments")
-    return looked
+        found.append(place if item.is_met_by(uses[place]) else f"call {place + 1} has other arguments")
+        at = place + 1
+    return found
 
 
-def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
+def _exact(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> list[Found]:
     """Exactly the expected calls, in order."""
-    looked = _Checks()
+    found: list[Found] = []
     for at, item in enumerate(expected):
         if at >= len(uses):
-            looked.add_miss(item, "there are no more calls")
+            found.append("there are no more calls")
         elif item.is_met_by(uses[at]):
-            looked.add_match(item, uses[at], at)
+            found.append(at)
         else:
             other = uses[at].name
-            looked.add_miss(item, f"call {at + 1} is {other}" if other != item.tool else "it has other arguments")
-    looked.checks += [Check("nothing else is called", False, use.name) for use in uses[len(expected) :]]
-    return looked
+            found.append(f"call {at + 1} is {other}" if other != item.tool else "it has other arguments")
+    return found
 
 
-def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
+def _superset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> list[Found]:
     """All expected calls, in any order, each matched by a call of its own."""
-    looked, matches = _Checks(), match_calls(expected, uses)
-    for at, item in enumerate(expected):
-        if at in matches:
-            looked.add_match(item, uses[matches[at]], matches[at])
-        else:
-            looked.add_miss(item, "no such call")
-    return looked
-
-
-def _subset(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> _Checks:
-    """Only expected calls, in any number."""
-    return _Checks(
-        checks=[
-            Check(f"{use.name} may be called", any(item.is_met_by(use) for item in expected), f"call {at + 1}")
-            for at, use in enumerate(uses)
-        ]
-    )
+    matches = match_calls(expected, uses)
+    return [matches.get(at, "no such call") for at in range(len(expected))]
 
 
 def match_calls(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> dict[int, int]:
@@ -205,11 +198,10 @@ def match_calls(expected: Sequence[ExpectedCall], uses: Sequence[ToolUse]) -> di
     return {at: use for use, at in holder.items()}
 
 
-_COMPARERS: dict[str, Callable[[Sequence[ExpectedCall], Sequence[ToolUse]], _Checks]] = {
+_FINDERS: dict[str, Callable[[Sequence[ExpectedCall], Sequence[ToolUse]], list[Found]]] = {
     "in_order": _in_order,
     "exact": _exact,
     "superset": _superset,
-    "subset": _subset,
 }
 
 

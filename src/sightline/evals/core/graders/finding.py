@@ -11,6 +11,7 @@ from sightline.errors import Code, Fault
 from sightline.evals.core.result import CaseObservation, CaseScore, Check, Score, Verdict
 from sightline.evals.core.suite import CaseMessage, GraderSpec
 from sightline.model.json import Json, JsonObject
+from sightline.model.parts import Image, Text
 from sightline.model.reply import Usage
 from sightline.model.request import Message
 
@@ -27,11 +28,20 @@ class Judge(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     default judge.
     """
 
-    messages: tuple[Message, ...]
+    system: str
+    user: str
     schema: JsonObject
     target: str = ""
     model: str = ""
     temperature: float | None = None
+    images: tuple[Image, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, Message]:
+        return (
+            Message(role="system", parts=(Text(text=self.system),)),
+            Message(role="user", parts=(Text(text=self.user), *self.images)),
+        )
 
 
 class Execute(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -20,6 +20,7 @@ from sightline.evals.core.graders.finding import (
     GraderFinding,
     Grading,
     GradingSubject,
+    Judge,
     Run,
     Step,
     combine_scores,
@@ -38,12 +39,11 @@ from sightline.evals.core.graders.grader import (
     Grader,
     GraderReader,
     GraderType,
-    GraderTypes,
     prepare_grader,
     read_list,
     run_grader,
 )
-from sightline.evals.core.graders.judge import JUDGE_TYPES, Fence, PromptSource, Question, ask_judge, read_words
+from sightline.evals.core.graders.judge import JUDGE_TYPES, Fence, PromptSource, ask_judge, read_words
 from sightline.evals.core.graders.rubric import FREE, read_free
 from sightline.evals.core.graders.text import TEXT_TYPES
 from sightline.evals.core.reading.document import Amount, Share, SuiteFindings, Text, node_of
@@ -203,7 +203,7 @@ def _by_judge(
     fence = Fence([results, words])
     quoted = fence.around("results", results)
     wording = words or _PROMPT
-    question = Question(
+    question = Judge(
         system=f"{_ROLE}\n{fence.rule}",
         user=_PLACE.sub(lambda _: quoted, wording) if _PLACE.search(wording) else f"{wording}\n\n{quoted}",
         schema=FREE,
@@ -257,9 +257,6 @@ def _results(scores: Sequence[Score]) -> JsonObject:
     }
 
 
-COMPOSITE_TYPES: GraderTypes = {"composite": GraderType(CompositeConfig, _build)}
-
-
 GRADERS: dict[str, GraderType[Any]] = {
     **TEXT_TYPES,
     **LIMIT_TYPES,
@@ -267,7 +264,7 @@ GRADERS: dict[str, GraderType[Any]] = {
     **TOOL_TYPES,
     **COMMAND_TYPES,
     **JUDGE_TYPES,
-    **COMPOSITE_TYPES,
+    "composite": GraderType(CompositeConfig, _build),
 }
 """Every grader type, by its name in suites."""
 _BUILT_IN = frozenset(GRADERS)

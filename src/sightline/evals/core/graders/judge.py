@@ -53,9 +53,9 @@ from sightline.evals.core.graders.rubric import (
     read_points,
 )
 from sightline.evals.core.reading.document import Text as NonEmpty
+from sightline.evals.core.reading.files import FILE
 from sightline.model.json import Json, JsonObject
-from sightline.model.parts import Image, Text
-from sightline.model.request import Message
+from sightline.model.parts import Image
 from sightline.wire.jsontext import encode
 
 _NUMBERED = re.compile(r"block-([0-9]+)", re.IGNORECASE)
@@ -158,7 +158,6 @@ def unknown_variables(text: str) -> list[str]:
     return [found for found in _VARIABLE.findall(text) if found not in NAMES and found not in ALIASES]
 
 
-FILE = "file://"
 _PATHLIKE = (".md", ".txt", ".prompt")
 
 
@@ -217,42 +216,19 @@ Read: TypeAlias = Callable[[str], GraderFinding]
 _FORM = "Answer with exactly one JSON object of this JSON Schema, and with nothing before or after it:"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a judge is asked, and the schema of the answer."""
-
-    system: str
-    user: str
-    schema: JsonObject
-    target: str = ""
-    model: str = ""
-    temperature: float | None = None
-    images: tuple[Image, ...] = ()
-
-    def step(self, repair: str = "") -> Judge:
-        system = f"{self.system}\n\n{_FORM}\n{pretty(self.schema)}"
-        user = f"{self.user}\n\n{repair}" if repair else self.user
-        return Judge(
-            messages=(
-                Message(role="system", parts=(Text(text=system),)),
-                Message(role="user", parts=(Text(text=user), *self.images)),
-            ),
-            schema=self.schema,
-            target=self.target,
-            model=self.model,
-            temperature=self.temperature,
-        )
-
-
-def ask_judge(question: Question, read: Read) -> Asking:
-    first = yield from ask(question.step(), Judged, "the judge failed: ")
+def ask_judge(question: Judge, read: Read) -> Asking:
+    """Ask a judge, whose system message gets the form of the answer. If the answer is not understood, ask once more."""
+    system = f"{question.system}\n\n{_FORM}\n{pretty(question.schema)}"
+    question = msgspec.structs.replace(question, system=system)
+    first = yield from ask(question, Judged, "the judge failed: ")
     try:
         return replace(read(first.text), spent=total_spent(first))
     except MisreadError as misread:
         why = str(misread)
     failing = f"the judge was not understood ({why}), and then failed: "
+    again = msgspec.structs.replace(question, user=f"{question.user}\n\n{_repair(question, first.text, why)}")
     try:
-        second = yield from ask(question.step(_repair(question, first.text, why)), Judged, failing)
+        second = yield from ask(again, Judged, failing)
     except UngradableError as error:
         return finding_without_score(str(error), total_spent(first))
     try:
@@ -261,7 +237,7 @@ def ask_judge(question: Question, read: Read) -> Asking:
         return finding_without_score(f"the judge was not understood, twice: {misread}", total_spent(first, second))
 
 
-def _repair(question: Question, answer: str, why: str) -> str:
+def _repair(question: Judge, answer: str, why: str) -> str:
     fence = Fence([question.user, answer])
     return (
         "You have answered this before, and the answer could not be read.\n"
@@ -335,7 +311,7 @@ def _judge(
     criteria = words if words and not prompt.is_template else subject.grading.criteria
     values = material(subject, criteria, reference, rubric)
     schema, read = _form(rubric)
-    question = Question(
+    question = Judge(
         system=f"{_ROLE}\n{values.fence.rule}",
         user=fill_template(words, values) if prompt.is_template else _default_prompt(values, rubric, subject),
         schema=schema,
@@ -389,7 +365,7 @@ def _task(rubric: Sequence[Criterion]) -> str:
 def _line(criterion: Criterion) -> str:
     operator = f" ({criterion.operator})" if criterion.operator else ""
     line = f"- [{criterion.id}]{operator} {criterion.outcome}".rstrip()
-    ranges = [f"    {each.low} to {each.high} points: {each.outcome}" for each in criterion.ranges]
+    ranges = [f"    {each.points[0]} to {each.points[-1]} points: {each.outcome}" for each in criterion.ranges]
     return "\n".join([line, *ranges])
 
 

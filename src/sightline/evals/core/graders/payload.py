@@ -11,7 +11,7 @@ from typing import assert_never
 from sightline.errors import Fault
 from sightline.evals.core.graders.expectation import compact, plain_text, words_of
 from sightline.evals.core.graders.finding import GradingSubject
-from sightline.evals.core.reading.messages import find_call
+from sightline.evals.core.reading.messages import take_call
 from sightline.evals.core.result import CaseObservation, ToolUse
 from sightline.evals.core.suite import CallSegment, CaseMessage, FileSegment, ImageSegment, Segment, TextSegment
 from sightline.model.json import Json, JsonObject
@@ -90,10 +90,9 @@ def _outputs(messages: Iterable[CaseMessage]) -> dict[int, str]:
         if message.role != "tool":
             waiting += [segment for segment in message.segments if isinstance(segment, CallSegment)]
             continue
-        call = find_call(message, waiting)
+        call = take_call(message, waiting)
         if call is not None:
             outputs[id(call)] = plain_text(message)
-            waiting = [each for each in waiting if each is not call]
     return outputs
 
 

@@ -30,7 +30,7 @@ Points: TypeAlias = Annotated[int, Meta(ge=0, le=MOST_POINTS)]
 _POINTS = frozenset(map(str, range(MOST_POINTS + 1)))
 
 
-class RangeConfig(msgspec.Struct, frozen=True, kw_only=True):
+class PointRange(msgspec.Struct, frozen=True, kw_only=True):
     """The meaning of a range of points: `{score_range: [0, 3], outcome: bad}`."""
 
     score_range: Annotated[
@@ -38,6 +38,10 @@ class RangeConfig(msgspec.Struct, frozen=True, kw_only=True):
         Meta(min_length=2, max_length=2, description="two whole numbers from 0 to 10, such as [0, 3]"),
     ]
     outcome: Text
+
+    @property
+    def points(self) -> range:
+        return range(self.score_range[0], self.score_range[1] + 1)
 
 
 class CriterionConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,22 +55,13 @@ class CriterionConfig(msgspec.Struct, frozen=True, kw_only=True):
     min_score: Share | None = None
     required_min_score: Annotated[float, Meta(ge=0, le=MOST_POINTS)] | None = None
     required: bool | None = None
-    score_ranges: tuple[RangeConfig, ...] | dict[str, Text] = ()
+    score_ranges: tuple[PointRange, ...] | dict[str, Text] = ()
 
 
 CriteriaConfig: TypeAlias = tuple[
     Annotated[Text | CriterionConfig, key(hint="Write a sentence, or {outcome: …}.")], ...
 ]
 """Criteria; a plain sentence is a criterion that must hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """The meaning of a score from `low` to `high` points."""
-
-    low: int
-    high: int
-    outcome: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +73,11 @@ class Criterion:
     operator: str = ""
     weight: float = 1.0
     floor: float | None = None
-    ranges: tuple[Range, ...] = ()
+    ranges: tuple[PointRange, ...] = ()
 
     @property
     def to_json(self) -> JsonObject:
-        ranges: list[Json] = [{"score_range": [each.low, each.high], "outcome": each.outcome} for each in self.ranges]
+        ranges: list[Json] = [{"score_range": list(each.score_range), "outcome": each.outcome} for each in self.ranges]
         fields: JsonObject = {"id": self.id, "outcome": self.outcome, "weight": self.weight}
         if self.operator:
             fields["operator"] = self.operator
@@ -130,27 +125,28 @@ def _floor(config: CriterionConfig, *, is_scored: bool) -> float | None:
     return 1.0 if required else None
 
 
-def _ranges(config: CriterionConfig, path: str, reader: GraderReader) -> tuple[Range, ...]:
+def _ranges(config: CriterionConfig, path: str, reader: GraderReader) -> tuple[PointRange, ...]:
     if isinstance(config.score_ranges, dict):
         return _from_bounds(config.score_ranges, path, reader)
-    ranges = [Range(each.score_range[0], each.score_range[1], each.outcome) for each in config.score_ranges]
-    for index, each in enumerate(ranges):
-        if each.low > each.high:
+    for index, each in enumerate(config.score_ranges):
+        if not each.points:
             reader.tell(f"{path}[{index}]", "this is no range of points", "Write {score_range: [0, 3], outcome: …}.")
-    points = [point for each in ranges for point in range(each.low, each.high + 1)]
+    points = [point for each in config.score_ranges for point in each.points]
     if len(points) != len(set(points)):
         reader.tell(path, "two ranges have points in common", "Let each begin where another has ended.")
-    return tuple(ranges)
+    return config.score_ranges
 
 
-def _from_bounds(words: dict[str, str], path: str, reader: GraderReader) -> tuple[Range, ...]:
+def _from_bounds(words: dict[str, str], path: str, reader: GraderReader) -> tuple[PointRange, ...]:
     """The ranges of the short form, which gives the lowest points of each range."""
     bounds = sorted(int(point) for point in words if point in _POINTS)
     if len(bounds) != len(words) or bounds[:1] != [0]:
         reader.tell(path, "these are no points from 0 to 10 with words", "Write {0: bad, 5: fair, 9: good}.")
         return ()
     ends = [*(bound - 1 for bound in bounds[1:]), MOST_POINTS]
-    return tuple(Range(low, high, words[str(low)]) for low, high in zip(bounds, ends, strict=True))
+    return tuple(
+        PointRange(score_range=(low, high), outcome=words[str(low)]) for low, high in zip(bounds, ends, strict=True)
+    )
 
 
 def _object_schema(**fields: Json) -> JsonObject:
@@ -229,7 +225,7 @@ def read_points(text: str, criteria: Sequence[Criterion]) -> GraderFinding:
     points: JsonObject = {}
     for criterion, answer in zip(criteria, found, strict=True):
         raw = _points(answer.get("score"))
-        within = next((each for each in criterion.ranges if raw is not None and each.low <= raw <= each.high), None)
+        within = next((each for each in criterion.ranges if raw in each.points), None)
         if raw is None or (criterion.ranges and within is None):
             raise MisreadError(
                 f'"score" of {criterion.id!r} must be one of its points, not {describe_json(answer.get("score"))}'

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Annotated
@@ -163,20 +163,6 @@ def _phrases_type(
     return plain_type(PhrasesConfig, look)
 
 
-_PHRASES: GraderTypes = {
-    "contains": _phrase_type("contains", lambda text, value: value in text),
-    "icontains": _phrase_type("contains (in any case)", lambda text, value: value.lower() in text.lower()),
-    # These three ignore spaces around the answer and around the text.
-    "starts-with": _phrase_type("starts with", lambda text, value: text.strip().startswith(value.strip())),
-    "ends-with": _phrase_type("ends with", lambda text, value: text.strip().endswith(value.strip())),
-    "equals": _phrase_type("equals", lambda text, value: text.strip() == value.strip()),
-    "contains-any": _phrases_type("contains one of them", any),
-    "contains-all": _phrases_type("contains all of them", all),
-    "icontains-any": _phrases_type("contains one of them (in any case)", any, str.lower),
-    "icontains-all": _phrases_type("contains all of them (in any case)", all, str.lower),
-}
-
-
 PATTERN_SECONDS = 5.0
 
 _FLAGS = {
@@ -243,8 +229,7 @@ def _read(what: str, ended: Executed) -> GraderFinding:
 
 
 def _finding_of_match(what: str, found: str | None, spent: GradingCost = UNSPENT) -> GraderFinding:
-    seen = of_one(what, held=found is not None, evidence=(found or "")[:_LONGEST_EVIDENCE])
-    return GraderFinding(score=seen.score, checks=seen.checks, spent=spent)
+    return replace(of_one(what, held=found is not None, evidence=(found or "")[:_LONGEST_EVIDENCE]), spent=spent)
 
 
 MOST_ERRORS = 10
@@ -316,7 +301,16 @@ def _patterns(value: Json) -> Iterator[str]:
 
 
 TEXT_TYPES: GraderTypes = {
-    **_PHRASES,
+    "contains": _phrase_type("contains", lambda text, value: value in text),
+    "icontains": _phrase_type("contains (in any case)", lambda text, value: value.lower() in text.lower()),
+    # These three ignore spaces around the answer and around the text.
+    "starts-with": _phrase_type("starts with", lambda text, value: text.strip().startswith(value.strip())),
+    "ends-with": _phrase_type("ends with", lambda text, value: text.strip().endswith(value.strip())),
+    "equals": _phrase_type("equals", lambda text, value: text.strip() == value.strip()),
+    "contains-any": _phrases_type("contains one of them", any),
+    "contains-all": _phrases_type("contains all of them", all),
+    "icontains-any": _phrases_type("contains one of them (in any case)", any, str.lower),
+    "icontains-all": _phrases_type("contains all of them (in any case)", all, str.lower),
     "regex": asking_type(PatternConfig, _search, _check_pattern),
     "is-json": plain_type(JsonConfig, _look_for_json, _check_schema),
 }

@@ -19,15 +19,14 @@ from sightline.evals.core.reading.document import Amount, Count, Node, SuiteFind
 from sightline.evals.core.reading.sources import with_environment
 from sightline.evals.core.reading.yaml_text import read_yaml
 from sightline.evals.core.suite import SuiteProblem
-from sightline.evals.core.target import CommandSpec, FileForm, TargetSpec
+from sightline.evals.core.target import TARGET_SECONDS, CommandSpec, CommandTemplate, FileForm, TargetSpec
 from sightline.model.json import Json
 
 FILE = ".agentv/targets.yaml"
 
 _REFERENCE = re.compile(r"\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
-_Template: TypeAlias = Literal["codex", "claude"]
-_TEMPLATES: dict[str, _Template] = {
+_TEMPLATES: dict[str, CommandTemplate] = {
     **dict.fromkeys(("codex", "codex-cli"), "codex"),
     **dict.fromkeys(("claude", "claude-cli", "claude-code", "claude-sdk"), "claude"),
 }
@@ -68,16 +67,12 @@ class AgentvTargets:
 
 @dataclass(frozen=True, slots=True)
 class AgentvTarget:
-    """One target. A model comes with its provider, whose name is the part of `spec.model` before the slash."""
+    """One target. A model comes with its provider, whose name in the catalogue is the part of `spec.model` before the
+    slash."""
 
     spec: TargetSpec | None = None
     provider: Provider | None = None
     problems: tuple[SuiteProblem, ...] = ()
-
-    @property
-    def provider_name(self) -> str:
-        """The name of the provider in the catalogue."""
-        return "" if self.spec is None or self.provider is None else self.spec.model.partition("/")[0]
 
 
 def read_targets(data: bytes, file: str) -> AgentvTargets:
@@ -215,7 +210,7 @@ class Healthcheck(msgspec.Struct, frozen=True, kw_only=True):
 class CliKeys(SharedKeys, frozen=True, kw_only=True):
     command: Annotated[Texts, key(hint="Write command: ….")]
     cwd: str = ""
-    timeout_seconds: Seconds | None = None
+    timeout_seconds: Seconds = TARGET_SECONDS
     files_format: str = ""
     attachments_format: str = ""
     healthcheck: Healthcheck = Healthcheck()
@@ -226,7 +221,7 @@ class AgentKeys(SharedKeys, frozen=True, kw_only=True):
 
     model: str = ""
     cwd: str = ""
-    timeout_seconds: Seconds | None = None
+    timeout_seconds: Seconds = TARGET_SECONDS
 
 
 class MockKeys(SharedKeys, frozen=True, kw_only=True):
@@ -252,8 +247,9 @@ def _read(
     if kind in _TEMPLATES:
         agent = findings.read(node, AgentKeys)
         assert agent is not None  # as above
-        command = CommandSpec(template=_TEMPLATES[kind], model=agent.model, cwd=agent.cwd)
-        return replace(_spec(name, agent), cli=_with_timeout(command, agent.timeout_seconds)), None
+        template, seconds = _TEMPLATES[kind], agent.timeout_seconds
+        command = CommandSpec(template=template, model=agent.model, cwd=agent.cwd, timeout_s=seconds)
+        return replace(_spec(name, agent), cli=command), None
     if kind in _ELSEWHERE:
         findings.wrong(node, f"{quote_word(kind)} cannot be asked here", _ELSEWHERE[kind])
         return None, None
@@ -313,16 +309,12 @@ def _azure_url(host: str) -> str:
 
 def _command(keys: CliKeys) -> CommandSpec:
     health = keys.healthcheck
-    command = CommandSpec(
+    return CommandSpec(
         command=keys.command,
         cwd=keys.cwd,
+        timeout_s=keys.timeout_seconds,
         files_format=keys.files_format or keys.attachments_format or "{path}",
         healthcheck_command=health.command,
         healthcheck_cwd=health.cwd if health.command else None,
         healthcheck_url=health.url,
     )
-    return _with_timeout(command, keys.timeout_seconds)
-
-
-def _with_timeout(command: CommandSpec, seconds: float | None) -> CommandSpec:
-    return command if seconds is None else replace(command, timeout_s=seconds)

@@ -1,6 +1,6 @@
 """Read one case of a suite from its node."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 from unicodedata import category
 
@@ -11,7 +11,7 @@ from sightline.catalog.problem import quote_word
 from sightline.catalog.reading import REST, SELF, key
 from sightline.evals.core.graders.grader import read_graders
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, Texts, as_tuple
-from sightline.evals.core.reading.files import Need, candidates, first_of, is_usable
+from sightline.evals.core.reading.files import NeedsFiles, candidates, first_of, is_usable
 from sightline.evals.core.reading.messages import read_files, read_messages
 from sightline.evals.core.reading.sources import LISTS, with_variables
 from sightline.evals.core.reading.yaml_text import read_document
@@ -110,7 +110,7 @@ _EXAMPLE = "Write {name: …, description: …, parameters: {type: object, …}}
 _OTHERS = {"custom": CustomTool, "opaque": OpaqueTool}
 
 
-def with_tools(case: Case, owner: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Case]:
+def with_tools(case: Case, owner: Node, file: str, findings: SuiteFindings) -> NeedsFiles[Case]:
     """The case with its tools. Each name must be unique, since a model could not say which of two it means. If the file
     of the tools is missing, only this case cannot be sent."""
     listed = owner.get("tools")
@@ -136,9 +136,7 @@ def _read(listed: Node, findings: SuiteFindings) -> tuple[Tool, ...]:
     return tuple(tool for _, tool in read if tool is not None)
 
 
-def _in_file(
-    node: Node, path: str, file: str, findings: SuiteFindings, case: str
-) -> Generator[Need, bytes | None, Node | None]:
+def _in_file(node: Node, path: str, file: str, findings: SuiteFindings, case: str) -> NeedsFiles[Node | None]:
     if not is_usable(node, path, findings):
         return None
     found = yield from first_of(candidates(path, node.place.file, file))

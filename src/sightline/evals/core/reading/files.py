@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -32,6 +32,11 @@ class Need(msgspec.Struct, frozen=True, omit_defaults=True):
 
     path: str
     wanted: Wanted = "content"
+
+
+T = TypeVar("T")
+NeedsFiles: TypeAlias = Generator[Need, bytes | None, T]
+"""A reader on its way to the result `T`: it requests files, and is sent each of them."""
 
 
 class SuiteReading(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,9 +118,7 @@ def candidates(path: str, *files: str) -> list[str]:
     return list(found)
 
 
-def first_of(
-    paths: Iterable[str], wanted: Wanted = "content"
-) -> Generator[Need, bytes | None, tuple[str, bytes] | None]:
+def first_of(paths: Iterable[str], wanted: Wanted = "content") -> NeedsFiles[tuple[str, bytes] | None]:
     """The first of these files that exists, with its answer. None if none exists."""
     for path in paths:
         data = yield Need(path, wanted)
@@ -165,7 +168,7 @@ def files_of(case: Case) -> tuple[str, ...]:
 
 def with_files(
     cases: Sequence[Case], paths: Mapping[SuitePlace, Path], file: str, findings: SuiteFindings
-) -> Generator[Need, bytes | None, tuple[Case, ...]]:
+) -> NeedsFiles[tuple[Case, ...]]:
     """The cases with the resolved path of every file: relative to the file that names it, then to the suite. `paths`
     are the paths of the cases, by place."""
     resolved: dict[tuple[str, str], str] = {}

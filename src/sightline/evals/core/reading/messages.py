@@ -285,20 +285,21 @@ def check_pairing(case: Case, path: Path, findings: SuiteFindings) -> None:
     _report_unanswered(waiting, path, findings)
 
 
-def find_call(message: CaseMessage, waiting: Iterable[CallSegment]) -> CallSegment | None:
-    """The call that a tool message answers: by id, otherwise by name, otherwise the oldest. None if there is none."""
-    calls = list(waiting)
+def take_call(message: CaseMessage, waiting: list[CallSegment]) -> CallSegment | None:
+    """Take the call that a tool message answers from those that wait: by id, otherwise by name, otherwise the oldest.
+    None if there is none."""
     if message.call_id:
-        return next((call for call in calls if call.id == message.call_id), None)
-    named = [call for call in calls if message.name and call.name == message.name]
-    return next(iter(named or calls), None)
+        places = [place for place, call in enumerate(waiting) if call.id == message.call_id]
+    else:
+        named = [place for place, call in enumerate(waiting) if message.name and call.name == message.name]
+        places = named or [*range(len(waiting))]
+    return waiting.pop(places[0]) if places else None
 
 
 def _check_result(message: CaseMessage, waiting: list[CallSegment], path: Path, findings: SuiteFindings) -> None:
-    call = find_call(message, waiting)
-    if call is not None:
-        waiting[:] = [each for each in waiting if each is not call]
-    elif message.call_id:
+    if take_call(message, waiting) is not None:
+        return
+    if message.call_id:
         known = ", ".join(each.id for each in waiting if each.id)
         hint = f"Calls that wait: {known}." if known else "Write the call into tool_calls of the message before."
         findings.wrong_at(message.place, path, f"no call before it has the id {quote_word(message.call_id)}", hint)

@@ -2,7 +2,7 @@
 is an error that says what to write instead, or a warning if it does not affect the answers."""
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -13,7 +13,7 @@ import msgspec
 from sightline.catalog.problem import likely, quote_word
 from sightline.catalog.reading import SELF
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Texts, as_tuple, node_of
-from sightline.evals.core.reading.files import Need
+from sightline.evals.core.reading.files import NeedsFiles
 from sightline.evals.core.reading.promptfoo_sources import PromptfooProviders, load_file, read_prompts, read_text
 from sightline.evals.core.target import SuiteTarget
 from sightline.model.json import Json, JsonObject
@@ -116,9 +116,7 @@ def is_promptfoo(document: Node) -> bool:
     return "prompts" in document.members or "providers" in document.members
 
 
-def as_suite(
-    document: Node, file: str, findings: SuiteFindings
-) -> Generator[Need, bytes | None, tuple[Node, tuple[SuiteTarget, ...]]]:
+def as_suite(document: Node, file: str, findings: SuiteFindings) -> NeedsFiles[tuple[Node, tuple[SuiteTarget, ...]]]:
     """The same suite in our format, each value at the place where it was found, and the targets that it defines."""
     suite = findings.read(document, SuiteKeys)
     assert suite is not None  # it is a mapping, and no key of it is required
@@ -153,9 +151,7 @@ def _as_text(node: Node) -> Node:
     return Node(jsontext.encode(node.value).decode(), node.place, node.path)
 
 
-def _provider_names(
-    suite: SuiteKeys, file: str, providers: PromptfooProviders
-) -> Generator[Need, bytes | None, list[str]]:
+def _provider_names(suite: SuiteKeys, file: str, providers: PromptfooProviders) -> NeedsFiles[list[str]]:
     names: list[str] = []
     for key, node in (("providers", suite.providers), ("targets", suite.targets)):
         if node is None:
@@ -182,7 +178,7 @@ class _Tests:
     findings: SuiteFindings
     providers: PromptfooProviders
 
-    def read(self, document: Node, suite: SuiteKeys) -> Generator[Need, bytes | None, list[Node]]:
+    def read(self, document: Node, suite: SuiteKeys) -> NeedsFiles[list[Node]]:
         findings = self.findings
         default = CaseKeys(node=Node({}, document.place))
         if suite.default_test is not None:
@@ -200,9 +196,7 @@ class _Tests:
                 index += 1
         return tests
 
-    def _cases(
-        self, test: CaseKeys, default: CaseKeys, prompts: list[Node], index: int
-    ) -> Generator[Need, bytes | None, list[Node]]:
+    def _cases(self, test: CaseKeys, default: CaseKeys, prompts: list[Node], index: int) -> NeedsFiles[list[Node]]:
         place, path = test.node.place, test.node.path
         name = re.sub(r"\s+", " ", test.description or f"test-{index + 1}").strip()
         options = {**self._options(default), **self._options(test)}
@@ -244,7 +238,7 @@ class _Tests:
 
     def _variants(
         self, default: CaseKeys, test: CaseKeys, options: dict[str, Node]
-    ) -> Generator[Need, bytes | None, list[tuple[str, dict[str, Node]]]]:
+    ) -> NeedsFiles[list[tuple[str, dict[str, Node]]]]:
         """The variables of a test, once for every combination of listed values, as in promptfoo."""
         values = {**default.vars, **test.vars}
         for key, each in values.items():
@@ -281,9 +275,7 @@ class _Tests:
 
     # --- assertions ---
 
-    def _graders(
-        self, asserts: tuple[Node, ...], target: str, *, is_needed: bool
-    ) -> Generator[Need, bytes | None, list[Node]]:
+    def _graders(self, asserts: tuple[Node, ...], target: str, *, is_needed: bool) -> NeedsFiles[list[Node]]:
         """The graders of assertions. Without a threshold all of them have to pass (`is_needed`), as in promptfoo."""
         found: list[Node] = []
         for each in asserts:
@@ -295,7 +287,7 @@ class _Tests:
                 found.append(node_of({"type": grader["type"], **needed, **grader}, each.place, each.path))
         return found
 
-    def _grader(self, node: Node, target: str) -> Generator[Need, bytes | None, JsonObject | None]:
+    def _grader(self, node: Node, target: str) -> NeedsFiles[JsonObject | None]:
         findings = self.findings
         kind = node.get("type")
         is_set = kind is not None and (kind.text or "").removeprefix(_NOT) == _SET
@@ -338,7 +330,7 @@ class _Tests:
         findings.wrong(keys.node, f"there is no counterpart to {quote_word(kind)}", likely(kind, _KNOWN) or _CONVERT)
         return None
 
-    def _set(self, keys: SetKeys, target: str) -> Generator[Need, bytes | None, JsonObject]:
+    def _set(self, keys: SetKeys, target: str) -> NeedsFiles[JsonObject]:
         """Assertions that count as one: all have to pass, or their mean has to reach a threshold."""
         members = yield from self._graders(keys.asserts, target, is_needed=keys.threshold is None)
         grader: JsonObject = {"type": "composite", "assertions": [each.json for each in members]}

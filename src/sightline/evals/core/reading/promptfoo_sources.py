@@ -2,7 +2,7 @@
 messages."""
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, TypeAlias
 
@@ -15,7 +15,7 @@ from sightline.catalog.reading import SELF, key
 from sightline.catalog.toml import WIRE_APIS
 from sightline.errors import Fault
 from sightline.evals.core.reading.document import Amount, Count, Node, Share, SuiteFindings, Text, node_of
-from sightline.evals.core.reading.files import FILE, Need
+from sightline.evals.core.reading.files import FILE, NeedsFiles
 from sightline.evals.core.reading.sources import files_at
 from sightline.evals.core.reading.yaml_text import decode_text, read_document
 from sightline.evals.core.suite import SuitePlace, SuiteProblem
@@ -201,8 +201,12 @@ class PromptfooProviders:
             )
             return None
         vendor, colon, rest = name.partition(":")
+        if not colon and name in ("echo", "promptfoo"):
+            hint = 'Write [evals.targets.NAME] with mock = "…" for fixed words, and name that here.'
+            self.findings.wrong(node, f"{quote_word(name)} is promptfoo's own, and not here", hint)
+            return None
         if not colon:
-            return self._own(node, name)
+            return name, None  # a target or a model, as named in the configuration
         if vendor not in PROMPTFOO_PROVIDERS:
             hint = f"{_NO_ADDRESS} Known here: {', '.join(PROMPTFOO_PROVIDERS)}."
             self.findings.wrong(node, f"promptfoo's provider {quote_word(vendor)} is not known here", hint)
@@ -216,13 +220,6 @@ class PromptfooProviders:
         if ours in _MULTI_API_VENDORS and api in WIRE_APIS:
             return f"{ours}/{model}", WIRE_APIS[api]
         return f"{ours}/{model if api in _PLAIN else rest}", None
-
-    def _own(self, node: Node, name: str) -> tuple[str, None] | None:
-        if name in ("echo", "promptfoo"):
-            hint = 'Write [evals.targets.NAME] with mock = "…" for fixed words, and name that here.'
-            self.findings.wrong(node, f"{quote_word(name)} is promptfoo's own, and not here", hint)
-            return None
-        return name, None  # a target or a model, as named in the configuration
 
 
 def _unwrap(node: Node) -> Node:
@@ -245,7 +242,7 @@ _TEMPLATE = re.compile(r"\{%|\{#|(?<!\$)\{\{(?!\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\}
 _ENVIRONMENT = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 
-def read_prompts(document: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[Node]]:
+def read_prompts(document: Node, file: str, findings: SuiteFindings) -> NeedsFiles[list[Node]]:
     """All prompts in their order: a text is a user message, a list is a conversation."""
     node = document.get("prompts")
     if node is None:
@@ -266,7 +263,7 @@ def read_prompts(document: Node, file: str, findings: SuiteFindings) -> Generato
     return prompts
 
 
-def load_file(node: Node, file: str, findings: SuiteFindings, what: str) -> Generator[Need, bytes | None, Node]:
+def load_file(node: Node, file: str, findings: SuiteFindings, what: str) -> NeedsFiles[Node]:
     """The content of the YAML or JSON file that a `file://` value names; any other value unchanged."""
     if node.text is None or not node.text.startswith(FILE) or not node.text.endswith((".yaml", ".yml", ".json")):
         return node
@@ -280,7 +277,7 @@ def load_file(node: Node, file: str, findings: SuiteFindings, what: str) -> Gene
     return Node([], node.place, node.path)
 
 
-def read_text(node: Node, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, Node]:
+def read_text(node: Node, file: str, findings: SuiteFindings) -> NeedsFiles[Node]:
     """The text of the file that a `file://` value names; any other value unchanged."""
     if node.text is None or not node.text.startswith(FILE):
         return node
@@ -304,7 +301,7 @@ def _names_a_file(text: str) -> bool:
     return not re.search(r"\s", text) and text.lower().endswith((*_TEXTS, *_PROGRAM_ENDINGS))
 
 
-def _in_files(node: Node, text: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[Node]]:
+def _in_files(node: Node, text: str, file: str, findings: SuiteFindings) -> NeedsFiles[list[Node]]:
     path = text.removeprefix(FILE)
     bare = path.partition(":")[0] if not path.startswith("exec:") else path
     if bare.startswith("exec:") or bare.lower().endswith(_PROGRAM_ENDINGS):

@@ -1,7 +1,7 @@
 """Assemble a suite from several files: fill in variables, include lists of graders, read tests from other files."""
 
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sightline.catalog.problem import likely, quote_word
@@ -9,7 +9,7 @@ from sightline.errors import Fault
 from sightline.evals.core.glob import compile_glob, is_glob
 from sightline.evals.core.graders.judge import ALIASES, NAMES
 from sightline.evals.core.reading.document import Node, SuiteFindings, node_of
-from sightline.evals.core.reading.files import FILE, Need, candidates, folder_of, is_usable, join_path
+from sightline.evals.core.reading.files import FILE, Need, NeedsFiles, candidates, folder_of, is_usable, join_path
 from sightline.evals.core.reading.yaml_text import read_document, read_json_lines
 from sightline.evals.core.suite import SuitePlace
 from sightline.model.json import Json, JsonObject
@@ -130,7 +130,7 @@ class Includes:
         self._findings = findings
         self._read: dict[str, Node | None] = {}
 
-    def expand(self, holder: Node, chain: tuple[str, ...] = ()) -> Generator[Need, bytes | None, Node]:
+    def expand(self, holder: Node, chain: tuple[str, ...] = ()) -> NeedsFiles[Node]:
         """A suite, a case, a turn or a grader, with the includes in all of its lists expanded."""
         members = dict(holder.members)
         for key, each in holder.members.items():
@@ -146,7 +146,7 @@ class Includes:
                 members[key] = replace(each, value=turns)
         return replace(holder, value=members) if holder.members else holder
 
-    def _items(self, items: list[Node], chain: tuple[str, ...]) -> Generator[Need, bytes | None, list[Node]]:
+    def _items(self, items: list[Node], chain: tuple[str, ...]) -> NeedsFiles[list[Node]]:
         full: list[Node] = []
         for item in items:
             named = item.members.get("include")
@@ -156,7 +156,7 @@ class Includes:
                 full += yield from self._read_include(named, chain)
         return full
 
-    def _read_include(self, named: Node, chain: tuple[str, ...]) -> Generator[Need, bytes | None, list[Node]]:
+    def _read_include(self, named: Node, chain: tuple[str, ...]) -> NeedsFiles[list[Node]]:
         name = named.text or ""
         if not is_usable(named, name, self._findings):
             return []
@@ -174,7 +174,7 @@ class Includes:
             return []
         return (yield from self._items(listed.items, (*chain, path)))
 
-    def _find_file(self, named: Node, name: str) -> Generator[Need, bytes | None, str | None]:
+    def _find_file(self, named: Node, name: str) -> NeedsFiles[str | None]:
         """The path of an included file, None if there is none; a bare name is that of a template."""
         is_bare = "/" not in name and not name.startswith(".")
         names = [f"{_TEMPLATES}{name}{ending}" for ending in (".yaml", ".yml")] if is_bare else [name]
@@ -213,7 +213,7 @@ _EXAMPLE = "Write a list of tests, or the path of a file that has one."
 
 def read_tests(
     written: Node, file: str, environment: Mapping[str, str], findings: SuiteFindings
-) -> Generator[Need, bytes | None, list[Node]]:
+) -> NeedsFiles[list[Node]]:
     """The nodes of all tests, from here and from other files, in their order. `written` is a list of tests or a path,
     or the suite if it has no tests."""
     if isinstance(written.value, dict):
@@ -233,9 +233,7 @@ def read_tests(
     return tests
 
 
-def files_at(
-    item: Node, path: str, file: str, findings: SuiteFindings
-) -> Generator[Need, bytes | None, list[tuple[str, bytes]]]:
+def files_at(item: Node, path: str, file: str, findings: SuiteFindings) -> NeedsFiles[list[tuple[str, bytes]]]:
     """The files of a path or pattern relative to the suite, with their contents. A missing file is reported."""
     files: list[tuple[str, bytes]] = []
     for found in (yield from _paths_of(item, path, file, findings)):
@@ -247,7 +245,7 @@ def files_at(
     return files
 
 
-def _paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[str]]:
+def _paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> NeedsFiles[list[str]]:
     """One path, or the paths of a pattern or a folder."""
     if not is_usable(item, path, findings):
         return []
@@ -260,7 +258,7 @@ def _paths_of(item: Node, path: str, file: str, findings: SuiteFindings) -> Gene
     return [found]
 
 
-def _list_files(item: Node, path: str, file: str, findings: SuiteFindings) -> Generator[Need, bytes | None, list[str]]:
+def _list_files(item: Node, path: str, file: str, findings: SuiteFindings) -> NeedsFiles[list[str]]:
     """The files of a folder (with one folder per case, as in AgentV) or of a pattern."""
     head = path[: path.rindex("/")] if path.endswith("/") else _folder_before_glob(path)
     pattern = f"*/{{{','.join(_CASE_FILES)}}}" if path.endswith("/") else path[len(head) :].lstrip("/")

@@ -1,7 +1,7 @@
 """Read a suite from the text of its file. Other files that it names are requested."""
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, ClassVar, TypeVar
 from unicodedata import normalize
@@ -17,7 +17,7 @@ from sightline.evals.core.graders.grader import RENAMED, kind_of
 from sightline.evals.core.reading import promptfoo
 from sightline.evals.core.reading.cases import Shared, read_case, read_execution, with_tools
 from sightline.evals.core.reading.document import Node, SuiteFindings, Texts, as_tuple, last_key
-from sightline.evals.core.reading.files import Need, SuiteReading, candidates, refusal_of, with_files
+from sightline.evals.core.reading.files import Need, NeedsFiles, SuiteReading, candidates, refusal_of, with_files
 from sightline.evals.core.reading.messages import check_pairing
 from sightline.evals.core.reading.sources import LISTS, Includes, read_tests, with_environment
 from sightline.evals.core.reading.yaml_text import read_document, read_json_lines
@@ -109,7 +109,7 @@ ENDINGS = (".ts", ".js", ".mts", ".mjs")
 _Graded = TypeVar("_Graded", Case, CaseTurn)
 
 
-def with_own_graders(cases: Sequence[Case], file: str) -> Generator[Need, bytes | None, tuple[Case, ...]]:
+def with_own_graders(cases: Sequence[Case], file: str) -> NeedsFiles[tuple[Case, ...]]:
     """The cases, with each grader that is a script of the repository as the command that runs it."""
     scripts: dict[str, str] = {}
     for kind in dict.fromkeys(kind_of(spec.type) for case in cases for spec in case.all_graders):
@@ -123,7 +123,7 @@ def with_own_graders(cases: Sequence[Case], file: str) -> Generator[Need, bytes 
     return tuple(msgspec.structs.replace(commands(case), turns=tuple(map(commands, case.turns))) for case in cases)
 
 
-def _find_script(kind: str, file: str) -> Generator[Need, bytes | None, str]:
+def _find_script(kind: str, file: str) -> NeedsFiles[str]:
     """The path of the script relative to the suite's folder, where it is run; empty if there is none."""
     for folder in FOLDERS:
         for ending in ENDINGS:
@@ -183,9 +183,7 @@ _NAME = re.compile(r"[a-z0-9-]+")
 _ENDINGS = re.compile(r"(?:\.eval)?\.(?:ya?ml|jsonl?)$", re.IGNORECASE)
 
 
-def read_suite(
-    text: bytes, file: str, environment: Mapping[str, str] | None = None
-) -> Generator[Need, bytes | None, SuiteReading]:
+def read_suite(text: bytes, file: str, environment: Mapping[str, str] | None = None) -> NeedsFiles[SuiteReading]:
     """Read the suite in a text. `file` is its path below the folder, `environment` the variables for `${{ NAME }}`."""
     findings = SuiteFindings()
     document = _document(text, file, findings)
@@ -210,9 +208,7 @@ def _document(text: bytes, file: str, findings: SuiteFindings) -> Node | None:
     return document if findings.is_mapping(document, "a suite", "Write tests: and a list of tests.") else None
 
 
-def _suite(
-    document: Node, file: str, environment: Mapping[str, str], findings: SuiteFindings
-) -> Generator[Need, bytes | None, Suite]:
+def _suite(document: Node, file: str, environment: Mapping[str, str], findings: SuiteFindings) -> NeedsFiles[Suite]:
     document = with_environment(document, environment, findings)
     targets: tuple[SuiteTarget, ...] = ()
     if promptfoo.is_promptfoo(document):

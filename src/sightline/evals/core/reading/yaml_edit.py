@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ruamel.yaml.nodes import CollectionNode, MappingNode, ScalarNode, SequenceNode
@@ -282,28 +282,27 @@ _TESTS = ("tests", "eval_cases", "evalcases")
 
 def case_path(data: bytes, file: str, name: str) -> Path | None:
     """The path of the case with this id; None if the file has none."""
-    if file.lower().endswith(".jsonl"):
-        for number, line in enumerate(data.split(b"\n")):
-            value = jsontext.decode(line) if line.strip() else None
-            if isinstance(value, dict) and value.get("id") == name:
-                return (number,)
-        return None
-    path, tests = _tests_in(_tree(data, file))
-    for index, each in enumerate(tests.items):
-        found = each.get("id")
-        if found is not None and found.value == name:
-            return (*path, index)
-    return None
+    return next((path for path, case in _cases(data, file) if case.get("id") == name), None)
 
 
 def cases_in(data: bytes, file: str) -> dict[str, Json]:
     """The cases of a text by id, each as it is written; if an id occurs twice, the first case counts."""
+    named = ((case.get("id"), case) for _, case in reversed([*_cases(data, file)]))
+    return {name: case for name, case in named if isinstance(name, str)}
+
+
+def _cases(data: bytes, file: str) -> Iterator[tuple[Path, JsonObject]]:
+    """The cases of a text that are mappings, with their paths."""
+    found: Iterable[tuple[Path, Json]]
     if file.lower().endswith(".jsonl"):
-        found = [jsontext.decode(line) for line in data.split(b"\n") if line.strip()]
+        lines = enumerate(data.split(b"\n"))
+        found = (((number,), jsontext.decode(line)) for number, line in lines if line.strip())
     else:
-        found = [each.json for each in _tests_in(_tree(data, file))[1].items]
-    named = ((each.get("id"), each) for each in reversed(found) if isinstance(each, dict))
-    return {name: each for name, each in named if isinstance(name, str)}
+        path, tests = _tests_in(_tree(data, file))
+        found = (((*path, index), each.json) for index, each in enumerate(tests.items))
+    for place, case in found:
+        if isinstance(case, dict):
+            yield place, case
 
 
 def write_value(data: bytes, file: str, path: Path, value: Json) -> bytes:

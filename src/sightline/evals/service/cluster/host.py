@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from sightline.catalog.choose import ModelChoice
+from sightline.catalog.facts import Facts
 from sightline.errors import Code, Fault
 from sightline.evals.core.result import replace_media
 from sightline.evals.core.run_state import CaseDone, Key, write
@@ -20,6 +21,7 @@ from sightline.evals.service.cluster import messages
 from sightline.evals.service.context import Release
 from sightline.evals.service.target import Spending
 from sightline.exchange.memory import Memory
+from sightline.exchange.relay_messages import FaultMessage
 from sightline.model.reply import Usage
 from sightline.store.entries import KeptEntry
 from sightline.store.store import Line, Log
@@ -53,7 +55,7 @@ class HomeConnection:
         finally:
             del self._open_questions[n]
         if answer.fault is not None:
-            raise answer.fault.to_fault()
+            raise answer.fault.fault
         return n, messages.value_of(bytes(answer.value), form)
 
     def resolve(self, answer: messages.HomeAnswer) -> bool:
@@ -133,9 +135,8 @@ class RemoteRates:
         """Always true: another host may have learned of a token limit."""
         return True
 
-    async def admit(self, choice: ModelChoice, tokens: int) -> Release:
-        question = messages.Admit(choice.provider_name, choice.model, tokens, choice.facts)
-        n, _ = await self._line.ask(question, bool)
+    async def admit(self, provider: str, model: str, facts: Facts, tokens: int) -> Release:
+        n, _ = await self._line.ask(messages.Admit(provider, model, tokens, facts), bool)
         admitted = [n]
 
         def release() -> None:
@@ -201,11 +202,11 @@ class FarLogbook:
         await self._line.ask(messages.Append(log, after, tuple(data), at), bool)
 
     async def lines(self, log: str, after: int = 0) -> list[Line]:
-        _, lines = await self._line.ask(messages.ReadLines(log, after), messages.Lines)
+        _, lines = await self._line.ask(messages.ReadLines(log, after), tuple[Line, ...])
         return list(lines)
 
     async def logs(self, prefix: str = "") -> list[Log]:
-        _, logs = await self._line.ask(messages.ListLogs(prefix), messages.Logs)
+        _, logs = await self._line.ask(messages.ListLogs(prefix), tuple[Log, ...])
         return list(logs)
 
     async def rewrite(self, log: str, lines: Mapping[int, bytes]) -> None:
@@ -281,7 +282,7 @@ class Host:
         try:
             received = messages.for_host(data)
         except Fault as fault:
-            self.line.tell(messages.HostReady(messages.HostFault.of(fault)))
+            self.line.tell(messages.HostReady(FaultMessage.of(fault)))
             return
         for message in received:
             self._do(message)
@@ -338,9 +339,9 @@ class Host:
     def _report_end(self, serving: "asyncio.Task[None]") -> None:
         trouble = None if serving.cancelled() else serving.exception()
         if isinstance(trouble, Fault):
-            self.line.tell(messages.HostReady(messages.HostFault.of(trouble)))
+            self.line.tell(messages.HostReady(FaultMessage.of(trouble)))
         elif trouble is not None:
-            self.line.tell(messages.HostReady(messages.HostFault(Code.CONFIG, f"a host broke: {trouble!r}")))
+            self.line.tell(messages.HostReady(FaultMessage(Code.CONFIG, f"a host broke: {trouble!r}")))
         self.line.tell(messages.HostLeft())
         self.over.set()
 

@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -24,29 +24,13 @@ from sightline.evals.core.reading.files import files_of, folder_of, join_path
 from sightline.evals.core.run_state import EvalBegan, Key, read_as, write
 from sightline.evals.core.target import TargetSpec
 from sightline.evals.service.suite_files import SuiteFiles
+from sightline.exchange.relay_messages import FaultMessage
 from sightline.model.json import Json
 from sightline.model.reply import Usage
 from sightline.settings import Settings
 from sightline.store.entries import FactEntry, KeptEntry
-from sightline.store.store import Line, Log
 from sightline.tokens.estimate import Estimate
 from sightline.wire.jsontext import MISFIT
-
-
-class HostFault(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fault as it is sent between processes."""
-
-    code: Code
-    message: str
-    hint: str = ""
-    status: int | None = None
-
-    @classmethod
-    def of(cls, fault: Fault) -> Self:
-        return cls(fault.code, fault.message, fault.hint, fault.status)
-
-    def to_fault(self) -> Fault:
-        return Fault(self.code, self.message, hint=self.hint, status=self.status)
 
 
 class Introduction(msgspec.Struct, frozen=True):
@@ -108,7 +92,7 @@ class HomeAnswer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer"):
 
     n: int
     value: msgspec.Raw = msgspec.Raw(b"null")
-    fault: HostFault | None = None
+    fault: FaultMessage | None = None
 
 
 class Leave(msgspec.Struct, frozen=True, tag="leave"):
@@ -172,17 +156,13 @@ class FindAnswer(msgspec.Struct, frozen=True):
     facts: tuple[FactEntry, ...] = ()
 
 
-Lines: TypeAlias = tuple[Line, ...]
-Logs: TypeAlias = tuple[Log, ...]
-
-
 # --- to home ---
 
 
 class HostReady(msgspec.Struct, frozen=True, omit_defaults=True, tag="ready"):
     """The host can run cases; otherwise `fault` is why it cannot."""
 
-    fault: HostFault | None = None
+    fault: FaultMessage | None = None
 
 
 class CaseEnded(msgspec.Struct, frozen=True, omit_defaults=True, tag="ended"):

@@ -23,6 +23,7 @@ from sightline.evals.service.suite_files import SuiteFiles
 from sightline.evals.service.target import Spending
 from sightline.exchange.hub import Record
 from sightline.exchange.memory import Memory
+from sightline.exchange.relay_messages import FaultMessage
 from sightline.store.entries import KeptEntry
 from sightline.store.store import Logbook
 from sightline.tokens.ledger import SentRequest
@@ -118,7 +119,7 @@ class HostService:
         try:
             value = await self._answer_to(n, question)
         except Fault as fault:
-            self.reply(messages.HomeAnswer(n, fault=messages.HostFault.of(fault)))
+            self.reply(messages.HomeAnswer(n, fault=FaultMessage.of(fault)))
         else:
             self.reply(messages.HomeAnswer(n, msgspec.Raw(messages.pack(value))))
 
@@ -126,7 +127,7 @@ class HostService:
         home = self.home
         match question:
             case messages.Admit(provider, model, tokens, facts):
-                self._reserved[n] = await home.sharing.rates.admit_model(provider, model, facts, tokens)
+                self._reserved[n] = await home.sharing.rates.admit(provider, model, facts, tokens)
                 return True
             case messages.HowLong(provider, model, tokens, facts):
                 wait = home.memory.ledger.wait(provider, model, tokens, home.clock.now(), facts)
@@ -229,7 +230,7 @@ class HostHandle:
                     if fault is None:
                         self._ready.set_result(None)
                     else:
-                        self._ready.set_exception(fault.to_fault())
+                        self._ready.set_exception(fault.fault)
             case messages.CaseEnded(n, done, broken):
                 future = self._cases.get(n)
                 if future is not None and not future.done():
