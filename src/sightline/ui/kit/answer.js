@@ -124,7 +124,7 @@ export const CallBlock = memo(function CallBlock(
 ) {
   const [isOpen, setOpen] = useState(false);
   const summary = useMemo(() => argumentsLine(args), [args]);
-  return html`<details class=${`fold-block call ${state}`} onToggle=${onToggle(setOpen)}>
+  return html`<details class=${`fold-block boxed call ${state}`} onToggle=${onToggle(setOpen)}>
     <summary data-call=${name} data-state=${words}>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="unseen">Call of </span>

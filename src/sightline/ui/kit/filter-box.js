@@ -145,12 +145,8 @@ export function FilterBox({
       return;
     }
     const step = event.altKey ? undefined : { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step && offers.length)
-      setChosen(
-        (chosen + step + offers.length + 1) % (offers.length + 1) === offers.length
-          ? -1
-          : (chosen + step + offers.length + 1) % (offers.length + 1),
-      );
+    const places = offers.length + 1; // one more for the text itself, which is -1
+    if (step && offers.length) setChosen(((chosen + 1 + step + places) % places) - 1);
     else if (event.key === "Enter" && chosen >= 0) take(offers[chosen]);
     else if (event.key === "Tab" && offers.length && !event.shiftKey && text) take(offers[Math.max(chosen, 0)]);
     else if (event.key === "ArrowDown" && isExecuted)

@@ -10,8 +10,8 @@ import { html } from "../vendor/preact.js";
  * @param {any} inside
  * @param {{ kind?: string, aside?: any, isOpen?: boolean, onToggle?: (event: Event) => void }} [options]
  */
-export function foldBlock(title, inside, { kind, aside = null, isOpen, onToggle } = {}) {
-  return html`<details class=${kind ? `fold-block ${kind}` : "fold-block"} open=${isOpen} onToggle=${onToggle}>
+export function foldBlock(title, inside, { kind = "", aside = null, isOpen, onToggle } = {}) {
+  return html`<details class=${`fold-block boxed ${kind}`} open=${isOpen} onToggle=${onToggle}>
     <summary>
       <span class="fold-mark" aria-hidden="true"></span>
       <span class="fold-title">${title}</span>

@@ -62,7 +62,7 @@ function Branch({ text, node, pointer, depth, open, onSet, name }) {
     </div>`;
   const toggle = () => setOpen(!isOpen);
   return html`<div class="json-branch" role="treeitem" aria-level=${depth + 1} aria-expanded=${isOpen}>
-    <button type="button" class="json-fold" aria-expanded=${isOpen} onClick=${toggle}>
+    <button type="button" class="bare json-fold" aria-expanded=${isOpen} onClick=${toggle}>
       <span class=${isOpen ? "json-arrow open" : "json-arrow"} aria-hidden="true">▸</span>
       ${key}
       <span class="json-sign">${left}</span>
@@ -142,7 +142,7 @@ function Leaf({ text, node, pointer, name, onSet }) {
   return html`<button
       type="button"
       ref=${button}
-      class="json-leaf"
+      class="bare json-leaf"
       title="Edit this value"
       aria-label=${`Edit ${name}: ${cut.slice(0, 80)}`}
       onMouseDown=${press}

@@ -34,6 +34,25 @@ export function useShortcuts(group, wanted, inputs = []) {
   }, inputs);
 }
 
+/**
+ * What the arrow keys do in tabs and radio buttons side by side: choose the next one or the one before, and focus it.
+ * @param {number} count
+ * @param {number} chosen
+ * @param {(place: number) => unknown} choose
+ */
+export function onArrows(count, chosen, choose) {
+  return (/** @type {KeyboardEvent} */ event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = (chosen + step + count) % count;
+    choose(next);
+    const group = event.currentTarget;
+    if (group instanceof HTMLElement) /** @type {HTMLElement} */ (group.children[next]).focus();
+  };
+}
+
 let pending = "";
 let pendingSince = 0;
 

@@ -33,7 +33,7 @@ export function NameDialog({ title, verb, first = "", about, noteOf, width, isOp
     title,
     width,
     onClose,
-    children: html`<form class="name-form" onSubmit=${onSubmit}>
+    children: html`<form class="name-form stacked wraps" onSubmit=${onSubmit}>
       ${about ?? null}
       <label class="edit-field">
         <span class="soft">Name</span>

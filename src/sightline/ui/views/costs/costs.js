@@ -61,7 +61,7 @@ export function Costs({ by, filter }) {
           : null
       }
       ${!costs && !trouble ? html`<p class="faint pad" role="status">Loading…</p>` : null}
-      ${costs ? h(costs.total.requests ? Account : Nothing, { costs, by, filter }) : null} ${h(LearnedRatios, {})}
+      ${costs ? h(costs.total.requests ? Account : Nothing, { costs, by, filter }) : null} ${h(Lessons, {})}
     </div>
   </main>`;
 }
@@ -198,7 +198,7 @@ function shareWords(row) {
 }
 
 /** What estimates have learned from the counts of providers, and a way to forget it. */
-function LearnedRatios() {
+function Lessons() {
   const { value, again } = useResource("/api/learned");
   const lessons = value?.lessons ?? [];
   if (!lessons.length) return null;

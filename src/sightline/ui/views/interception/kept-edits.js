@@ -68,7 +68,7 @@ export function ActiveEdits() {
   if (!count && !isOpen) return null;
   return html`<button
       type="button"
-      class=${stopped ? "kept-chip has-stopped" : "kept-chip"}
+      class=${stopped ? "button kept-chip has-stopped" : "button kept-chip"}
       aria-label=${`${countOf(count, "edit")} active${stopped ? `, ${stopped} not applying` : ""}`}
       title="Kept edits change requests automatically"
       onClick=${() => setOpen(true)}
@@ -91,7 +91,7 @@ function List({ onClose }) {
   return h(Dialog, {
     title: "Kept edits",
     onClose,
-    children: html`<div class="kept-list">
+    children: html`<div class="kept-list stacked">
       <p class="soft">Kept edits change later requests automatically. Every preview includes them.</p>
       ${list.length ? null : html`<p>No edits are kept.</p>`}
       <ul>

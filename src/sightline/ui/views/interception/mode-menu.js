@@ -3,7 +3,7 @@
 
 import { iconButton } from "../../kit/button.js";
 import { Icon } from "../../kit/icon.js";
-import { useShortcuts } from "../../kit/keyboard.js";
+import { onArrows, useShortcuts } from "../../kit/keyboard.js";
 import { Menu } from "../../kit/menu.js";
 import { h, html } from "../../vendor/preact.js";
 import { MODES } from "./core/interception.js";
@@ -23,17 +23,8 @@ export function Interception({ onRules }) {
   if (!canHold.value) return null;
   const chosen = mode.value;
   const count = rules.value.length;
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const to = (MODES.findIndex((each) => each.mode === chosen) + step + MODES.length) % MODES.length;
-    void setMode(MODES[to].mode);
-    const group = event.currentTarget;
-    if (group instanceof HTMLElement) /** @type {HTMLElement} */ (group.querySelectorAll("[role=radio]")[to]).focus();
-  };
+  const place = MODES.findIndex((each) => each.mode === chosen);
+  const onKey = onArrows(MODES.length, place, (next) => void setMode(MODES[next].mode));
   const choices = MODES.map((each) => ({
     label: each.label,
     detail: each.help,
@@ -41,7 +32,7 @@ export function Interception({ onRules }) {
     run: () => void setMode(each.mode),
   }));
   return html`<div class=${`holding in-row mode-${chosen}`}>
-    <span class="holding-label" id="holding-label">Hold</span>
+    <span class="holding-label soft" id="holding-label">Hold</span>
     <div class="segmented" role="radiogroup" aria-labelledby="holding-label" onKeyDown=${onKey}>
       ${MODES.map(
         (each) => html`<button
@@ -64,7 +55,7 @@ export function Interception({ onRules }) {
         class: "button",
         choices: [...choices, "line", { label: "Edit rules…", run: onRules }],
         children: html`${h(Icon, { name: "rules" })}
-          <span class="holding-mode">${MODES.find((each) => each.mode === chosen)?.label}</span>`,
+          <span class="holding-mode">${MODES[place]?.label}</span>`,
       })}
     </span>
     ${iconButton("rules", "Edit the rules", onRules, { kind: "rules-button", title: "Edit the rules (g r)" })}

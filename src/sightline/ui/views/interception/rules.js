@@ -74,7 +74,7 @@ export function Rules({ onClose }) {
       }
       ${refusal && refusal.rule < 0 && html`<p class="refusal" role="alert">${refusal.message} ${refusal.hint}</p>`}
       <form id="rules-form" onSubmit=${save}>
-        <ol class="rules">
+        <ol class="rules stacked">
           ${list.map((rule, index) =>
             h(RuleRow, {
               key: index,
@@ -144,9 +144,11 @@ function RuleRow({ rule, index, count, refusal, onChange, onMove, onRemove }) {
 function RuleError({ refusal, text }) {
   const { error } = refusal;
   if (!error)
-    return html`<p class="rule-error" role="alert">${refusal.message} <span class="soft">${refusal.hint}</span></p>`;
+    return html`<p class="rule-error bad" role="alert">
+      ${refusal.message} <span class="soft">${refusal.hint}</span>
+    </p>`;
   const [before, wrong, after] = splitAtError(text, error);
-  return html`<div class="rule-error" role="alert">
+  return html`<div class="rule-error bad" role="alert">
     <pre class="caret-text">${before}<mark>${wrong}</mark>${after}</pre>
     <p>${error.message}. <span class="soft">${error.hint}</span></p>
   </div>`;

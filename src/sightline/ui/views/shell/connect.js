@@ -4,6 +4,7 @@
 import { about } from "../../kit/about.js";
 import { CopyBlock } from "../../kit/copy.js";
 import { Dialog } from "../../kit/dialog.js";
+import { onArrows } from "../../kit/keyboard.js";
 import { useResource } from "../../kit/resource.js";
 import { h, html, useState } from "../../vendor/preact.js";
 
@@ -74,17 +75,7 @@ export function Clients() {
   const [chosen, setChosen] = useState(0);
   const client = clients[Math.min(chosen, clients.length - 1)];
   if (!client) return null;
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const next = (chosen + step + clients.length) % clients.length;
-    setChosen(next);
-    const list = event.currentTarget;
-    if (list instanceof HTMLElement) /** @type {HTMLElement} */ (list.children[next]).focus();
-  };
+  const onKey = onArrows(clients.length, chosen, setChosen);
   return html`<div class="clients boxed">
     <div class="client-tabs" role="tablist" aria-label="Clients" onKeyDown=${onKey}>
       ${clients.map(

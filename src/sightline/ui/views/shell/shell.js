@@ -94,11 +94,10 @@ export function Shell() {
     { keys: "g c", label: "Connect a client", run: () => setPanel("connect") },
     { keys: "g r", label: "Edit the rules that hold requests", run: () => setPanel("rules") },
     { keys: "g o", label: "Open a document in the editor", run: () => setPanel("document") },
-    ...exampleCommands().map((each) => ({ ...each, keys: "" })),
-    ...recordCommands(() => setPanel("record")).map((each) => ({ ...each, keys: "" })),
-    { keys: "", label: "Theme: system", run: () => (theme.value = "") },
-    { keys: "", label: "Theme: light", run: () => (theme.value = "light") },
-    { keys: "", label: "Theme: dark", run: () => (theme.value = "dark") },
+    ...[...exampleCommands(), ...recordCommands(() => setPanel("record")), ...themeCommands()].map((each) => ({
+      ...each,
+      keys: "",
+    })),
   ]);
   const close = () => setPanel("");
   const panels = {
@@ -165,7 +164,7 @@ function Header({ onPanel }) {
       count
         ? html`<button
             type="button"
-            class="held-chip"
+            class="button held-chip"
             title="Open the first held request"
             aria-label=${`${count} held`}
             onClick=${() => toExchange(held.value[0].id)}
@@ -190,9 +189,7 @@ function Header({ onPanel }) {
     ${h(Menu, {
       label: "More",
       choices: [
-        { label: "Theme: system", isChosen: theme.value === "", run: () => (theme.value = "") },
-        { label: "Theme: light", isChosen: theme.value === "light", run: () => (theme.value = "light") },
-        { label: "Theme: dark", isChosen: theme.value === "dark", run: () => (theme.value = "dark") },
+        ...themeCommands(),
         "line",
         { label: "Notify me of held requests", isChosen: notifies.value, run: toggleNotifications },
         ...exampleCommands(),
@@ -203,6 +200,14 @@ function Header({ onPanel }) {
       ],
     })}
   </header>`;
+}
+
+function themeCommands() {
+  return /** @type {const} */ (["", "light", "dark"]).map((name) => ({
+    label: `Theme: ${name || "system"}`,
+    isChosen: theme.value === name,
+    run: () => (theme.value = name),
+  }));
 }
 
 /** The example's record is not the user's: there is nothing to set. @param {() => void} open */
@@ -227,14 +232,13 @@ function Places() {
       label: "Request",
       href: hashOf({ view: "request", id: lastOpened.value, tab: "sections" }),
     });
-  for (const place of about.value.places ?? []) {
-    if (place === "chat") places.push({ view: place, label: "Chat", href: hashOf(lastChat.value) });
-  }
-  const isEval = view === "evals" || view.startsWith("eval-") || view === "eval";
-  if (isEval || about.value.places?.includes("evals"))
+  const own = about.value.places ?? [];
+  if (own.includes("chat")) places.push({ view: "chat", label: "Chat", href: hashOf(lastChat.value) });
+  const isEval = view.startsWith("eval");
+  if (isEval || own.includes("evals"))
     places.push({ view: isEval ? view : "evals", label: "Evals", href: hashOf({ view: "evals" }) });
   const isRun = ["runs", "run", "compare"].includes(view);
-  if (isRun || about.value.places?.includes("runs"))
+  if (isRun || own.includes("runs"))
     places.push({ view: isRun ? view : "runs", label: "Runs", href: hashOf({ view: "runs" }) });
   places.push({ view: "costs", label: "Costs", href: hashOf({ view: "costs", by: "day", filter: "" }) });
   const bar = useRef(/** @type {HTMLElement | null} */ (null));

@@ -143,7 +143,7 @@ export const COLUMNS = [
     class: "number",
     widths: ["44px", "30px", "30px"],
     show: ({ line }) => showLosses(line),
-    showAll: ({ sums }) => (sums.losses ? html`<span class="loss">${sums.losses}</span>` : ""),
+    showAll: ({ sums }) => (sums.losses ? html`<span class="count loss">${sums.losses}</span>` : ""),
   },
   {
     name: "at",
@@ -217,8 +217,7 @@ export function showTitle(line, label, { words, snippet }) {
         ${line.tools.length > 3 ? ` +${line.tools.length - 3}` : ""}
       </span>`
     : null;
-  const wrong =
-    line.state === "failed" ? html`<span class="wrong-words">${line.fault?.replaceAll("_", " ")}</span>` : null;
+  const wrong = line.state === "failed" ? html`<span class="bad">${line.fault?.replaceAll("_", " ")}</span>` : null;
   const tries =
     (line.attempts ?? 0) > 1
       ? html`<span class="tries" title=${`Sent ${line.attempts} times`}>×${line.attempts}</span>`
@@ -288,7 +287,7 @@ function showTokens(line, most) {
   return html`<span class="token-words number" title=${tip}>${tokenWords(line)}</span>
     <span class="token-bar" aria-hidden="true">
       <i class="cached" style=${share(cached ?? 0)}></i>
-      <i class="in" style=${share((input ?? 0) - (cached ?? 0))}></i>
+      <i class="new" style=${share((input ?? 0) - (cached ?? 0))}></i>
       <i class="out" style=${share(output ?? 0)}></i>
     </span>`;
 }
@@ -315,7 +314,7 @@ function clientTip(line) {
 function showLosses(line) {
   if (!line.losses) return "";
   return html`<a
-    class="loss"
+    class="count loss"
     href=${hashOf({ view: "request", id: line.id, tab: "losses" })}
     tabindex="-1"
     title=${`${countOf(line.losses, "thing")} not carried by the translation`}

@@ -66,7 +66,7 @@ function Retention({ record, onClose }) {
     title: "The record",
     onClose,
     footer: buttons,
-    children: html`<div data-view="traffic"><div class="record">
+    children: html`<div data-view="traffic"><div class="record stacked">
       <p>
         <b>${countOf(record.exchanges, "request")}</b>, <b>${room(record.bytes)}</b>${
           record.oldest == null ? "" : `, since ${stamp(record.oldest)}`
@@ -94,7 +94,7 @@ function Retention({ record, onClose }) {
       <fieldset>
         <legend class="soft">By filter</legend>
         ${rules.map(
-          (rule, index) => html`<div key=${index} class="record-rule">
+          (rule, index) => html`<div key=${index} class="record-rule in-row">
             ${textField(rule.filter, (filter) => change(index, { filter }), {
               label: `Filter ${index + 1}`,
               kind: "mono",

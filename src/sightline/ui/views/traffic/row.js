@@ -105,7 +105,7 @@ function conversationRow(props, row) {
       ${h(Icon, { name: "right" })}
     </span>
     <span class="cut conversation-title">${titleOf(conversation) || "Conversation"}</span>
-    <span class="turns number">${countOf(conversation.lines.length, "turn")}</span>
+    <span class="count turns number">${countOf(conversation.lines.length, "turn")}</span>
     <a
       class="session-link"
       href=${hashOf({ view: "session", name: newest.session || newest.id })}

@@ -115,7 +115,7 @@ export function Share({ wanted, what, onClose }) {
     title: `Share ${what}`,
     onClose,
     footer: buttons,
-    children: html`<div data-view="traffic"><div class="share">
+    children: html`<div data-view="traffic"><div class="share stacked">
       ${segmentControl({
         label: "Format",
         value: form,

@@ -138,6 +138,9 @@ export function Traffic({ filter, onConnect }) {
     if (!active.value && list.length) move(1);
     table.current?.element()?.focus();
   };
+  const all = filter ? { wanted: { filter }, what: "what the filter shows" } : ALL;
+  /** What can be chosen where there is a request. @param {import("../../kit/menu.js").Choice[]} choices */
+  const some = (...choices) => (lines.value.length ? choices : []);
   return html`<main class="traffic" aria-label="Traffic">
     <div class="traffic-bar in-row">
       ${h(FilterBox, {
@@ -151,25 +154,9 @@ export function Traffic({ filter, onConnect }) {
         label: "Share, import and delete",
         children: h(Icon, { name: "share" }),
         choices: [
-          ...(lines.value.length
-            ? [
-                {
-                  label: filter ? "Share what the filter shows…" : "Share everything…",
-                  run: () => (sharing.value = filter ? { wanted: { filter }, what: "what the filter shows" } : ALL),
-                },
-              ]
-            : []),
+          ...some({ label: `Share ${all.what}…`, run: () => (sharing.value = all) }),
           { label: "Import a file…", detail: "A Sightline archive, HAR, or a plug-in’s format", run: chooseImport },
-          ...(lines.value.length
-            ? [
-                /** @type {"line"} */ ("line"),
-                {
-                  label: filter ? "Delete what the filter shows…" : "Delete everything…",
-                  isDanger: true,
-                  run: () => (deleting.value = filter ? { wanted: { filter }, what: "what the filter shows" } : ALL),
-                },
-              ]
-            : []),
+          ...some("line", { label: `Delete ${all.what}…`, isDanger: true, run: () => (deleting.value = all) }),
         ],
       })}
     </div>
@@ -252,6 +239,7 @@ function ColumnHead({ column }) {
   >
     <button
       type="button"
+      class="bare cut"
       title=${`${help}. Click to sort.`}
       onClick=${() => sortBy(nextSort(sort.value, name, isNumber))}
     >
@@ -271,6 +259,11 @@ function bodyFor(filter, onConnect) {
     : h(NothingYet, { onConnect });
 }
 
+/** The row under the cursor. */
+function activeRow() {
+  return rows.value[keys.value.indexOf(active.value)];
+}
+
 /** @param {number} step */
 function move(step) {
   const list = rows.value;
@@ -285,24 +278,16 @@ function move(step) {
 
 /** What the row under the cursor is: a request, or a conversation with its side requests. */
 function rowFilter() {
-  const row = rows.value[keys.value.indexOf(active.value)];
+  const row = activeRow();
   if (row?.kind === "line") return { wanted: { exchanges: [row.line.id] }, what: "this request" };
   if (row?.kind !== "conversation") return null;
   const { lines: turns, sides } = row.conversation;
   return { wanted: { exchanges: [...turns, ...sides].map((line) => line.id) }, what: "this conversation" };
 }
 
-function deleteRow() {
-  deleting.value = rowFilter();
-}
-
-function shareRow() {
-  sharing.value = rowFilter();
-}
-
 /** @param {boolean} isOpening */
 function fold(isOpening) {
-  const row = rows.value[keys.value.indexOf(active.value)];
+  const row = activeRow();
   if (row?.kind === "conversation") {
     const next = isOpening ? (row.openness === "none" ? "some" : "all") : row.openness === "all" ? "some" : "none";
     setOpenness(row.conversation.key, next);
@@ -314,7 +299,7 @@ function fold(isOpening) {
 }
 
 function openSession() {
-  const row = rows.value[keys.value.indexOf(active.value)];
+  const row = activeRow();
   if (!row || row.kind === "heading") return;
   const line = row.kind === "line" ? row.line : (row.conversation.lines[0] ?? row.conversation.sides[0]);
   go({ view: "session", name: line.session || line.id });
@@ -334,12 +319,12 @@ function useListKeys() {
       label: "Open",
       isHidden: true,
       run: () => {
-        const row = rows.value[keys.value.indexOf(active.value)];
+        const row = activeRow();
         if (row) activate(row);
       },
     },
-    { keys: "delete", label: "Delete the request or conversation", run: deleteRow },
-    { keys: "S", label: "Share the request or conversation", run: shareRow },
+    { keys: "delete", label: "Delete the request or conversation", run: () => (deleting.value = rowFilter()) },
+    { keys: "S", label: "Share the request or conversation", run: () => (sharing.value = rowFilter()) },
     { keys: "s", label: "Open the session", run: openSession },
     { keys: "right", label: "Unfold", run: () => fold(true), isHidden: true },
     { keys: "left", label: "Fold", run: () => fold(false), isHidden: true },
