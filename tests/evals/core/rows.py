@@ -19,6 +19,7 @@ def row(
     seen: CaseObservation | None = None,
     reason: str = "",
     cached: bool = False,
+    suite: str = "demo",
 ) -> CaseResult:
     """A result with this score; from 0.5 on it passes, and without one it was not graded."""
     told: Verdict = verdict or ("not_graded" if score is None else "pass" if score >= 0.5 else "fail")
@@ -26,7 +27,7 @@ def row(
         case=case,
         target=target,
         trial=trial,
-        suite="demo",
+        suite=suite,
         group=group,
         status=status or ("ok" if told == "pass" else "quality_failure"),
         score=CaseScore(verdict=told, score=score, scores=scores, reason=reason),

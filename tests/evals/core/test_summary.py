@@ -25,6 +25,15 @@ def test_cases_tried_once_have_wilsons_interval() -> None:
     assert summary.tries == ()
 
 
+def test_cases_of_two_suites_may_have_the_same_name() -> None:
+    score = Score(name="g", type="equals", verdict="pass", score=1.0)
+    summary = one([row("x", 1.0, scores=(score,)), row("x", 0.0, suite="other", scores=(score,))])
+    assert (summary.cases, summary.results, summary.passed, summary.failed) == (2, 2, 1, 1)
+    assert summary.tries == ()
+    assert summary.graders[0].mean is not None
+    assert summary.graders[0].mean.count == 2
+
+
 def test_grouped_cases_and_several_tries_have_students_interval() -> None:
     grouped = one([row("a", 1.0, group="g"), row("b", 0.0, group="g"), row("c", 1.0), row("d", 1.0)])
     assert grouped.pass_interval is not None

@@ -13,8 +13,8 @@ import msgspec
 
 from sightline.errors import Code, Fault
 from sightline.evals.core.graders.finding import is_missing, weighted_mean
-from sightline.evals.core.result import CaseResult, CaseScore, Check, Score, Verdict
-from sightline.evals.core.summary import Amount, amount_of, score_or_reason, targets_of
+from sightline.evals.core.result import CaseResult, CaseScore, Check, Score, Verdict, latest_of
+from sightline.evals.core.summary import Amount, amount_of, score_or_reason
 from sightline.model.json import Json, JsonObject
 from sightline.model.reply import Usage
 from sightline.wire import jsontext
@@ -228,10 +228,11 @@ _OUTCOMES = ("failures", "errors", "skipped")
 
 def to_junit(results: Sequence[CaseResult], *, name: str = "") -> bytes:
     root = Element("testsuites")
-    latest = list({result.key: result for result in results}.values())
-    for number, target in enumerate(targets_of(latest)):
-        own = [result for result in latest if result.target == target]
-        root.append(_suite(number, name or own[0].suite or "evals", target, own))
+    suites: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in latest_of(results):
+        suites.setdefault((name or result.suite or "evals", result.target), []).append(result)
+    for number, ((suite, target), own) in enumerate(suites.items()):
+        root.append(_suite(number, suite, target, own))
     indent(root)
     document: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"

@@ -1,7 +1,7 @@
 """The result of one trial: what the target did, the scores of its graders, and the row that is stored."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -116,7 +116,18 @@ class CaseResult(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str, int]:
+        """What tells the results of one run apart."""
         return (self.case, self.target, self.trial)
+
+    @property
+    def suite_case(self) -> tuple[str, str]:
+        """What tells the cases of several suites apart, which may have the same names."""
+        return (self.suite, self.case)
+
+
+def latest_of(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The last result of each trial, of any number of suites: the others were run again."""
+    return list({(*result.suite_case, result.target, result.trial): result for result in results}.values())
 
 
 def complaints_of(result: CaseResult) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from sightline.evals.core.result import CaseResult, Score
+from sightline.evals.core.result import CaseResult, Score, latest_of
 from sightline.evals.core.statistics.intervals import (
     RESAMPLES,
     Draw,
@@ -89,11 +89,10 @@ class Tally(msgspec.Struct, frozen=True):
 
 def tally_results(results: Iterable[CaseResult]) -> Tally:
     """The results of one target by case. Of two results of the same trial the later counts: it was run again."""
-    latest = {result.key: result for result in results}
-    cases: dict[str, CaseTally] = {}
+    cases: dict[tuple[str, str], CaseTally] = {}
     excluded: list[Excluded] = []
-    for result in latest.values():
-        case = cases.get(result.case, CaseTally(case=result.case, group=result.group))
+    for result in latest_of(results):
+        case = cases.get(result.suite_case, CaseTally(case=result.case, group=result.group))
         counted = score_or_reason(result)
         if isinstance(counted, float):
             passes = case.passes + (result.score.verdict == "pass")
@@ -103,7 +102,7 @@ def tally_results(results: Iterable[CaseResult]) -> Tally:
             # A case that was run, and to which no grader applied, was not meant to have a score.
             is_meant = result.score.verdict != "skip" or result.status in ("execution_error", "skipped")
             case = msgspec.structs.replace(case, untold=case.untold + is_meant)
-        cases[result.case] = case
+        cases[result.suite_case] = case
     tallies = tuple(case for case in cases.values() if case.graded or case.untold)
     return Tally(tallies, tuple(excluded))
 
@@ -216,7 +215,7 @@ class TargetSummary(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 def summarize(results: Sequence[CaseResult], draw: Draw, resamples: int = RESAMPLES) -> tuple[TargetSummary, ...]:
     """The summaries of all targets, in order of appearance. If `resamples` is 0, there is no bootstrap interval."""
-    latest = list({result.key: result for result in results}.values())
+    latest = latest_of(results)
     return tuple(
         _of_target(target, [each for each in latest if each.target == target], draw, resamples)
         for target in targets_of(latest)
@@ -240,7 +239,7 @@ def _of_target(target: str, results: list[CaseResult], draw: Draw, resamples: in
     excluded = describe_excluded([each.why for each in tally.excluded], bounds, "the mean score")
     return TargetSummary(
         target=target,
-        cases=len({result.case for result in results}),
+        cases=len({result.suite_case for result in results}),
         results=len(results),
         cached=len(ran) - len(fresh),
         passed=sum(case.passes for case in graded),
@@ -346,12 +345,12 @@ def _by_grader(results: Sequence[CaseResult]) -> tuple[GraderSummary, ...]:
 
 def _summarize_grader(name: str, kind: str, scores: Sequence[tuple[CaseResult, Score]]) -> GraderSummary:
     graded = [(result, score.score) for result, score in scores if score.verdict in ("pass", "fail")]
-    by_case: dict[str, list[float]] = {}
-    groups: dict[str, str] = {}
+    by_case: dict[tuple[str, str], list[float]] = {}
+    groups: dict[tuple[str, str], str] = {}
     for result, value in graded:
         if value is not None:
-            by_case.setdefault(result.case, []).append(value)
-            groups[result.case] = result.group
+            by_case.setdefault(result.suite_case, []).append(value)
+            groups[result.suite_case] = result.group
     means = [fsum(values) / len(values) for values in by_case.values()]
     return GraderSummary(
         name=name,

@@ -52,6 +52,16 @@ def test_each_target_is_a_suite_and_each_try_a_test() -> None:
     assert root[0].findall("testcase")[0].get("classname") == "demo.a"
 
 
+def test_cases_of_two_suites_may_have_the_same_name() -> None:
+    root = parsed([row("x", 1.0), row("x", 0.2, suite="other"), row("x", 0.4, suite="other")])
+    check(root)
+    assert [(suite.get("package"), suite.get("name"), suite.get("failures")) for suite in root] == [
+        ("demo", "a", "0"),
+        ("other", "a", "1"),
+    ]
+    assert [case.get("classname") for case in root.iter("testcase")] == ["demo.a", "other.a"]
+
+
 def test_a_failure_tells_what_did_not_hold_and_the_answer() -> None:
     inner = Score(name="short", type="contains", verdict="fail", score=0.0, checks=(Check("has 4", False),))
     scores = (
