@@ -1,6 +1,7 @@
 """What is counted for caps, in a data folder and in PostgreSQL: never more than a cap allows, and over restarts."""
 
 import asyncio
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sightline.errors import Fault
+from sightline.store import caps
 from sightline.store.caps import FILE_NAME, CapCounts, CapFullError, FolderCounts
 from sightline.store.postgres import open_postgres
 from sightline.store.postgres_caps import PostgresCounts
@@ -162,3 +164,30 @@ def test_counts_that_cannot_be_written_are_a_fault(tmp_path: Path) -> None:
         for call in (lambda counts: counts.uses(), lambda counts: counts.reserve([Claim(DAY, 1, 1)])):
             with pytest.raises(Fault, match="caps cannot be counted"):
                 asyncio.run(call(FolderCounts(folder)))
+
+
+async def test_reservations_of_an_ended_process_are_freed_after_a_busy_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caps, "_BUSY_TIMEOUT_S", 0.01)
+    lost, other = FolderCounts(tmp_path), FolderCounts(tmp_path)
+    await lost.reserve([Claim(DAY, 60, 100)])
+    await lost.close()
+    busy = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+    busy.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Fault, match="caps cannot be counted"):
+        await other.uses()
+    busy.close()
+    assert await other.uses() == [CapUse(DAY, 0, 0)]
+    await other.close()
+
+
+async def test_a_lock_that_cannot_be_taken_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_file: int) -> bool:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(caps, "lock", fail)
+    counts = FolderCounts(tmp_path)
+    with pytest.raises(Fault, match="No locks available"):
+        await counts.reserve([Claim(DAY, 1, 1)])
+    await counts.close()

@@ -135,12 +135,18 @@ class FolderCounts:
                 locked = None if holder == self._holder else self._take_lock(holder)
                 if locked is None:
                     continue
-                database.execute("BEGIN IMMEDIATE")
-                for *place, amount in database.execute(_OF_HOLDER, (holder,)).fetchall():
-                    database.execute(_SETTLE, (*place, amount, 0)).fetchall()
-                    found = found or amount > 0
-                database.execute(_FORGET, (holder,))
-                database.execute("COMMIT")
+                try:
+                    database.execute("BEGIN IMMEDIATE")
+                    for *place, amount in database.execute(_OF_HOLDER, (holder,)).fetchall():
+                        database.execute(_SETTLE, (*place, amount, 0)).fetchall()
+                        found = found or amount > 0
+                    database.execute(_FORGET, (holder,))
+                    database.execute("COMMIT")
+                except sqlite3.Error:
+                    if database.in_transaction:
+                        database.execute("ROLLBACK")
+                    os.close(locked)  # so that another attempt can take the lock
+                    raise
                 self._leave(holder, locked)
         return found
 
@@ -192,19 +198,16 @@ class FolderCounts:
 
     @contextlib.contextmanager
     def _counting(self) -> Iterator[sqlite3.Connection]:
-        """The database connection. Raises a Fault if the database reports an error."""
+        """The database connection. Raises a Fault if the database or a lock file cannot be used."""
         try:
             yield self._open()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._fault(error) from None
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            try:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite would make it readable for others
-            except OSError as error:
-                raise self._fault(error) from None
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite would make it readable for others
             connection = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
             # Writes survive the end of the process, but not a crash of the machine: for that, every request would have
             # to wait for the disk.
