@@ -38,11 +38,11 @@ def find_model(models: list[ListedModel], name: str) -> ListedModel:
 
 
 def _of_providers(catalog: Catalog, has_key: Callable[[Provider], bool], only: str) -> Iterator[ListedModel]:
-    usable = {
+    usable = [
         name
         for name, provider in catalog.providers.items()
         if only == name or (not only and (provider.embedded or (provider.has_credential and has_key(provider))))
-    }
+    ]
     for name, model in catalog.models.items():
         owner, _, rest = name.partition("/")
         if rest and owner in catalog.providers and set(model.providers) <= {owner}:

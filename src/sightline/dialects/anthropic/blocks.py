@@ -21,7 +21,7 @@ from sightline.dialects.fields import (
     word_of,
     wrong,
 )
-from sightline.dialects.losses import lose_unknown
+from sightline.dialects.losses import describe, lose_unknown
 from sightline.dialects.signatures import NEXT, unwrap
 from sightline.dialects.tool_names import INPUT, arguments_object, as_function_arguments
 from sightline.model.json import Json, JsonObject, Value
@@ -270,7 +270,7 @@ class BlockWriter:
             if isinstance(part, (Text, Refusal, CacheBreakpoint, Thinking)):
                 kept.append(part)
             elif not isinstance(part, Opaque) or not part.mirrored:
-                what = f"a {type(part).__name__.lower()} in a system message"
+                what = f"a {describe(part)} in a system message"
                 self._report.lose(part.at, what, "it takes text only", "content")
         return self.write(tuple(kept))
 
